@@ -1,0 +1,360 @@
+#!/usr/bin/env bash
+# Build, try, test and measure pg_inplace on a Debian 12 machine: ./run.sh help
+#
+# Every server started here is a throwaway one: data and socket lie in a private
+# folder below /tmp, it listens on no TCP port, no other cluster is touched.
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+STATE=$ROOT/.run                # git-ignored: logs, reports, the psql cluster's address
+LOGS=$STATE/logs
+PYTHON=${PYTHON:-/usr/bin/python3}
+FOLDER=                         # the folder of the cluster in use
+PASSED=0
+FAILED=0
+
+usage() {
+	cat <<'HELP'
+./run.sh demo [options]     heap against inplace side by side: a table and an HTML report, under 5 minutes
+./run.sh bench [options]    the full benchmark against its bars, about 25 minutes (--help lists the options)
+./run.sh test [--full] [suite | suite/name ...]
+                            the tests; suites: regress isolation tap diff; --full takes longer and looks deeper
+./run.sh psql [arguments]   psql on a throwaway cluster that has the extension; it stays up until "stop"
+./run.sh stop               stops and deletes that cluster
+./run.sh help               this text
+
+What is missing is installed with apt (through sudo unless you are root).
+PG_CONFIG=/path/to/pg_config ./run.sh ... takes another PostgreSQL than Debian's 15.
+HELP
+}
+
+say() { printf '==> %s\n' "$*" >&2; }
+die() { printf 'run.sh: %s\n' "$*" >&2; exit 1; }
+
+# ---- packages, build -------------------------------------------------------
+
+as_root() {
+	if ((EUID == 0)); then "$@"; return; fi
+	command -v sudo >/dev/null || die "this step needs root: run it as root, or install sudo ($*)"
+	sudo "$@"
+}
+
+# logged NAME COMMAND...: its output goes to a log, of which a failure shows the end.
+logged() {
+	local log=$LOGS/$1.log
+	shift
+	"$@" >"$log" 2>&1 </dev/null && return
+	tail -n 40 "$log" >&2
+	die "failed: $* (whole output: $log)"
+}
+
+# Packages for PostgreSQL itself are left alone where PG_CONFIG names another one.
+need_packages() {
+	local wanted=(build-essential "$@") missing=() package
+	[[ -n ${PG_CONFIG:-} ]] || wanted+=(postgresql-15 postgresql-server-dev-15)
+	command -v apt-get >/dev/null || die "no apt-get here; install the equivalents of: ${wanted[*]}"
+	for package in "${wanted[@]}"; do
+		[[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
+			missing+=("$package")
+	done
+	((${#missing[@]} == 0)) || install_packages "${missing[@]}"
+}
+
+# Installing Debian's server would make and start a cluster "main"; nobody asked for one.
+install_packages() {
+	local folder=/etc/postgresql-common/createcluster.d
+	local setting=$folder/pg_inplace-no-main-cluster.conf
+	say "Installing $*"
+	logged apt-update as_root apt-get -q update
+	if [[ " $* " == *" postgresql-15 "* ]]; then
+		as_root mkdir -p "$folder"
+		as_root tee "$setting" >/dev/null <<<'create_main_cluster = false'
+		trap 'as_root rm -f '"$setting" EXIT
+	fi
+	logged apt-install as_root env DEBIAN_FRONTEND=noninteractive \
+		apt-get -q install -y --no-install-recommends "$@"
+	as_root rm -f "$setting"
+	trap - EXIT
+}
+
+build() {
+	PG_CONFIG=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
+	[[ -x $PG_CONFIG ]] || die "no $PG_CONFIG: set PG_CONFIG to the pg_config of your PostgreSQL"
+	BINDIR=$("$PG_CONFIG" --bindir)
+	PGXS_TEST=$("$PG_CONFIG" --pkglibdir)/pgxs/src/test
+	local make=(make -C "$ROOT" -j"$(nproc)" PG_CONFIG="$PG_CONFIG")
+	local target
+	target="$PG_CONFIG $("$PG_CONFIG" --version)"
+	say "Building for $("$PG_CONFIG" --version)"
+	if [[ $(cat "$STATE/built-for" 2>/dev/null) != "$target" ]]; then
+		logged clean "${make[@]}" clean
+		echo "$target" >"$STATE/built-for"
+	fi
+	logged build "${make[@]}"
+	if [[ -w $("$PG_CONFIG" --pkglibdir) ]]; then
+		logged install "${make[@]}" install
+	else
+		logged install as_root "${make[@]}" install
+	fi
+}
+
+# ---- clusters --------------------------------------------------------------
+
+# The server and its tests refuse to run as root: root hands them to "postgres".
+server_user() { id -un postgres 2>/dev/null || echo nobody; }
+
+as_server() (
+	cd "$FOLDER"
+	((EUID == 0)) || exec "$@"
+	user=$(server_user)
+	HOME=$FOLDER exec setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups -- "$@"
+)
+
+pg_ctl() { as_server "$BINDIR/pg_ctl" -D "$FOLDER/data" -s "$@" >/dev/null </dev/null; }
+
+# new_cluster [initdb options]: makes and starts one in a new FOLDER; more settings come on stdin.
+new_cluster() {
+	FOLDER=$(mktemp -d /tmp/pg_inplace.XXXXXX)
+	trap delete_cluster EXIT
+	trap 'exit 130' INT TERM
+	((EUID != 0)) || chown "$(server_user)" "$FOLDER"
+	logged initdb as_server "$BINDIR/initdb" -D "$FOLDER/data" -U postgres -A trust -N \
+		--no-locale -E UTF8 "$@"
+	cat - >>"$FOLDER/data/postgresql.conf" <<-CONF
+		shared_preload_libraries = 'inplace'
+		listen_addresses = ''
+		unix_socket_directories = '$FOLDER'
+		$(cat)
+	CONF
+	start_cluster
+	"$BINDIR/psql" -qX -v ON_ERROR_STOP=1 -c 'CREATE EXTENSION inplace'
+}
+
+start_cluster() {
+	unset PGDATA PGHOSTADDR PGOPTIONS PGPASSFILE PGPASSWORD PGSERVICE PGSSLMODE
+	export PGHOST=$FOLDER PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+	pg_ctl status || pg_ctl -l "$FOLDER/server.log" -w start || {
+		tail -n 20 "$FOLDER/server.log" >&2
+		die "the server did not start"
+	}
+}
+
+delete_cluster() {
+	[[ ! -e $FOLDER/data/postmaster.pid ]] || pg_ctl -m immediate stop || true
+	rm -rf "$FOLDER"
+}
+
+# ---- psql, stop ------------------------------------------------------------
+
+known_cluster() {
+	[[ -e $STATE/cluster ]] || return
+	{ read -r FOLDER && read -r BINDIR; } <"$STATE/cluster"
+	[[ $FOLDER == /tmp/pg_inplace.* && -d $FOLDER/data ]]
+}
+
+cmd_psql() {
+	if known_cluster; then
+		start_cluster
+	else
+		need_packages
+		build
+		new_cluster </dev/null
+		trap - EXIT
+		printf '%s\n' "$FOLDER" "$BINDIR" >"$STATE/cluster"
+		say 'Try: CREATE TABLE t (id int PRIMARY KEY, n int) USING inplace;'
+		say '"./run.sh stop" stops and deletes this cluster'
+	fi
+	exec "$BINDIR/psql" "$@"
+}
+
+cmd_stop() {
+	known_cluster || { say "No cluster to stop"; return; }
+	delete_cluster
+	rm -f "$STATE/cluster"
+	say "Stopped and deleted $FOLDER"
+}
+
+# ---- demo, bench -----------------------------------------------------------
+
+bench_settings() {
+	cat "$ROOT/bench/postgresql.conf"
+	awk '/^MemTotal/ { mb = $2 / 8192; print "shared_buffers =", int(mb < 3072 ? mb : 3072) "MB" }' \
+		/proc/meminfo
+}
+
+# measure SCRIPT [options]: runs a program of bench/ on a cluster set up for it.
+measure() {
+	local script=$1
+	shift
+	need_packages python3 python3-psycopg2 python3-matplotlib
+	build
+	say "Starting a cluster"
+	new_cluster < <(bench_settings)
+	PATH=$BINDIR:$PATH "$PYTHON" "$ROOT/bench/$script" --out "$STATE" "$@"
+}
+
+# ---- test ------------------------------------------------------------------
+
+# result NAME ok|... REMARK: counts and prints one test.
+result() {
+	if [[ $2 == ok ]]; then
+		PASSED=$((PASSED + 1))
+		printf 'ok    %-40s %s\n' "$1" "$3"
+	else
+		FAILED=$((FAILED + 1))
+		printf 'FAIL  %-40s %s\n' "$1" "$3"
+	fi
+}
+
+# show FILE LINES: the end of a log, for those who only see this output.
+show() {
+	[[ -s $1 ]] || return 0
+	printf -- '---- %s\n' "$1"
+	tail -n "$2" "$1"
+	printf -- '----\n'
+}
+
+# Understands pg_regress's own lines of 15 ("test foo ... ok") and TAP's, which it prints from 16 on.
+regress_line() {
+	local old='^(test|    ) *([^ ]+) +\.\.\. (ok|FAILED|failed) *(.*)$'
+	local tap='^(not ok|ok) [0-9]+ +[-+] ([^ ]+) *(.*)$'
+	if [[ $2 =~ $old ]]; then
+		result "$1/${BASH_REMATCH[2]}" "${BASH_REMATCH[3]}" "${BASH_REMATCH[4]}"
+	elif [[ $2 =~ $tap ]]; then
+		result "$1/${BASH_REMATCH[2]}" "${BASH_REMATCH[1]}" "${BASH_REMATCH[3]}"
+	fi
+}
+
+# regress_suite SUITE TOOL [test ...]
+regress_suite() {
+	local suite=$1 tool=$2 before=$FAILED line status=0
+	shift 2
+	local folder=$FOLDER/test/$suite
+	local options=(--bindir="$BINDIR" --dlpath="$("$PG_CONFIG" --pkglibdir)" --dbname="$suite"
+		--host="$FOLDER" --port=5432 --user=postgres --inputdir="$folder" --outputdir="$folder")
+	(($#)) || options+=(--schedule="$folder/schedule")
+	while IFS= read -r line; do
+		regress_line "$suite" "$line"
+	done < <(as_server "$tool" "${options[@]}" "$@" 2>&1 | tee "$LOGS/$suite.log")
+	wait $! || status=$?
+	((status == 0 || FAILED > before)) || result "$suite" FAIL "broke off"
+	((FAILED > before)) || return 0
+	show "$LOGS/$suite.log" 40
+	cp "$folder/regression.diffs" "$LOGS/$suite.diffs" 2>/dev/null || true
+	show "$LOGS/$suite.diffs" 400
+}
+
+suite_regress() { regress_suite regress "$PGXS_TEST/regress/pg_regress" "$@"; }
+suite_isolation() { regress_suite isolation "$PGXS_TEST/isolation/pg_isolation_regress" "$@"; }
+
+# One file; its tests count one by one, and breaking off counts as one that failed.
+tap_file() {
+	local name log good bad status=0
+	name=$(basename "$1" .pl)
+	log=$LOGS/tap_$name.log
+	as_server env TESTDIR="$FOLDER/tap" TESTDATADIR="$FOLDER/tap/tmp_check" \
+		TESTLOGDIR="$FOLDER/tap/tmp_check/log" PATH="$BINDIR:$PATH" PGPORT=65432 \
+		PG_REGRESS="$PGXS_TEST/regress/pg_regress" top_builddir="$FOLDER/tap" \
+		PERL5LIB="$PGXS_TEST/perl" PG_CONFIG="$PG_CONFIG" \
+		prove -v -I "$FOLDER/test/t" "$1" >"$log" 2>&1 </dev/null || status=$?
+	good=$(grep -c '^ok ' "$log") || true
+	bad=$(grep '^not ok ' "$log" | grep -vc '# TODO') || true
+	((status == 0 || bad > 0)) || bad=1
+	PASSED=$((PASSED + good)) FAILED=$((FAILED + bad))
+	if ((bad == 0)); then
+		printf 'ok    %-40s %s\n' "tap/$name" "$good tests"
+		return
+	fi
+	printf 'FAIL  %-40s %s\n' "tap/$name" "$bad of $((good + bad)) tests"
+	show "$log" 60
+	cp -r "$FOLDER/tap/tmp_check/log" "$LOGS/tap_$name" 2>/dev/null || true
+	show "$LOGS/tap_$name/regress_log_$name" 40
+}
+
+suite_tap() {
+	local file
+	mkdir "$FOLDER/tap"
+	((EUID != 0)) || chown "$(server_user)" "$FOLDER/tap"
+	for file in "$FOLDER"/test/t/*.pl; do
+		if (($# == 0)) || [[ " $* " == *" $(basename "$file" .pl) "* ]]; then tap_file "$file"; fi
+	done
+}
+
+suite_diff() {
+	local statements=20000
+	((FULL == 0)) || statements=400000
+	if "$PYTHON" "$ROOT/test/diff/diff.py" --socket "$FOLDER" --seed 1 \
+		--statements "$statements" >"$LOGS/diff.log" 2>&1 </dev/null; then
+		result diff ok "$statements statements"
+	else
+		result diff FAIL "$statements statements"
+		show "$LOGS/diff.log" 80
+	fi
+}
+
+# A test may pass while a server process dies behind its back.
+suite_server_log() {
+	local bad
+	cp "$FOLDER/server.log" "$LOGS/server.log"
+	bad=$(grep -E 'PANIC|TRAP:|was terminated by signal' "$LOGS/server.log") || true
+	if [[ -z $bad ]]; then
+		result "server log" ok "no crash"
+	else
+		result "server log" FAIL "$bad"
+		show "$LOGS/server.log" 60
+	fi
+}
+
+cmd_test() {
+	local arg suite suites=() names
+	FULL=0
+	for arg; do
+		case $arg in
+		--full) FULL=1 ;;
+		regress | isolation | tap | diff | regress/* | isolation/* | tap/*) suites+=("$arg") ;;
+		*) die "no suite \"$arg\": regress, isolation, tap or diff, or one test of it as in regress/NAME" ;;
+		esac
+	done
+	((${#suites[@]})) || suites=(regress isolation tap diff)
+	need_packages libipc-run-perl python3 python3-psycopg2
+	build
+	say "Starting a cluster"
+	new_cluster --data-checksums < <(test_settings)
+	cp -r "$ROOT/test" "$FOLDER/test"
+	((EUID != 0)) || chown -R "$(server_user)" "$FOLDER/test"
+	export INPLACE_TEST_FULL=$FULL
+	for suite in regress isolation tap diff; do
+		mapfile -t names < <(printf '%s\n' "${suites[@]}" | sed -n "s,^$suite/,,p")
+		if ((${#names[@]})) || [[ " ${suites[*]} " == *" $suite "* ]]; then
+			say "Suite $suite"
+			"suite_$suite" ${names[@]+"${names[@]}"}
+		fi
+	done
+	suite_server_log
+	((FAILED == 0)) || say "Logs: $LOGS"
+	echo "$PASSED passed, $FAILED failed"
+	((FAILED == 0))
+}
+
+test_settings() {
+	cat <<-CONF
+		fsync = off
+		max_prepared_transactions = 10
+		log_line_prefix = '%m [%p] %a '
+	CONF
+}
+
+# ----------------------------------------------------------------------------
+
+mkdir -p "$LOGS"
+verb=${1:-help}
+shift || true
+case $verb in
+demo) measure demo.py "$@" ;;
+bench) measure bench.py "$@" ;;
+test) cmd_test "$@" ;;
+psql) cmd_psql "$@" ;;
+stop) cmd_stop ;;
+help | -h | --help) usage ;;
+*) die "no verb \"$verb\"; ./run.sh help lists them" ;;
+esac
