@@ -1,0 +1,206 @@
+#!/usr/bin/python3
+"""Random statements on a heap table and on a table of the access method under test: both must behave alike."""
+import argparse
+import collections
+import random
+import shutil
+import sys
+import tempfile
+import time
+
+import psycopg2
+
+import schema
+from audit import Auditor
+from lockstep import (Difference, IDLE, IN_ERROR, Monitor, SCHEMA, Session, SIDES, Stmt, return_values_as_text)
+from transactions import Generator
+
+FEATURES = ['savepoints', 'cursors', 'current_of', 'locks', 'plpgsql', 'fk', 'toast', 'special', 'truncate', 'vacuum', 'ddl',
+            'rewrite', 'copy', 'on_conflict', 'merge', 'triggers', 'deferred', 'partition']
+AUDIT_EVERY = 1000
+QUIET_EVERY = 3000      # steps between moments without open transactions
+HISTORY = 40
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--socket', default='/tmp', help='socket directory or host of the server')
+    parser.add_argument('--port', default='5432')
+    parser.add_argument('--dbname', default='postgres')
+    parser.add_argument('--user', default='postgres')
+    parser.add_argument('--statements', type=int, default=200000)
+    parser.add_argument('--seed', type=int, default=None)
+    parser.add_argument('--time-limit', type=float, default=None, help='seconds')
+    parser.add_argument('--sessions', type=int, default=4)
+    parser.add_argument('--am', default='inplace', help='access method under test')
+    parser.add_argument('--skip', default='', help='features to leave out, of: ' + ', '.join(FEATURES))
+    parser.add_argument('--only', default=None, help='features to use, instead of all')
+    parser.add_argument('--tables', default=None, help='only these tables')
+    parser.add_argument('--log', default=None, help='write all statements and outcomes to this file')
+    parser.add_argument('--audit-every', type=int, default=AUDIT_EVERY)
+    return parser.parse_args()
+
+
+class Run:
+    def __init__(self, options):
+        self.options = options
+        self.r = random.Random(options.seed)
+        names = FEATURES if options.only is None else options.only.split(',')
+        self.features = set(names) - set(options.skip.split(','))
+        self.tables = schema.make_tables(self.features)
+        if options.tables:
+            self.tables = [t for t in self.tables if t.name in options.tables.split(',')]
+        self.dsn = 'host=%s port=%s dbname=%s user=%s' % (options.socket, options.port, options.dbname, options.user)
+        self.done, self.step, self.quiet = 0, 0, False
+        self.history = collections.deque(maxlen=HISTORY)
+        self.log = open(options.log, 'w') if options.log else None
+        self.stats = collections.Counter()
+
+    def prepare(self):
+        conn = psycopg2.connect(self.dsn)
+        conn.autocommit = True
+        cursor = conn.cursor()
+        cursor.execute('SELECT 1 FROM pg_am WHERE amname = %s', (self.options.am,))
+        if cursor.fetchone() is None:
+            cursor.execute('CREATE EXTENSION ' + self.options.am)
+        for side in SIDES:
+            cursor.execute('SET default_table_access_method = %s' % (self.options.am if side == 'test' else 'heap'))
+            cursor.execute('DROP SCHEMA IF EXISTS %s CASCADE; CREATE SCHEMA %s; SET search_path = %s' % (
+                (SCHEMA[side],) * 3))
+            for table in self.tables:
+                cursor.execute(table.create())
+                if table.after:
+                    cursor.execute(table.after)
+            if any(t.name == 'triggered' for t in self.tables):
+                cursor.execute(schema.TRIGGER_SETUP)
+        conn.close()
+        names = {t.name for t in self.tables}
+        self.features -= {f for f in ('triggers', 'partition') if {'triggers': 'triggered',
+                                                                   'partition': 'parted'}[f] not in names}
+
+    def connect(self, scratch):
+        self.monitor = Monitor(self.dsn)
+        self.sessions = [Session(i, self.dsn, self.options.am, self.monitor) for i in range(self.options.sessions)]
+        self.auditor = Auditor(self.dsn, self.options.am, self.tables, self.features)
+        self.generator = Generator(self.r, self.tables, self.features, scratch)
+
+    def execute(self, session, stmt, patient=False):
+        self.done += 1
+        entry = [self.step, session.number, stmt.sql, 'in progress']
+        self.history.append(entry)
+        session.entry = entry
+        ended = session.start(stmt, patient)
+        entry[3] = session.links[0].outcome.brief() if ended else 'waits'
+        self.note(entry)
+        if not ended:
+            self.stats['waits'] += 1
+        elif session.state != IDLE and session.state != IN_ERROR and not stmt.sql.startswith('ROLLBACK TO'):
+            return
+        for other in self.sessions:
+            if other.waiting:
+                self.resume(other)
+
+    def resume(self, other):
+        if other.resume():
+            entry = [self.step, other.number, '(resumed) ' + other.entry[2], other.links[0].outcome.brief()]
+            self.history.append(entry)
+            self.note(entry)
+
+    def note(self, entry):
+        outcome = entry[3]
+        self.stats['errors ' + outcome[6:11] if outcome.startswith('ERROR') else 'ok'] += 1
+        if self.log:
+            self.log.write('%d [%d] %s\n    %s\n' % tuple(entry))
+            self.log.flush()
+
+    def waiting(self):
+        return any(s.waiting for s in self.sessions)
+
+    def one_step(self):
+        self.step += 1
+        session = self.r.choice([s for s in self.sessions if not s.waiting])
+        if self.quiet:
+            session = self.next_open() or session
+            if session.state == IDLE:
+                self.quiet = False
+                return self.definitions(session)
+            return self.execute(session, Stmt('COMMIT' if self.r.random() < 0.7 else 'ROLLBACK'))
+        if self.waiting() and session.kind != 'read':
+            session.left -= 2
+        stmt = self.generator.next(session)
+        patient = stmt.steady and not self.waiting() and self.r.random() < 0.8 and ' FROM \'' not in stmt.sql
+        self.execute(session, stmt, patient)
+
+    def next_open(self):
+        """Some session that still is in a transaction, not waiting."""
+        for session in self.sessions:
+            if not session.waiting and session.state != IDLE:
+                return session
+        return None
+
+    def definitions(self, session):
+        """No transaction is open: change definitions."""
+        self.auditor.run()
+        if 'triggers' in self.features:
+            self.execute(session, Stmt('TRUNCATE trigger_log'))
+        for _ in range(self.r.randint(1, 5) if 'ddl' in self.features else 0):
+            stmt = self.generator.definition_change()
+            if stmt is not None:
+                self.execute(session, stmt)
+        for other in self.sessions:
+            other.reset()
+
+    def loop(self):
+        started = time.monotonic()
+        while self.done < self.options.statements:
+            self.one_step()
+            if self.step % self.options.audit_every == 0:
+                self.auditor.run()
+            if self.step % QUIET_EVERY == 0:
+                self.quiet = True
+            if self.options.time_limit and time.monotonic() - started > self.options.time_limit:
+                break
+        self.quiet = True
+        while self.next_open():
+            self.step += 1
+            self.one_step()
+        self.auditor.run()
+
+    def report(self, difference):
+        print('\nlast statements (step, session, statement, outcome on heap):')
+        for entry in self.history:
+            print('%d [%d] %s\n    %s' % (entry[0], entry[1], entry[2][:3000], entry[3][:1500]))
+        print('\noutcomes of the last statement of each session:')
+        for session in self.sessions:
+            for link in session.links:
+                outcome = 'no answer yet' if link.outcome is None else link.outcome.brief()
+                print('[%d] %s (pid %d): %s' % (session.number, link.side, link.pid, outcome[:3000]))
+        print('\nDIFFERENCE at step %d, statement %d, seed %d: %s' % (self.step, self.done, self.options.seed, difference))
+
+
+def main():
+    options = parse_options()
+    if options.seed is None:
+        options.seed = random.SystemRandom().randrange(1000000)
+    print('seed %d' % options.seed, flush=True)
+    return_values_as_text()
+    run = Run(options)
+    scratch = tempfile.mkdtemp(prefix='diff-')
+    try:
+        import os
+        os.chmod(scratch, 0o755)
+        run.prepare()
+        run.connect(scratch)
+        run.loop()
+    except Difference as difference:
+        run.report(difference)
+        return 1
+    finally:
+        shutil.rmtree(scratch)
+    print(', '.join('%s: %d' % item for item in sorted(run.stats.items())))
+    print('%d statements, 0 differences, seed %d' % (run.done, options.seed))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,266 @@
+"""Pairs of connections that execute the same statement on the heap side and on the side under test.
+
+Every step one session sends one statement to both sides and both answers are awaited.  A statement may also block on
+another session's lock; then it has to block on both sides, and the session stays busy until a later step frees it.
+"""
+import re
+import select
+import time
+
+import psycopg2
+import psycopg2.extensions as ext
+
+SIDES = ('heap', 'test')
+SCHEMA = {'heap': 'diff_heap', 'test': 'diff_test'}
+TICK = 0.004            # no answer after this many seconds: ask whether the session is blocked
+HANG = 60               # neither an answer nor a lock wait for this long: a hang
+LOCK_TIMEOUT = '15ms'   # of sessions that must not wait for long
+LOOSE_ERRORS = {'23505', '23503', '40001', '55P03', '23514', '23P01'}
+IDLE, IN_TRANSACTION, IN_ERROR = (ext.TRANSACTION_STATUS_IDLE, ext.TRANSACTION_STATUS_INTRANS,
+                                  ext.TRANSACTION_STATUS_INERROR)
+SESSION_SETTINGS = ("SET search_path = %s; SET default_table_access_method = %s; SET lock_timeout = '" + LOCK_TIMEOUT +
+                    "'; SET deadlock_timeout = '10min'; SET synchronous_commit = off; SET timezone = 'UTC';"
+                    " SET max_parallel_workers_per_gather = 0; SET jit = off")
+
+
+class Difference(Exception):
+    """The two sides disagree."""
+
+
+def return_values_as_text():
+    """Let psycopg2 hand out every value as the string that the server sent."""
+    oids = [16, 17, 18, 19, 20, 21, 23, 25, 26, 114, 600, 603, 700, 701, 829, 869, 1000, 1007, 1009, 1042, 1043, 1082,
+            1083, 1114, 1184, 1186, 1231, 1266, 1560, 1562, 1700, 2249, 2950, 3614, 3802, 3904, 3906]
+    ext.register_type(ext.new_type(tuple(oids), 'RAW', lambda value, cursor: value))
+
+
+class Stmt:
+    """A statement and how its two outcomes compare.
+
+    rows    'set': as a multiset; 'list': in order; 'count': only their number (the rest is in the cursor's buffer)
+    steady  both sides visit rows in the same order, so that errors are equal to the letter and waiting is allowed
+    """
+    def __init__(self, sql, rows='set', steady=False, cursor=None, last=False):
+        self.sql, self.rows, self.steady, self.cursor, self.last = sql, rows, steady, cursor, last
+
+
+def normalise(text):
+    return re.sub(r'diff_(heap|test)\b', 'diff', text or '')
+
+
+class Outcome:
+    def __init__(self, link, error=None):
+        cursor = link.cursor
+        self.error = None
+        self.rows, self.count, self.command = None, None, None
+        if error is not None:
+            diag = error.diag
+            self.error = (error.pgcode, normalise(diag.message_primary), normalise(diag.message_detail))
+        else:
+            self.count, self.command = cursor.rowcount, cursor.statusmessage
+            if cursor.description is not None:
+                self.rows = cursor.fetchall()
+        self.state = link.conn.info.transaction_status
+        self.notices = [normalise(n) for n in link.conn.notices]
+        del link.conn.notices[:]
+
+    def brief(self):
+        if self.error:
+            return 'ERROR %s: %s (%s)' % self.error
+        rows = '' if self.rows is None else ' ' + repr(self.rows[:30])[:1500]
+        return '%s [%s]%s' % (self.command, self.count, rows)
+
+
+def sort_key(row):
+    return tuple((v is None, v or '') for v in row)
+
+
+class Link:
+    """One asynchronous connection."""
+    def __init__(self, dsn, side, am):
+        self.side = side
+        self.conn = psycopg2.connect(dsn, async_=True)
+        self.busy = True
+        self.outcome = None
+        self.cursor = None
+        while self.conn.poll() != ext.POLL_OK:
+            select.select([self.conn], [], [], 0.1)
+        self.pid = self.conn.info.backend_pid
+        self.busy = False
+        self.call(SESSION_SETTINGS % (SCHEMA[side], am))
+
+    def send(self, sql):
+        self.cursor = self.conn.cursor()
+        self.busy, self.outcome = True, None
+        try:
+            self.cursor.execute(sql)
+        except psycopg2.Error as error:
+            self.fail(error)
+
+    def fail(self, error):
+        if self.conn.closed or error.pgcode is None:
+            raise Difference('%s side: connection lost: %s' % (self.side, error))
+        self.busy, self.outcome = False, Outcome(self, error)
+
+    def pump(self):
+        """Read what has arrived."""
+        try:
+            state = self.conn.poll()
+            while state == ext.POLL_WRITE:
+                select.select([], [self.conn], [], 1)
+                state = self.conn.poll()
+            if state == ext.POLL_OK:
+                self.busy, self.outcome = False, Outcome(self)
+        except psycopg2.Error as error:
+            self.fail(error)
+
+    def call(self, sql):
+        """Send and wait for the answer, whatever it takes."""
+        self.send(sql)
+        while self.busy:
+            self.pump()
+            if self.busy:
+                select.select([self.conn], [], [], 1)
+        return self.outcome
+
+
+def pump_all(links, timeout):
+    """Let the busy ones of links make progress; true when none is busy any more."""
+    busy = [link for link in links if link.busy]
+    if busy:
+        ready = select.select([link.conn for link in busy], [], [], timeout)[0]
+        for link in busy:
+            if link.conn in ready:
+                link.pump()
+    return not any(link.busy for link in links)
+
+
+class Monitor:
+    """Tells whether a backend waits for a lock of one of our sessions of its side."""
+    def __init__(self, dsn):
+        self.conn = psycopg2.connect(dsn)
+        self.conn.autocommit = True
+        self.cursor = self.conn.cursor()
+        self.pids = {side: [] for side in SIDES}
+
+    def blocked(self, link):
+        self.cursor.execute('SELECT pg_blocking_pids(%s)::int[] && %s', (link.pid, self.pids[link.side]))
+        return self.cursor.fetchone()[0] in (True, 't')
+
+
+class Session:
+    """The two connections of one client, with what the generator has to remember about it."""
+    def __init__(self, number, dsn, am, monitor):
+        self.number = number
+        self.monitor = monitor
+        self.links = [Link(dsn, side, am if side == 'test' else 'heap') for side in SIDES]
+        for link in self.links:
+            monitor.pids[link.side].append(link.pid)
+        self.waiting = None         # the Stmt that is blocked
+        self.reset()
+
+    def reset(self):
+        """Forget the transaction."""
+        self.savepoints, self.cursors, self.buffers = [], {}, {}
+        self.mode, self.isolation, self.left, self.kind, self.tables = 'plain', 'rc', 0, None, None
+
+    @property
+    def state(self):
+        return self.links[0].outcome.state
+
+    def start(self, stmt, patient):
+        """Execute on both sides.  False: it blocks on both sides."""
+        sql = 'SET lock_timeout = 0; ' + stmt.sql if patient else stmt.sql
+        for link in self.links:
+            link.send(sql)
+        if self.settle():
+            self.finish(stmt, patient)
+            return True
+        self.waiting = stmt
+        return False
+
+    def settle(self):
+        """Wait until both sides have answered (True) or both are blocked (False)."""
+        deadline, verdicts = time.monotonic() + HANG, 0
+        while not pump_all(self.links, TICK):
+            blocked = [link.busy and self.monitor.blocked(link) for link in self.links]
+            if pump_all(self.links, 0):
+                break
+            states = [b or not link.busy for b, link in zip(blocked, self.links)]
+            verdicts = verdicts + 1 if all(states) else 0
+            if all(blocked) and verdicts >= 2:
+                return False
+            if verdicts >= 15:
+                raise Difference('blocked on one side only: ' + self.describe())
+            if time.monotonic() > deadline:
+                raise Difference('no answer for %d s: %s' % (HANG, self.describe()))
+        return True
+
+    def resume(self):
+        """After another session's step: did the blocked statement finish?"""
+        if self.waiting is None or not self.settle():
+            return False
+        stmt, self.waiting = self.waiting, None
+        self.finish(stmt, True)
+        return True
+
+    def describe(self):
+        return ', '.join('%s side %s' % (link.side, 'waits' if link.busy else 'answered ' + link.outcome.brief())
+                         for link in self.links)
+
+    def finish(self, stmt, patient):
+        outcomes = [link.outcome for link in self.links]
+        compare(self, stmt, outcomes)
+        if patient and self.state != IN_ERROR:
+            for link in self.links:
+                link.call("SET lock_timeout = '%s'" % LOCK_TIMEOUT)
+        for link, outcome in zip(self.links, outcomes):
+            link.outcome = outcome
+
+
+def compare(session, stmt, outcomes):
+    heap, test = outcomes
+    if not same_error(stmt, heap, test):
+        raise Difference('different errors')
+    if heap.state != test.state:
+        raise Difference('different transaction states: %s and %s' % (heap.state, test.state))
+    if not heap.error:
+        compare_rows(session, stmt, heap, test)
+    notices = (heap.notices, test.notices) if stmt.steady else (sorted(heap.notices), sorted(test.notices))
+    if notices[0] != notices[1]:
+        raise Difference('different notices: %r and %r' % notices)
+
+
+def same_error(stmt, heap, test):
+    if heap.error == test.error:
+        return True
+    if not heap.error or not test.error or stmt.steady:
+        return False
+    return heap.error[:2] == test.error[:2] or {heap.error[0], test.error[0]} <= LOOSE_ERRORS
+
+
+def compare_rows(session, stmt, heap, test):
+    if (heap.count, heap.command) != (test.count, test.command):
+        raise Difference('different row counts')
+    if heap.rows is None or test.rows is None:
+        return
+    if stmt.cursor:
+        collected = session.buffers.setdefault(stmt.cursor, ([], []))
+        collected[0].extend(heap.rows)
+        collected[1].extend(test.rows)
+        if stmt.last and sorted(collected[0], key=sort_key) != sorted(collected[1], key=sort_key):
+            raise Difference('different rows from cursor: ' + only_in(*collected))
+    elif stmt.rows == 'list' and heap.rows != test.rows:
+        raise Difference('different rows or order: ' + only_in(heap.rows, test.rows))
+    elif stmt.rows == 'set' and heap.rows != test.rows:
+        if sorted(heap.rows, key=sort_key) != sorted(test.rows, key=sort_key):
+            raise Difference('different rows: ' + only_in(heap.rows, test.rows))
+
+
+def only_in(heap, test):
+    left, right = list(heap), list(test)
+    for row in heap:
+        if row in right:
+            right.remove(row)
+            left.remove(row)
+    return '\n  only heap: %s\n  only test: %s' % (repr(left[:10])[:3000], repr(right[:10])[:3000])

@@ -1,0 +1,297 @@
+"""Random statements.  Each generator takes (r, session, table) and returns a Stmt, or None when it does not apply.
+
+A statement is `steady` when both sides visit the rows in the same order: one row by primary key, or a range of the
+primary key read through its index (mode 'index').  All others may fail for another of several possible reasons.
+"""
+from lockstep import Stmt
+
+MODES = {
+    'plain': '',
+    'index': 'SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off',
+    'bitmap': 'SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off',
+    'seq': 'SET LOCAL enable_indexscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_indexonlyscan = off',
+}
+LOCK_MODES = ('FOR UPDATE', 'FOR NO KEY UPDATE', 'FOR SHARE', 'FOR KEY SHARE')
+
+
+def insert_values(r, table, number):
+    values = [str(number)]
+    for column in table.columns:
+        if table.parent and column.name == table.parent[0] and r.random() < 0.95:
+            values.append(str(table.parent[1].some_id(r)))
+        else:
+            values.append(column.random_value(r))
+    table.live.add(number)
+    return '(%s)' % ', '.join(values)
+
+
+def column_list(table):
+    return ', '.join(['id'] + [c.name for c in table.columns])
+
+
+def new_id(r, table):
+    return table.some_id(r) if r.random() < 0.06 else table.fresh_id(r)
+
+
+def returning(r, table):
+    return r.choice(['', '', '', ' RETURNING *', ' RETURNING id', ' RETURNING id, %s' % table.some_column(r).name])
+
+
+def insert_one(r, session, table):
+    row = insert_values(r, table, new_id(r, table))
+    return Stmt('INSERT INTO %s (%s) VALUES %s%s' % (table.name, column_list(table), row, returning(r, table)),
+                steady=True)
+
+
+def insert_many(r, session, table):
+    rows = [insert_values(r, table, new_id(r, table)) for _ in range(r.randint(2, 8))]
+    return Stmt('INSERT INTO %s (%s) VALUES %s%s' % (table.name, column_list(table), ', '.join(rows),
+                                                     returning(r, table)), rows='list', steady=True)
+
+
+def insert_select(r, session, table):
+    columns = ', '.join(c.name for c in table.columns)
+    low = r.randint(1, 200)
+    shift = r.choice([300, 500, 700])
+    return Stmt('INSERT INTO %s (id, %s) SELECT id + %d, %s FROM %s WHERE id BETWEEN %d AND %d%s' % (
+        table.name, columns, shift, columns, table.name, low, low + r.randint(0, 12), returning(r, table)))
+
+
+def assignments(r, table, many):
+    """SET list for one or several columns.  Unique columns of several rows only get constants."""
+    picked = r.sample(table.columns, min(len(table.columns), r.choice([1, 1, 1, 2, 3])))
+    parts = []
+    for column in picked:
+        if table.parent and column.name == table.parent[0]:
+            value = str(table.parent[1].some_id(r)) if r.random() < 0.9 else 'NULL'
+        elif many and column.name == table.unique and table.name != 'deferred':
+            value = column.random_value(r)
+        else:
+            value = column.random_change(r)
+        parts.append('%s = %s' % (column.name, value))
+    return ', '.join(parts)
+
+
+def steady_range(session, table):
+    return session.mode == 'index' and bool(table.key)
+
+
+def id_range(r, table, width=12):
+    low = table.some_id(r)
+    return 'id BETWEEN %d AND %d' % (low, low + r.randint(0, width))
+
+
+def update_point(r, session, table):
+    extra = ' AND ' + some_condition(r, table) if r.random() < 0.15 else ''
+    return Stmt('UPDATE %s SET %s WHERE id = %d%s%s' % (table.name, assignments(r, table, False), table.some_id(r),
+                                                       extra, returning(r, table)), steady=bool(table.key))
+
+
+def update_range(r, session, table):
+    return Stmt('UPDATE %s SET %s WHERE %s%s' % (table.name, assignments(r, table, True), id_range(r, table),
+                                                 returning(r, table)), steady=steady_range(session, table))
+
+
+def update_where(r, session, table):
+    return Stmt('UPDATE %s SET %s WHERE %s%s' % (table.name, assignments(r, table, True), some_condition(r, table),
+                                                 returning(r, table)))
+
+
+def update_from(r, session, table):
+    other = r.choice(session.tables)
+    if not other.key:
+        return None
+    column = table.some_column(r)
+    same = [c for c in other.columns if c.sqltype == column.sqltype]
+    if not same or column.name == table.unique or table.parent:
+        return None
+    point = r.random() < 0.5
+    where = 't.id = %d' % table.some_id(r) if point else 't.' + id_range(r, table)
+    return Stmt('UPDATE %s t SET %s = o.%s FROM %s o WHERE o.id = t.id AND %s' % (
+        table.name, column.name, r.choice(same).name, other.name, where), steady=point and bool(table.key))
+
+
+def update_id(r, session, table):
+    """Move rows to other ids; cannot depend on the order of visits."""
+    if not table.movable:
+        return None
+    kind = r.random()
+    if kind < 0.4:
+        old, new = table.some_id(r), new_id(r, table)
+        table.live.discard(old)
+        table.live.add(new)
+        return Stmt('UPDATE %s SET id = %d WHERE id = %d' % (table.name, new, old),
+                    steady=bool(table.key) and table.name != 'parent')
+    if kind < 0.7:
+        return Stmt('UPDATE %s SET id = id + 1000 WHERE %s' % (table.name, id_range(r, table)))
+    if kind < 0.9:
+        return Stmt('UPDATE %s SET id = id - 1000 WHERE id BETWEEN 1001 AND 1900' % table.name)
+    return Stmt('UPDATE %s SET id = %d WHERE %s' % (table.name, table.some_id(r), id_range(r, table, 2)))
+
+
+def delete_point(r, session, table):
+    number = table.some_id(r)
+    table.live.discard(number)
+    return Stmt('DELETE FROM %s WHERE id = %d%s' % (table.name, number, returning(r, table)),
+                steady=bool(table.key) and table.name != 'parent')
+
+
+def delete_range(r, session, table):
+    width = 25 if len(table.live) > 150 else 6
+    return Stmt('DELETE FROM %s WHERE %s%s' % (table.name, id_range(r, table, width), returning(r, table)),
+                steady=steady_range(session, table) and table.name != 'parent')
+
+
+def delete_where(r, session, table):
+    if len(table.live) < 120 and r.random() < 0.7:
+        return None
+    return Stmt('DELETE FROM %s WHERE %s AND id %% 4 = %d%s' % (table.name, some_condition(r, table), r.randint(0, 3),
+                                                               returning(r, table)))
+
+
+def delete_using(r, session, table):
+    other = r.choice(session.tables)
+    return Stmt('DELETE FROM %s t USING %s o WHERE o.id = t.id AND o.id %% 10 = %d AND t.%s' % (
+        table.name, other.name, r.randint(0, 9), id_range(r, table, 30)))
+
+
+def some_condition(r, table):
+    column = table.some_column(r)
+    condition = column.condition(r, column.name)
+    if r.random() < 0.2:
+        other = table.some_column(r)
+        condition += r.choice([' AND ', ' OR ']) + other.condition(r, other.name)
+    return '(%s)' % condition
+
+
+def select_point(r, session, table):
+    return Stmt('SELECT * FROM %s WHERE id = %d' % (table.name, table.some_id(r)))
+
+
+def select_where(r, session, table):
+    return Stmt('SELECT * FROM %s WHERE %s' % (table.name, some_condition(r, table)))
+
+
+def select_range(r, session, table):
+    columns = r.choice(['*', 'id', 'tableoid::regclass::text, *', 'count(*)'])
+    return Stmt('SELECT %s FROM %s WHERE %s' % (columns, table.name, id_range(r, table, 60)))
+
+
+def select_ordered(r, session, table):
+    if not table.key:
+        return None
+    return Stmt('SELECT * FROM %s WHERE id >= %d ORDER BY id%s LIMIT %d' % (
+        table.name, table.some_id(r), r.choice(['', ' DESC']), r.randint(1, 30)), rows='list')
+
+
+def select_all(r, session, table):
+    return Stmt("SELECT count(*), md5(string_agg(md5(t::text), '' ORDER BY md5(t::text))) FROM %s t" % table.name)
+
+
+def select_join(r, session, table):
+    other = r.choice(session.tables)
+    return Stmt('SELECT t.id, t.%s, o.%s FROM %s t %s JOIN %s o ON o.id = t.id WHERE t.%s' % (
+        table.some_column(r).name, other.some_column(r).name, table.name, r.choice(['', 'LEFT']), other.name,
+        id_range(r, table, 30)))
+
+
+def lock_rows(r, session, table):
+    if not table.key:
+        return None
+    wait = r.choice(['', '', ' NOWAIT', ' SKIP LOCKED'])
+    tail = ' LIMIT %d' % r.randint(1, 5) if r.random() < 0.3 else ''
+    where = 'id = %d' % table.some_id(r) if r.random() < 0.5 else id_range(r, table)
+    return Stmt('SELECT * FROM %s WHERE %s ORDER BY id%s %s%s' % (table.name, where, tail, r.choice(LOCK_MODES), wait),
+                rows='list', steady=True)
+
+
+def lock_where(r, session, table):
+    wait = r.choice([' NOWAIT', ' SKIP LOCKED'])
+    return Stmt('SELECT * FROM %s WHERE %s %s%s' % (table.name, some_condition(r, table), r.choice(LOCK_MODES), wait))
+
+
+def truncate(r, session, table):
+    if not table.truncate or r.random() > 0.1:
+        return None
+    table.live.clear()
+    return Stmt('TRUNCATE %s' % table.name)
+
+
+def loop_block(r, session, table):
+    """A query that stays open while its rows change."""
+    if not table.key:
+        return None
+    return Stmt('DO $$ DECLARE r record; total bigint := 0; BEGIN FOR r IN SELECT * FROM %s WHERE %s ORDER BY id LOOP'
+                ' UPDATE %s SET %s WHERE id = r.id; total := total + r.id; END LOOP; RAISE NOTICE \'total %%\', total;'
+                ' END $$' % (table.name, id_range(r, table), table.name, assignments(r, table, True)), steady=True)
+
+
+def exception_block(r, session, table):
+    """Work that is undone by an exception handler, between work that is not."""
+    handled = r.choice(["RAISE EXCEPTION 'undo'", 'PERFORM 1 / 0',
+                        'INSERT INTO %s (id) VALUES (%d)' % (table.name, table.some_id(r))])
+    first, second, third = (update_or_delete(r, session, table) for _ in range(3))
+    return Stmt('DO $$ DECLARE n int; BEGIN %s; BEGIN %s; %s; EXCEPTION WHEN division_by_zero OR raise_exception OR '
+                'unique_violation THEN GET DIAGNOSTICS n = ROW_COUNT; RAISE NOTICE \'handled %%\', SQLSTATE; END;'
+                ' %s; END $$' % (first, second, handled, third), steady=bool(table.key) and table.name != 'parent')
+
+
+def update_or_delete(r, session, table):
+    if r.random() < 0.25:
+        return 'DELETE FROM %s WHERE id = %d' % (table.name, table.some_id(r))
+    return 'UPDATE %s SET %s WHERE id = %d' % (table.name, assignments(r, table, False), table.some_id(r))
+
+
+def modify_twice(r, session, table):
+    """Two data-modifying parts of one statement, on different rows."""
+    low = table.some_id(r)
+    return Stmt('WITH d AS (DELETE FROM %s WHERE id = %d RETURNING *), u AS (UPDATE %s SET %s WHERE id = %d RETURNING *)'
+                ' SELECT * FROM d UNION ALL SELECT * FROM u UNION ALL SELECT * FROM %s WHERE id = %d' % (
+                    table.name, low, table.name, assignments(r, table, False), low + 1, table.name, low + 1))
+
+
+def on_conflict(r, session, table):
+    if not table.key or table.name == 'parted' and r.random() < 0.5:
+        return None
+    row = insert_values(r, table, table.some_id(r))
+    column = table.some_column(r)
+    if column.name == table.unique:
+        return None
+    action = r.choice(['NOTHING', 'UPDATE SET %s = excluded.%s' % (column.name, column.name),
+                       'UPDATE SET %s = %s WHERE %s.id %% 3 > 0' % (column.name, column.random_value(r), table.name)])
+    return Stmt('INSERT INTO %s (%s) VALUES %s ON CONFLICT (id) DO %s%s' % (
+        table.name, column_list(table), row, action, returning(r, table)), steady=True)
+
+
+def merge(r, session, table):
+    if not table.key or table.unique or table.parent or table.name == 'parent':
+        return None
+    column = table.some_column(r)
+    low = table.some_id(r)
+    return Stmt('MERGE INTO %s t USING generate_series(%d, %d) s ON t.id = s WHEN MATCHED AND s %% 5 = 0 THEN DELETE '
+                'WHEN MATCHED THEN UPDATE SET %s = %s WHEN NOT MATCHED AND s %% 2 = 0 THEN INSERT (id) VALUES (s)' % (
+                    table.name, low, low + r.randint(0, 8), column.name, column.random_value(r)))
+
+
+def set_constraints(r, session, table):
+    return Stmt('SET CONSTRAINTS ALL %s' % r.choice(['IMMEDIATE', 'DEFERRED']))
+
+
+# name: (weight, generator, feature)
+READS = [
+    (6, select_point, None), (4, select_where, None), (3, select_range, None), (3, select_ordered, None),
+    (3, select_all, None), (2, select_join, None),
+]
+WRITES = [
+    (10, insert_one, None), (3, insert_many, None), (1, insert_select, None), (16, update_point, None),
+    (4, update_range, None), (3, update_where, None), (1.5, update_from, None), (2, update_id, None),
+    (4, delete_point, None), (1.2, delete_range, None), (0.6, delete_where, None), (0.6, delete_using, None),
+    (5, lock_rows, 'locks'), (1.5, lock_where, 'locks'), (0.7, truncate, 'truncate'), (1, loop_block, 'plpgsql'),
+    (1.5, exception_block, 'plpgsql'), (0.7, modify_twice, None), (4, on_conflict, 'on_conflict'), (1, merge, 'merge'),
+    (0.2, set_constraints, 'deferred'),
+]
+
+
+def allowed(entries, features):
+    picked = [(weight, make) for weight, make, feature in entries if feature is None or feature in features]
+    return [w for w, _ in picked], [m for _, m in picked]
