@@ -283,7 +283,7 @@ suite_tap() {
 suite_diff() {
 	local statements=20000
 	((FULL == 0)) || statements=400000
-	if "$PYTHON" "$ROOT/test/diff/diff.py" --socket "$FOLDER" --seed 1 \
+	if "$PYTHON" "$ROOT/test/diff/diff.py" --socket "$FOLDER" --seed "$INPLACE_SEED" \
 		--statements "$statements" >"$LOGS/diff.log" 2>&1 </dev/null; then
 		result diff ok "$statements statements"
 	else
@@ -322,7 +322,8 @@ cmd_test() {
 	new_cluster --data-checksums < <(test_settings)
 	cp -r "$ROOT/test" "$FOLDER/test"
 	((EUID != 0)) || chown -R "$(server_user)" "$FOLDER/test"
-	export INPLACE_TEST_FULL=$FULL
+	export INPLACE_SEED=${INPLACE_SEED:-1}
+	((FULL == 0)) || export INPLACE_CRASH_ROUNDS=${INPLACE_CRASH_ROUNDS:-40}
 	for suite in regress isolation tap diff; do
 		mapfile -t names < <(printf '%s\n' "${suites[@]}" | sed -n "s,^$suite/,,p")
 		if ((${#names[@]})) || [[ " ${suites[*]} " == *" $suite "* ]]; then

@@ -1,0 +1,102 @@
+"""The server under measurement, reached through libpq's environment variables (PGHOST and so on)."""
+import os
+import platform
+import time
+
+import psycopg2
+
+AMS = ('heap', 'inplace')
+REAP_SECONDS = 0.2      # after a backend left the activity view, until the postmaster has its CPU time
+
+
+class Database:
+    """One autocommit connection, and what a benchmark asks a server."""
+
+    def __init__(self):
+        self.connection = psycopg2.connect(application_name='pg_inplace bench')
+        self.connection.autocommit = True
+        self.cursor = self.connection.cursor()
+
+    def close(self):
+        self.connection.close()
+
+    def execute(self, sql, *arguments):
+        self.cursor.execute(sql, arguments or None)
+
+    def rows(self, sql, *arguments):
+        self.execute(sql, *arguments)
+        return self.cursor.fetchall()
+
+    def value(self, sql, *arguments):
+        return self.rows(sql, *arguments)[0][0]
+
+    def seconds(self, sql):
+        """How long a statement takes, seen from the client."""
+        begin = time.perf_counter()
+        self.execute(sql)
+        return time.perf_counter() - begin
+
+    def use(self, am):
+        """From now on tables are made and found in this access method's own schema."""
+        self.execute(f'CREATE SCHEMA IF NOT EXISTS {am}')
+        self.execute(f'SET search_path = {am}')
+        self.execute(f'SET default_table_access_method = {am}')
+
+    def table_size(self, table):
+        """Table and undo (both in the main fork), TOAST, free space and visibility maps."""
+        return self.value('SELECT pg_table_size(%s::regclass)', table)
+
+    def full_size(self, table):
+        return self.value('SELECT pg_total_relation_size(%s::regclass)', table)
+
+    def wal_position(self):
+        return int(self.value("SELECT pg_current_wal_insert_lsn() - '0/0'"))
+
+    def wal_bytes(self, sql):
+        begin = self.wal_position()
+        self.execute(sql)
+        return self.wal_position() - begin
+
+    def server_cpu_seconds(self):
+        """CPU time of the postmaster, its live children and those that it has waited for; pgbench must have ended."""
+        while self.value("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'"):
+            time.sleep(0.02)
+        time.sleep(REAP_SECONDS)
+        postmaster = _stat(self.value('SELECT pg_backend_pid()'))[1]
+        ticks = sum(_stat(postmaster)[11:15])
+        for pid in filter(str.isdigit, os.listdir('/proc')):
+            try:
+                stat = _stat(pid)
+            except FileNotFoundError:
+                continue
+            if stat[1] == postmaster:
+                ticks += stat[11] + stat[12]
+        return ticks / os.sysconf('SC_CLK_TCK')
+
+    def environment(self):
+        """What a reader needs in order to compare the numbers with others."""
+        settings = self.rows("SELECT name, current_setting(name) FROM pg_settings"
+                             " WHERE source = 'configuration file' AND name !~ 'socket|^lc_|Date|[Zz]one|search' ORDER BY name")
+        return {
+            'server': self.value('SELECT version()'),
+            'extension': self.value("SELECT extversion FROM pg_extension WHERE extname = 'inplace'"),
+            'processor': f'{_first_line("/proc/cpuinfo", "model name")}, {os.cpu_count()} cores',
+            'memory': _first_line('/proc/meminfo', 'MemTotal'),
+            'kernel': platform.release(),
+            'settings': dict(settings),
+        }
+
+
+def _stat(pid):
+    """The fields of /proc/PID/stat behind the command's name, as numbers: [1] parent, [11:15] CPU ticks."""
+    with open(f'/proc/{pid}/stat', encoding='utf-8', errors='replace') as file:
+        fields = file.read().rpartition(')')[2].split()
+    return [0] + [int(field) for field in fields[1:]]
+
+
+def _first_line(path, key):
+    with open(path, encoding='utf-8') as file:
+        for line in file:
+            if line.startswith(key):
+                return line.partition(':')[2].strip()
+    return 'unknown'

@@ -1,0 +1,155 @@
+"""pgbench workloads that run the same on both access methods, and what is measured while one runs."""
+import os
+import re
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .db import AMS, Database
+
+CLIENTS = 8
+NEVER = (0, 0)
+COUNTERS = 1000
+PROGRESS = re.compile(r'progress: ([\d.]+) s, ([\d.]+) tps')
+TRANSACTIONS = re.compile(r'number of transactions actually processed: (\d+)')
+TPS = re.compile(r'tps = ([\d.]+)')
+
+
+@dataclass(frozen=True)
+class Workload:
+    name: str
+    table: str                  # the one that is updated: its size is followed
+    pgbench: tuple
+
+
+SIMPLE_UPDATE = Workload('simple update', 'pgbench_accounts', ('--builtin=simple-update',))
+HOT_ROWS = Workload('hot rows', 'counters',
+                    ('--protocol=prepared', f'--define=counters={COUNTERS}',
+                     f'--file={Path(__file__).parent / "hot_rows.sql"}'))
+LOOKUP = Workload('index lookup', 'pgbench_accounts', ('--builtin=select-only', '--protocol=prepared'))
+
+
+@dataclass
+class Run:
+    """One run of a workload on one access method."""
+    am: str
+    seconds: int
+    hold: tuple                 # (from, to): the seconds during which a snapshot is held
+    tps: float = 0.0
+    transactions: int = 0
+    wal_bytes: int = 0
+    cpu_seconds: float = 0.0
+    tps_series: list = field(default_factory=list)      # one entry a second
+    size_series: list = field(default_factory=list)     # the first one from before the run
+    size_after: int = 0
+    snapshot_read_seconds: float = 0.0                  # summing the table in a snapshot held throughout, afterwards
+
+    def held_throughout(self):
+        return self.hold[1] > 0 and self.hold[0] == 0
+
+
+def orders(rounds):
+    """Which access method goes first takes turns, so that drift of the machine hits both alike."""
+    return [AMS[::1 if number % 2 == 0 else -1] for number in range(rounds)]
+
+
+def middle_half(seconds):
+    """The part of a run during which a snapshot is held half of the time."""
+    return (seconds // 4, seconds // 4 + seconds // 2)
+
+
+def start_pgbench(am, *arguments):
+    """On the tables in the access method's own schema."""
+    options = f'-c search_path={am} -c default_table_access_method={am}'
+    return subprocess.Popen(['pgbench', *arguments], env={**os.environ, 'PGOPTIONS': options}, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def load_accounts(db, am, scale):
+    db.use(am)
+    process = start_pgbench(am, '--initialize', '--init-steps=dtgp', '--quiet', f'--scale={scale}')
+    output = process.communicate()[0]
+    if process.returncode:
+        raise RuntimeError(f'pgbench failed:\n{output}')
+    db.execute('VACUUM ANALYZE pgbench_accounts')
+
+
+def load_counters(db, am):
+    db.use(am)
+    db.execute('DROP TABLE IF EXISTS counters')
+    db.execute('CREATE TABLE counters (id int PRIMARY KEY, n bigint NOT NULL)')
+    db.execute('INSERT INTO counters SELECT i, 0 FROM generate_series(1, %s) i', COUNTERS)
+    db.execute('VACUUM ANALYZE counters')
+
+
+class Snapshot:
+    """A transaction that keeps seeing what was there when it began, as a long report or a forgotten session does."""
+
+    def __init__(self, am):
+        self.db = Database()
+        self.db.use(am)
+        self.db.execute('BEGIN ISOLATION LEVEL REPEATABLE READ')
+        self.db.execute('SELECT pg_current_snapshot()')
+
+    def contents(self, table):
+        column = 'n' if table == 'counters' else 'abalance'
+        return self.db.rows(f'SELECT count(*), sum({column}) FROM {table}')
+
+    def release(self):
+        self.db.close()
+
+
+class Holder:
+    """Holds a snapshot from one second of a run to another; one that is held throughout is read again at the end."""
+
+    def __init__(self, run, table):
+        self.run, self.table, self.snapshot, self.before = run, table, None, None
+        if run.held_throughout():
+            self.snapshot = Snapshot(run.am)
+            self.before = self.snapshot.contents(table)
+
+    def tick(self, second):
+        begin, end = self.run.hold
+        if begin <= second < end and not self.snapshot:
+            self.snapshot = Snapshot(self.run.am)
+        elif second >= end and self.snapshot and not self.run.held_throughout():
+            self.snapshot = self.snapshot.release()
+
+    def finish(self):
+        if self.run.held_throughout():
+            begin = time.perf_counter()
+            if self.snapshot.contents(self.table) != self.before:
+                raise AssertionError(f'{self.run.am}: what a snapshot sees of {self.table} changed while it was held')
+            self.run.snapshot_read_seconds = time.perf_counter() - begin
+        if self.snapshot:
+            self.snapshot.release()
+
+
+def measure(db, workload, am, seconds, hold=NEVER, seed=1, tick=lambda second, tps: None):
+    """Runs a workload and follows it; tick is called every second."""
+    db.use(am)
+    run = Run(am, seconds, hold, size_series=[db.full_size(workload.table)])
+    holder = Holder(run, workload.table)
+    wal, cpu = db.wal_position(), db.server_cpu_seconds()
+    process = start_pgbench(am, f'--client={CLIENTS}', '--jobs=2', '--no-vacuum', f'--time={seconds}', '--progress=1',
+                            f'--random-seed={seed}', *workload.pgbench)
+    output = ''
+    for line in process.stdout:
+        progress = PROGRESS.match(line)
+        if not progress:
+            output += line
+            continue
+        second, tps = float(progress[1]), float(progress[2])
+        run.tps_series.append(tps)
+        run.size_series.append(db.full_size(workload.table))
+        holder.tick(second)
+        tick(second, tps)
+    if process.wait():
+        raise RuntimeError(f'pgbench failed:\n{output}')
+    run.tps, run.transactions = float(TPS.search(output)[1]), int(TRANSACTIONS.search(output)[1])
+    run.wal_bytes = db.wal_position() - wal
+    run.cpu_seconds = db.server_cpu_seconds() - cpu
+    run.size_after = db.full_size(workload.table)
+    holder.finish()
+    return run

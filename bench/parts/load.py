@@ -1,0 +1,89 @@
+"""Concurrent updates, with and without a snapshot that is held meanwhile."""
+from lib import report
+from lib.db import AMS
+from lib.result import Bar, Result
+from lib.workload import HOT_ROWS, NEVER, SIMPLE_UPDATE, load_accounts, load_counters, measure, middle_half, orders
+
+EDGE = 5        # seconds at the begin and at the end of a hold that are compared
+
+
+def throughput(context):
+    yield from _throughput(context, 'simple-update', context.seconds, NEVER, Bar('>=', 1.0))
+
+
+def throughput_held(context):
+    seconds = context.seconds * 2
+    yield from _throughput(context, 'simple-update, snapshot held half of the time', seconds, middle_half(seconds),
+                           Bar('>=', 1.15))
+
+
+def _throughput(context, what, seconds, hold, bar):
+    for am in AMS:
+        context.progress.step(f'{what}, loading: {am}')
+        load_accounts(context.db, am, context.scale)
+    context.db.execute('CHECKPOINT')
+    pairs = _in_turns(context, what, SIMPLE_UPDATE, seconds, hold)
+    yield Result(f'{what}: TPS', 'TPS', _values(pairs, lambda run: run.tps), bar)
+    yield Result(f'{what}: WAL per transaction', 'bytes', _values(pairs, lambda run: run.wal_bytes / run.transactions))
+    yield Result(f'{what}: server CPU per transaction', 'us',
+                 _values(pairs, lambda run: 1e6 * run.cpu_seconds / run.transactions))
+    context.add_plots(what, _plots(pairs, hold))
+
+
+def growth(context):
+    """Each round starts from newly loaded tables: free space that an earlier one left would hide growth."""
+    yield from _growth(context, 'simple-update', SIMPLE_UPDATE,
+                       lambda am: load_accounts(context.db, am, context.scale))
+
+
+def hot_rows(context):
+    pairs = yield from _growth(context, 'hot rows', HOT_ROWS, lambda am: load_counters(context.db, am))
+    yield Result('hot rows, snapshot held: TPS', 'TPS', _values(pairs, lambda run: run.tps))
+    yield Result(f'hot rows, snapshot held: TPS of the last {EDGE} s / first {EDGE} s', '', _values(pairs, _persistence),
+                 Bar('>=', 0.90), own=True)
+    yield Result('hot rows: summing them in the held snapshot, at its end', 'ms',
+                 _values(pairs, lambda run: 1000 * run.snapshot_read_seconds))
+
+
+def _growth(context, what, workload, load):
+    seconds = max(15, context.seconds * 2)
+    pairs = _in_turns(context, f'{what}, snapshot held', workload, seconds, (0, seconds), load)
+    yield Result(f'{what}, snapshot held: growth per update', 'bytes', _values(pairs, _growth_per_update),
+                 Bar('<=', 0.45))
+    context.add_plots(f'{what}, snapshot held throughout', _plots(pairs, (0, seconds)))
+    return pairs
+
+
+def _in_turns(context, what, workload, seconds, hold, load=None):
+    pairs = []
+    for number, order in enumerate(orders(context.rounds)):
+        runs = {}
+        for am in order:
+            context.progress.step(f'{what}: {am}, round {number + 1}')
+            if load:
+                load(am)
+                context.db.execute('CHECKPOINT')
+            runs[am] = measure(context.db, workload, am, seconds, hold, context.seed + number, context.show_tps)
+        pairs.append(runs)
+    return pairs
+
+
+def _values(pairs, function):
+    return tuple(tuple(function(runs[am]) for am in AMS) for runs in pairs)
+
+
+def _persistence(run):
+    return sum(run.tps_series[-EDGE:]) / sum(run.tps_series[:EDGE])
+
+
+def _growth_per_update(run):
+    return (run.size_after - run.size_series[0]) / run.transactions
+
+
+def _plots(pairs, hold):
+    """The first round's course."""
+    runs = pairs[0]
+    holds = [] if hold == NEVER else [hold]
+    return [report.plot('Transactions per second', 'TPS', {am: runs[am].tps_series for am in AMS}, holds),
+            report.plot('Size of the table with indexes and undo', 'MB',
+                        {am: [size / 1e6 for size in runs[am].size_series] for am in AMS}, holds, first=0)]
