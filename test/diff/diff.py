@@ -18,7 +18,7 @@ from transactions import Generator
 FEATURES = ['savepoints', 'cursors', 'current_of', 'locks', 'plpgsql', 'fk', 'toast', 'special', 'truncate', 'vacuum', 'ddl',
             'rewrite', 'copy', 'on_conflict', 'merge', 'triggers', 'deferred', 'partition']
 AUDIT_EVERY = 1000
-QUIET_EVERY = 3000      # steps between moments without open transactions
+QUIET_EVERY = 2000      # steps between moments without open transactions
 HISTORY = 40
 
 
@@ -82,7 +82,7 @@ class Run:
         self.monitor = Monitor(self.dsn)
         self.sessions = [Session(i, self.dsn, self.options.am, self.monitor) for i in range(self.options.sessions)]
         self.auditor = Auditor(self.dsn, self.options.am, self.tables, self.features)
-        self.generator = Generator(self.r, self.tables, self.features, scratch)
+        self.generator = Generator(self.r, self.tables, self.features, self.sessions, scratch)
 
     def execute(self, session, stmt, patient=False):
         self.done += 1
@@ -128,7 +128,7 @@ class Run:
         if self.waiting() and session.kind != 'read':
             session.left -= 2
         stmt = self.generator.next(session)
-        patient = stmt.steady and not self.waiting() and self.r.random() < 0.8 and ' FROM \'' not in stmt.sql
+        patient = stmt.steady and not self.waiting() and self.r.random() < 0.95 and ' FROM \'' not in stmt.sql
         self.execute(session, stmt, patient)
 
     def next_open(self):
@@ -143,7 +143,7 @@ class Run:
         self.auditor.run()
         if 'triggers' in self.features:
             self.execute(session, Stmt('TRUNCATE trigger_log'))
-        for _ in range(self.r.randint(1, 5) if 'ddl' in self.features else 0):
+        for _ in range(self.r.randint(2, 6) if 'ddl' in self.features else 0):
             stmt = self.generator.definition_change()
             if stmt is not None:
                 self.execute(session, stmt)

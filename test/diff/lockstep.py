@@ -173,17 +173,17 @@ class Session:
         sql = 'SET lock_timeout = 0; ' + stmt.sql if patient else stmt.sql
         for link in self.links:
             link.send(sql)
-        if self.settle():
+        if self.settle(patient):
             self.finish(stmt, patient)
             return True
         self.waiting = stmt
         return False
 
-    def settle(self):
-        """Wait until both sides have answered (True) or both are blocked (False)."""
+    def settle(self, patient):
+        """Wait until both sides have answered (True) or both are blocked (False, only when patient)."""
         deadline, verdicts = time.monotonic() + HANG, 0
         while not pump_all(self.links, TICK):
-            blocked = [link.busy and self.monitor.blocked(link) for link in self.links]
+            blocked = [patient and link.busy and self.monitor.blocked(link) for link in self.links]
             if pump_all(self.links, 0):
                 break
             states = [b or not link.busy for b, link in zip(blocked, self.links)]
@@ -198,7 +198,7 @@ class Session:
 
     def resume(self):
         """After another session's step: did the blocked statement finish?"""
-        if self.waiting is None or not self.settle():
+        if self.waiting is None or not self.settle(True):
             return False
         stmt, self.waiting = self.waiting, None
         self.finish(stmt, True)

@@ -1,5 +1,6 @@
 """The tables: their shapes, and random values and conditions for their columns."""
 
+HOT = 3     # the first ids are used most
 
 def integer(low, high):
     return lambda r: str(r.randint(low, high))
@@ -129,13 +130,17 @@ class Table:
 
     def some_id(self, r):
         kind = r.random()
-        if kind < 0.3:
-            return r.randint(1, 6)
+        if kind < 0.45:
+            return r.randint(1, HOT)
         if kind < 0.8 and self.live:
             return sorted(self.live)[r.randrange(len(self.live))]
         return r.randint(1, 220)
 
     def fresh_id(self, r):
+        if r.random() < 0.4:
+            missing = [n for n in range(1, HOT + 1) if n not in self.live]
+            if missing:
+                return missing[0]
         for _ in range(20):
             number = r.randint(1, 220)
             if number not in self.live:

@@ -130,7 +130,7 @@ def update_id(r, session, table):
 
 
 def delete_point(r, session, table):
-    number = table.some_id(r)
+    number = table.some_id(r) if r.random() < 0.3 else r.randint(1, 220)
     table.live.discard(number)
     return Stmt('DELETE FROM %s WHERE id = %d%s' % (table.name, number, returning(r, table)),
                 steady=bool(table.key) and table.name != 'parent')
@@ -231,8 +231,8 @@ def exception_block(r, session, table):
     handled = r.choice(["RAISE EXCEPTION 'undo'", 'PERFORM 1 / 0',
                         'INSERT INTO %s (id) VALUES (%d)' % (table.name, table.some_id(r))])
     first, second, third = (update_or_delete(r, session, table) for _ in range(3))
-    return Stmt('DO $$ DECLARE n int; BEGIN %s; BEGIN %s; %s; EXCEPTION WHEN division_by_zero OR raise_exception OR '
-                'unique_violation THEN GET DIAGNOSTICS n = ROW_COUNT; RAISE NOTICE \'handled %%\', SQLSTATE; END;'
+    return Stmt('DO $$ DECLARE counted int; BEGIN %s; BEGIN %s; %s; EXCEPTION WHEN division_by_zero OR raise_exception OR '
+                'unique_violation THEN GET DIAGNOSTICS counted = ROW_COUNT; RAISE NOTICE \'handled %%\', SQLSTATE; END;'
                 ' %s; END $$' % (first, second, handled, third), steady=bool(table.key) and table.name != 'parent')
 
 
@@ -268,9 +268,10 @@ def merge(r, session, table):
         return None
     column = table.some_column(r)
     low = table.some_id(r)
+    high = low + r.choice([0, 0, 4, 8])
     return Stmt('MERGE INTO %s t USING generate_series(%d, %d) s ON t.id = s WHEN MATCHED AND s %% 5 = 0 THEN DELETE '
                 'WHEN MATCHED THEN UPDATE SET %s = %s WHEN NOT MATCHED AND s %% 2 = 0 THEN INSERT (id) VALUES (s)' % (
-                    table.name, low, low + r.randint(0, 8), column.name, column.random_value(r)))
+                    table.name, low, high, column.name, column.random_value(r)), steady=low == high)
 
 
 def set_constraints(r, session, table):

@@ -4,15 +4,18 @@ import os
 import statements
 from lockstep import IDLE, IN_ERROR, Stmt
 
-READER_LENGTH = (40, 150)
+READER_LENGTH = (30, 100)
 
 
 class Generator:
-    def __init__(self, r, tables, features, scratch):
+    def __init__(self, r, tables, features, sessions, scratch):
         self.r, self.tables, self.features, self.scratch = r, tables, features, scratch
+        self.sessions = sessions
         self.reads = statements.allowed(statements.READS, features)
         self.writes = statements.allowed(statements.WRITES, features)
         self.names = 0
+        self.focus = []             # tables that are used most at the moment
+        self.calls = 0
 
     def next(self, session):
         """The session's next statement."""
@@ -23,8 +26,14 @@ class Generator:
         return self.in_transaction(session)
 
     def pick_tables(self):
+        """Tables for one transaction.  All sessions prefer the same two for a while, so that they meet."""
+        self.calls += 1
         weights = [t.weight for t in self.tables]
-        return self.r.choices(self.tables, weights, k=self.r.choice([1, 1, 2, 3]))
+        if self.calls % 50 == 1:
+            self.focus = self.r.choices(self.tables, weights, k=2)
+        if self.r.random() < 0.75:
+            return self.focus[:self.r.randint(1, 2)]
+        return self.r.choices(self.tables, weights, k=self.r.choice([1, 2, 3]))
 
     def when_idle(self, session):
         session.reset()
@@ -43,7 +52,7 @@ class Generator:
         session.mode = r.choice(['plain', 'index', 'index', 'bitmap', 'seq'])
         session.kind = 'write'
         session.left = r.randint(1, 8) if kind < 0.6 else r.randint(6, 25)
-        if kind > 0.97:
+        if kind > 0.988:
             session.kind, session.isolation, session.left = 'read', 'rr', r.randint(*READER_LENGTH)
         level = 'READ COMMITTED' if session.isolation == 'rc' else 'REPEATABLE READ'
         return Stmt('BEGIN ISOLATION LEVEL %s; %s' % (level, statements.MODES[session.mode]))
@@ -62,7 +71,7 @@ class Generator:
             return self.any_of(self.reads, session)
         if 'savepoints' in self.features and kind < 0.16:
             return self.savepoint_step(session)
-        if 'cursors' in self.features and kind < 0.26:
+        if 'cursors' in self.features and kind < (0.45 if session.cursors else 0.23):
             return self.cursor_step(session)
         return self.statement(session)
 
@@ -155,12 +164,18 @@ class Generator:
         r = self.r
         table = r.choice(self.tables)
         kinds = ['ANALYZE %s']
-        if 'vacuum' in self.features:
+        if 'vacuum' in self.features and self.pinned():
+            kinds += ['VACUUM (INDEX_CLEANUP OFF) %s'] + ([] if table.indexes else ['VACUUM %s'])
+        elif 'vacuum' in self.features:
             kinds += ['VACUUM %s', 'VACUUM %s', 'VACUUM (FREEZE) %s', 'VACUUM (ANALYZE, DISABLE_PAGE_SKIPPING) %s',
                       'VACUUM (INDEX_CLEANUP OFF) %s']
         if 'copy' in self.features and r.random() < 0.5:
             return self.copy(table) or Stmt('ANALYZE ' + table.name)
         return Stmt(r.choice(kinds) % table.name)
+
+    def pinned(self):
+        """May a query be open?  Its pins would keep an aggressive VACUUM, or one of some indexes, waiting for ever."""
+        return any(s.cursors or s.waiting for s in self.sessions)
 
     def copy(self, table):
         """COPY reads a file: asynchronous connections cannot feed COPY FROM STDIN."""
@@ -232,6 +247,6 @@ class Generator:
         table.added += 1
         make = r.choice([schema.int_column, schema.text_column])
         table.columns.append(make('x%d' % table.added))
-        default = r.choice(['', " DEFAULT '17'", " NOT NULL DEFAULT '18'"]) if make is schema.int_column else r.choice(
+        default = r.choice(['', " DEFAULT '17'", " DEFAULT -3"]) if make is schema.int_column else r.choice(
             ['', " DEFAULT 'none'", " DEFAULT repeat('d', 300)"])
         return Stmt('ALTER TABLE %s ADD COLUMN x%d %s%s' % (table.name, table.added, table.columns[-1].sqltype, default))
