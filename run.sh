@@ -8,6 +8,7 @@ set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 STATE=$ROOT/.run                # git-ignored: logs, reports, the psql cluster's address
 LOGS=$STATE/logs
+LIMIT=1200                      # seconds after which a suite, or a file of tap, is given up
 PYTHON=${PYTHON:-/usr/bin/python3}
 FOLDER=                         # the folder of the cluster in use
 PASSED=0
@@ -110,7 +111,7 @@ as_server() (
 	HOME=$FOLDER exec setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups -- "$@"
 )
 
-pg_ctl() { as_server "$BINDIR/pg_ctl" -D "$FOLDER/data" -s "$@" >/dev/null </dev/null; }
+pg_ctl() { as_server "$BINDIR/pg_ctl" -s "$@" >/dev/null </dev/null; }
 
 # new_cluster [initdb options]: makes and starts one in a new FOLDER; more settings come on stdin.
 new_cluster() {
@@ -133,14 +134,19 @@ new_cluster() {
 start_cluster() {
 	unset PGDATA PGHOSTADDR PGOPTIONS PGPASSFILE PGPASSWORD PGSERVICE PGSSLMODE
 	export PGHOST=$FOLDER PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
-	pg_ctl status || pg_ctl -l "$FOLDER/server.log" -w start || {
+	pg_ctl -D "$FOLDER/data" status || pg_ctl -D "$FOLDER/data" -l "$FOLDER/server.log" -w start || {
 		tail -n 20 "$FOLDER/server.log" >&2
 		die "the server did not start"
 	}
 }
 
+# Also servers that an interrupted test has left in the folder.
 delete_cluster() {
-	[[ ! -e $FOLDER/data/postmaster.pid ]] || pg_ctl -m immediate stop || true
+	local file
+	while IFS= read -r file; do
+		[[ $(readlink "/proc/$(head -n 1 "$file")/cwd") != "${file%/*}" ]] ||
+			pg_ctl -D "${file%/*}" -m immediate stop || true
+	done < <(find "$FOLDER" -name postmaster.pid)
 	rm -rf "$FOLDER"
 }
 
@@ -235,7 +241,7 @@ regress_suite() {
 	(($#)) || options+=(--schedule="$folder/schedule")
 	while IFS= read -r line; do
 		regress_line "$suite" "$line"
-	done < <(as_server "$tool" "${options[@]}" "$@" 2>&1 | tee "$LOGS/$suite.log")
+	done < <(as_server timeout "$LIMIT" "$tool" "${options[@]}" "$@" 2>&1 | tee "$LOGS/$suite.log")
 	wait $! || status=$?
 	((status == 0 || FAILED > before)) || result "$suite" FAIL "broke off"
 	((FAILED > before)) || return 0
@@ -256,7 +262,7 @@ tap_file() {
 		TESTLOGDIR="$FOLDER/tap/tmp_check/log" PATH="$BINDIR:$PATH" PGPORT=65432 \
 		PG_REGRESS="$PGXS_TEST/regress/pg_regress" top_builddir="$FOLDER/tap" \
 		PERL5LIB="$PGXS_TEST/perl" PG_CONFIG="$PG_CONFIG" \
-		prove -v -I "$FOLDER/test/t" "$1" >"$log" 2>&1 </dev/null || status=$?
+		timeout "$LIMIT" prove -v "$1" >"$log" 2>&1 </dev/null || status=$?
 	good=$(grep -c '^ok ' "$log") || true
 	bad=$(grep '^not ok ' "$log" | grep -vc '# TODO') || true
 	((status == 0 || bad > 0)) || bad=1
@@ -283,7 +289,7 @@ suite_tap() {
 suite_diff() {
 	local statements=20000
 	((FULL == 0)) || statements=400000
-	if "$PYTHON" "$ROOT/test/diff/diff.py" --socket "$FOLDER" --seed "$INPLACE_SEED" \
+	if timeout "$LIMIT" "$PYTHON" "$ROOT/test/diff/diff.py" --socket "$FOLDER" --seed "$INPLACE_SEED" \
 		--statements "$statements" >"$LOGS/diff.log" 2>&1 </dev/null; then
 		result diff ok "$statements statements"
 	else
@@ -323,6 +329,7 @@ cmd_test() {
 	cp -r "$ROOT/test" "$FOLDER/test"
 	((EUID != 0)) || chown -R "$(server_user)" "$FOLDER/test"
 	export INPLACE_SEED=${INPLACE_SEED:-1}
+	((FULL == 0)) || LIMIT=$((LIMIT * 5))
 	((FULL == 0)) || export INPLACE_CRASH_ROUNDS=${INPLACE_CRASH_ROUNDS:-40}
 	for suite in regress isolation tap diff; do
 		mapfile -t names < <(printf '%s\n' "${suites[@]}" | sed -n "s,^$suite/,,p")
