@@ -1,0 +1,480 @@
+# What the TAP tests of pg_inplace share: a cluster with the extension loaded,
+# a crash that is as hard as one without pulling the plug can be, pgbench in the
+# background, and one function that says everything that is wrong with a set of
+# tables.
+package InplaceTest;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use File::Temp ();
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+our @EXPORT = qw(
+  test_seed
+  rounds
+  random_between
+  new_cluster
+  install_helpers
+  kill9_all
+  crash_and_recover
+  start_pgbench
+  finish_pgbench
+  tables_ok
+  contents
+  same_contents
+  same_as_heap
+  log_ok
+);
+
+# ---- seed and size of a run --------------------------------------------------
+
+# Every random decision of a test derives from this one number.  The clients'
+# interleaving does not, so a seed repeats the workload, not always the failure.
+sub test_seed
+{
+	my $seed = $ENV{INPLACE_SEED};
+	$seed = int(rand(2**31)) if !defined $seed || $seed eq '';
+	srand($seed);
+	diag("INPLACE_SEED=$seed");
+	return $seed;
+}
+
+sub rounds
+{
+	my ($default) = @_;
+	my $rounds = $ENV{INPLACE_CRASH_ROUNDS};
+	return defined $rounds && $rounds ne '' ? $rounds : $default;
+}
+
+sub random_between
+{
+	my ($low, $high) = @_;
+	return $low + rand($high - $low);
+}
+
+# ---- clusters ------------------------------------------------------------------
+
+# Creates and starts a cluster with the extension in database "postgres".
+# Parameters: streaming => 1, conf => 'more lines for postgresql.conf'.
+sub new_cluster
+{
+	my ($name, %params) = @_;
+
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	$node->init(allows_streaming => $params{streaming});
+
+	# The SQLSTATE in the log tells an internal error from an expected one.
+	$node->append_conf(
+		'postgresql.conf', qq(
+shared_preload_libraries = 'inplace'
+log_line_prefix = '%m [%p] %e %q%a '
+log_statement = none
+log_min_messages = warning
+log_checkpoints = off
+log_replication_commands = off
+max_connections = 40
+shared_buffers = 32MB
+synchronous_commit = on
+full_page_writes = on
+autovacuum_naptime = 1s
+));
+	# PostgreSQL::Test::Cluster's default for a lone server is minimal, which
+	# leaves WAL out of just what most tests want to replay.
+	$node->append_conf('postgresql.conf', 'wal_level = replica')
+	  unless $params{streaming};
+	$node->append_conf('postgresql.conf', $params{conf})
+	  if defined $params{conf};
+
+	create_extension($node);
+	return $node;
+}
+
+sub create_extension
+{
+	my ($node) = @_;
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION inplace');
+	install_helpers($node);
+	return;
+}
+
+# Has the server got amcheck?  It is in contrib, so perhaps not.
+sub has_amcheck
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres',
+		"SELECT count(*) FROM pg_available_extensions WHERE name = 'amcheck'");
+}
+
+# SQL functions that look at tables in every way; see tables_ok and contents.
+sub install_helpers
+{
+	my ($node) = @_;
+
+	my $index_check = '';
+	if (has_amcheck($node))
+	{
+		$node->safe_psql('postgres', 'CREATE EXTENSION amcheck');
+		$index_check =
+		  'PERFORM bt_index_check(i.indexrelid, heapallindexed => true);';
+	}
+
+	$node->safe_psql(
+		'postgres', qq{
+CREATE SCHEMA it;
+
+-- The rows whose "col" is not null, read by one kind of scan, as a count and an
+-- order-independent hash.  Refuses to answer from any other kind of scan.
+CREATE FUNCTION it.contents(rel regclass, col name, how text) RETURNS text
+LANGUAGE plpgsql AS \$\$
+DECLARE
+	query text := format('SELECT count(*) || '' rows, hash '' || '
+		'coalesce(sum(hashtextextended(t::text, 0)::numeric), 0) '
+		'FROM %s t WHERE %I IS NOT NULL', rel, col);
+	node text := CASE how
+		WHEN 'seq' THEN 'Seq Scan on'
+		WHEN 'parallel' THEN 'Parallel Seq Scan on'
+		WHEN 'index' THEN 'Index Scan using'
+		WHEN 'indexonly' THEN 'Index Only Scan using'
+		WHEN 'bitmap' THEN 'Bitmap Heap Scan on' END;
+	line text;
+	plan text := '';
+	result text;
+BEGIN
+	IF how = 'indexonly' THEN
+		query := replace(query, 't::text', format('%I::text', col));
+	END IF;
+	PERFORM set_config('enable_seqscan', (how IN ('seq', 'parallel'))::text, true),
+		set_config('enable_indexscan', (how IN ('index', 'indexonly'))::text, true),
+		set_config('enable_indexonlyscan', (how = 'indexonly')::text, true),
+		set_config('enable_bitmapscan', (how = 'bitmap')::text, true),
+		set_config('max_parallel_workers_per_gather', CASE how WHEN 'parallel' THEN '2' ELSE '0' END, true),
+		set_config('min_parallel_table_scan_size', '0', true),
+		set_config('parallel_setup_cost', '0', true),
+		set_config('parallel_tuple_cost', '0', true),
+		-- makes even one row worth a worker
+		set_config('cpu_tuple_cost', '100', true),
+		set_config('jit', 'off', true);
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		plan := plan || line || E'\\n';
+	END LOOP;
+	-- Nothing makes the planner start a worker for an empty table.
+	IF position(node IN plan) = 0 AND how <> 'parallel' THEN
+		RAISE EXCEPTION 'no "%" of % by % in the plan: %', node, rel, col, plan;
+	END IF;
+	EXECUTE query INTO result;
+	RETURN result;
+END \$\$;
+
+-- The same by seq scan and by every index: what must be equal on two servers.
+CREATE FUNCTION it.all_contents(rel regclass) RETURNS SETOF text
+LANGUAGE sql AS \$\$
+SELECT format('%s by %s, %s: %s', rel, attname, how, it.contents(rel, attname, how))
+FROM (
+	SELECT attname FROM pg_attribute WHERE attrelid = rel AND attnum = 1
+	UNION
+	SELECT attname FROM pg_index x
+		JOIN pg_class ic ON ic.oid = x.indexrelid
+		JOIN pg_am am ON am.oid = ic.relam AND amname = 'btree'
+		JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
+	WHERE x.indrelid = rel AND x.indisvalid AND x.indpred IS NULL) AS cols,
+	unnest('{seq,index,bitmap}'::text[]) how
+WHERE how = 'seq' OR EXISTS (
+	SELECT FROM pg_index x
+		JOIN pg_class ic ON ic.oid = x.indexrelid
+		JOIN pg_am am ON am.oid = ic.relam AND amname = 'btree'
+		JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
+	WHERE x.indrelid = rel AND x.indisvalid AND x.indpred IS NULL
+		AND a.attname = cols.attname)
+ORDER BY 1 \$\$;
+
+-- One row for everything that is wrong with a table or its indexes.
+CREATE FUNCTION it.problems(rel regclass) RETURNS SETOF text
+LANGUAGE plpgsql AS \$\$
+DECLARE
+	i record;
+	how text;
+	expected text;
+	found text;
+BEGIN
+	RETURN QUERY SELECT format('%s: inplace_check: %s', rel, c)
+		FROM inplace_check(rel) c
+		WHERE (SELECT amname FROM pg_class JOIN pg_am a ON a.oid = relam
+			   WHERE pg_class.oid = rel) = 'inplace';
+	FOR i IN SELECT x.indexrelid, attname, attnotnull
+		FROM pg_index x
+			JOIN pg_class ic ON ic.oid = x.indexrelid
+			JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
+		WHERE x.indrelid = rel AND x.indisvalid AND x.indpred IS NULL
+			AND ic.relam = (SELECT oid FROM pg_am WHERE amname = 'btree')
+	LOOP
+		$index_check
+		expected := it.contents(rel, i.attname, 'seq');
+		FOREACH how IN ARRAY '{parallel,index,bitmap}'::text[] LOOP
+			CONTINUE WHEN how = 'parallel' AND
+				(SELECT relpersistence = 't' FROM pg_class WHERE oid = rel);
+			found := it.contents(rel, i.attname, how);
+			IF found <> expected THEN
+				RETURN NEXT format('%s: seq scan finds %s, %s scan by %I finds %s',
+					rel, expected, how, i.attname, found);
+			END IF;
+		END LOOP;
+	END LOOP;
+END \$\$;
+});
+	return;
+}
+
+# ---- crashes -------------------------------------------------------------------
+
+# True while the process exists and is more than a zombie that nobody has
+# collected yet.
+sub is_running
+{
+	my ($pid) = @_;
+	my $state = `ps -o stat= -p $pid`;
+	return $state =~ /^\s*[^Z\s]/;
+}
+
+# Kills the postmaster and all its children at once, so that no process has a
+# chance to write anything more.
+sub kill9_all
+{
+	my ($node) = @_;
+	my $postmaster = $node->{_pid};
+	die 'server is not running' unless defined $postmaster;
+
+	# A stopped postmaster cannot start a child that the list would miss.
+	kill 'STOP', $postmaster;
+	my @pids = ($postmaster);
+	foreach (`ps -A -o pid= -o ppid=`)
+	{
+		my ($pid, $parent) = split;
+		push @pids, $pid if $parent == $postmaster;
+	}
+	kill 'KILL', @pids;
+
+	for (my $tries = 0; grep { is_running($_) } @pids; $tries++)
+	{
+		die "processes survive SIGKILL: @pids" if $tries > 500;
+		usleep(20_000);
+	}
+
+	# With an init process that is slow to collect zombies, the old postmaster's
+	# pid is still in use, and the next one would refuse to start.
+	unlink $node->data_dir . '/postmaster.pid',
+	  $node->host . '/.s.PGSQL.' . $node->port . '.lock';
+	$node->{_pid} = undef;
+	print "# killed @pids\n";
+	return;
+}
+
+# Crashes the server in the given way ('kill' or 'immediate') and starts it
+# again; with recovery_too, recovery itself is killed once before.
+sub crash_and_recover
+{
+	my ($node, $how, %params) = @_;
+
+	if ($how eq 'kill')
+	{
+		kill9_all($node);
+	}
+	else
+	{
+		$node->stop('immediate');
+	}
+
+	if ($params{recovery_too})
+	{
+		# pg_ctl -W returns when the postmaster is launched, in recovery.
+		system_log('pg_ctl', '-W', '-D', $node->data_dir, '-l', $node->logfile,
+			'-o', '--cluster-name=' . $node->name, 'start');
+		my $pidfile = $node->data_dir . '/postmaster.pid';
+		usleep(10_000) until -s $pidfile;
+		usleep(random_between(20_000, 300_000));
+		# Not there any more if recovery failed: then the start below tells.
+		if (-s $pidfile)
+		{
+			($node->{_pid}) = split /\n/, slurp_file($pidfile);
+			kill9_all($node);
+		}
+	}
+
+	$node->start;
+	return;
+}
+
+# ---- load ----------------------------------------------------------------------
+
+# Starts pgbench in the background.  Parameters:
+#   scripts => [[$text, $weight], ...]   clients => N   seconds => N
+#   log => 1 to keep the list of confirmed transactions
+#   args => [more arguments]
+sub start_pgbench
+{
+	my ($node, %params) = @_;
+
+	# Not removed before the end: a failed run needs it.
+	my $dir = PostgreSQL::Test::Utils::tempdir('pgbench');
+	my @cmd = (
+		'pgbench', '--no-vacuum',
+		'--random-seed' => int(rand(2**31)),
+		'--client'      => $params{clients} // 8,
+		'--jobs'        => 1,
+		'--time'        => $params{seconds} // 600,
+		'--host'        => $node->host,
+		'--port'        => $node->port,
+		@{ $params{args} // [] });
+
+	my $n = 0;
+	foreach my $script (@{ $params{scripts} })
+	{
+		my ($text, $weight) = @$script;
+		my $file = "$dir/script" . $n++;
+		append_to_file($file, $text);
+		push @cmd, '--file' => "$file\@$weight";
+	}
+	push @cmd, '--log', '--log-prefix' => "$dir/log" if $params{log};
+	push @cmd, 'postgres';
+
+	print '# starting ' . join(' ', @cmd) . "\n";
+	my $run = IPC::Run::start \@cmd, '<', File::Spec->devnull,
+	  '>', "$dir/out", '2>', "$dir/err";
+	return { run => $run, dir => $dir };
+}
+
+# Waits for a pgbench.  Returns a hash with
+#   status    exit status (2 if clients lost their connection)
+#   errors    what it said on stderr, without what a crash makes it say
+#   retried   transactions that failed on a serialization error or a deadlock
+#   confirmed hash from client number to number of confirmed transactions
+sub finish_pgbench
+{
+	my ($bench) = @_;
+	my $dir = $bench->{dir};
+
+	$bench->{run}->finish;
+	my %result = (status => $bench->{run}->result || 0, confirmed => {});
+
+	my $err = slurp_file("$dir/err");
+	print $err, slurp_file("$dir/out");
+	$result{errors} = join "\n", grep { !expected_pgbench_noise($_) }
+	  split /\n/, $err;
+	$result{errors} .= "\n" if $result{errors} ne '';
+
+	($result{retried}) =
+	  slurp_file("$dir/out") =~ /number of failed transactions: (\d+)/;
+
+	foreach my $log (glob "$dir/log.*")
+	{
+		foreach (split /\n/, slurp_file($log))
+		{
+			my ($client, undef, $outcome) = split / /;
+			$result{confirmed}{$client}++ if $outcome =~ /^\d/;
+		}
+	}
+	return \%result;
+}
+
+# What pgbench prints when the server goes away below it.
+my $crash_noise = join '|', (
+	'perhaps the backend died while processing',
+	'could not read result',
+	'Run was aborted',
+	'server closed the connection',
+	'server terminated abnormally',
+	'before or while processing',
+	'could not (send|receive) data',
+	'connection to server',
+	'Is the server running',
+	'terminating connection',
+	'the database system is shutting down',
+	'server sent signal to stop',
+	'roll back the current transaction and exit',
+	'possibly corrupted shared memory',
+	'In a moment you should',
+	'immediate shutdown');
+
+sub expected_pgbench_noise
+{
+	my ($line) = @_;
+	return $line =~ /^pgbench \(|setting random seed|^\s*$|$crash_noise/;
+}
+
+# ---- checks --------------------------------------------------------------------
+
+# One test: every scan of every table finds the same rows, the table's structure
+# and all its indexes are sound.
+sub tables_ok
+{
+	my ($node, $name, @tables) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	my $sql = join ' UNION ALL ',
+	  map { "SELECT it.problems('$_')" } @tables;
+	my ($stdout, $stderr);
+	my $status =
+	  $node->psql('postgres', $sql, stdout => \$stdout, stderr => \$stderr);
+	my $good = ok($status == 0 && $stdout eq '' && $stderr eq '',
+		"$name: tables are sound");
+	diag($stdout, "\n", $stderr) unless $good;
+	return $good;
+}
+
+# Contents of a table as a short string, by one kind of scan.
+sub contents
+{
+	my ($node, $table, $column, $how) = @_;
+	return $node->safe_psql('postgres',
+		"SELECT it.contents('$table', '$column', '$how')");
+}
+
+# One test: both servers have the same rows in the tables, by every access path.
+sub same_contents
+{
+	my ($name, $one, $other, @tables) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	my $sql = join ' UNION ALL ',
+	  map { "SELECT it.all_contents('$_')" } @tables;
+	return is($other->safe_psql('postgres', $sql),
+		$one->safe_psql('postgres', $sql), $name);
+}
+
+# One test: an inplace table i_X and its heap twin h_X have the same rows.
+sub same_as_heap
+{
+	my ($node, $name, @tables) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	my $sql = join ' UNION ALL ', map {
+		"(SELECT '$_', 'only in inplace', d::text FROM (TABLE i_$_ EXCEPT ALL TABLE h_$_) d LIMIT 5) UNION ALL "
+		  . "(SELECT '$_', 'only in heap', d::text FROM (TABLE h_$_ EXCEPT ALL TABLE i_$_) d LIMIT 5)"
+	} @tables;
+	return is($node->safe_psql('postgres', $sql),
+		'', "$name: same rows as in heap");
+}
+
+# One test: the server's log, from an offset on, has no crash, no corruption and
+# no internal error.  Returns the offset for the next call.
+sub log_ok
+{
+	my ($node, $name, $offset) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	my $log = slurp_file($node->logfile, $offset);
+	my @bad = grep {
+		/PANIC|TRAP:|terminated by signal|inconsistent page found|\] XX\d\d\d /
+	} split /\n/, $log;
+	is(scalar(@bad), 0, "$name: no crash or internal error in the server's log");
+	diag(join "\n", @bad[ 0 .. ($#bad > 20 ? 20 : $#bad) ]) if @bad;
+	return $offset + length $log;
+}
+
+1;

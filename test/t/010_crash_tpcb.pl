@@ -1,0 +1,71 @@
+# Crashes at random moments of a TPC-B load: nothing confirmed is lost, nothing
+# is there by half, and the tables are sound.  One cluster goes through all
+# rounds, so that damage which one crash leaves is found by a later round.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+
+use InplaceLoad;
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+test_seed();
+
+my $node = new_cluster('main', conf => 'max_wal_size = 1GB');
+create_bank($node);
+my $log_offset = 0;
+
+foreach my $round (1 .. rounds(10))
+{
+	my $name = "round $round";
+
+	# Few buffers: pages are written out, half of a transaction's changes with
+	# them, long before it ends.  Many: replay has to redo nearly everything.
+	my $few_buffers = rand() < 0.5;
+	$node->adjust_conf('postgresql.conf', 'shared_buffers',
+		$few_buffers ? '2MB' : '64MB');
+	$node->restart;
+
+	my $bank    = start_pgbench($node, scripts => [bank_scripts()]);
+	my $journal = start_pgbench(
+		$node,
+		clients => 4,
+		scripts => [journal_scripts()],
+		log     => 1,
+		args    => [ '-D', "round=$round", '-D', 'n=0' ]);
+
+	# A checkpoint in the middle lets replay start from pages in any state.
+	usleep(random_between(300_000, 1_500_000));
+	if (rand() < 0.6)
+	{
+		$node->safe_psql('postgres', 'CHECKPOINT');
+		usleep(random_between(0, 1_000_000));
+	}
+
+	my $how          = rand() < 0.7 ? 'kill' : 'immediate';
+	my $recovery_too = rand() < 0.3;
+	note("$name: "
+		  . ($few_buffers ? 'few' : 'many')
+		  . " buffers, $how"
+		  . ($recovery_too ? ', recovery killed too' : ''));
+	crash_and_recover($node, $how, recovery_too => $recovery_too);
+
+	my $bank_result    = finish_pgbench($bank);
+	my $journal_result = finish_pgbench($journal);
+	is($bank_result->{errors} . $journal_result->{errors},
+		'', "$name: clients saw no error but the crash");
+
+	bank_ok($node, $name);
+	journal_ok($node, $name, $round, $journal_result->{confirmed});
+	tables_ok($node, $name, @bank_tables);
+	$log_offset = log_ok($node, $name, $log_offset);
+}
+
+$node->stop;
+done_testing();

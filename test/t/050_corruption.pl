@@ -1,0 +1,444 @@
+# Damaged files: whatever a page contains, a statement either works or fails with
+# an error that has a sensible SQLSTATE.  The server never crashes, never hangs,
+# and can always drop the table.  (That the data is right cannot be asked for: a
+# bit may have flipped inside of a user's value.)
+#
+# One table is loaded so that it has all kinds of pages, rows and undo records;
+# its files are copied into many tables of the same shape while the server is
+# stopped, and each copy is damaged in another way.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+test_seed();
+
+my $variants =
+  defined $ENV{INPLACE_FLIPS} && $ENV{INPLACE_FLIPS} ne ''
+  ? $ENV{INPLACE_FLIPS}
+  : 200;
+
+# What the test knows about the format; see docs/on-disk-format.md.
+use constant {
+	BLCKSZ       => 8192,
+	PAGE_HEADER  => 24,
+	SPECIAL_SIZE => 24,
+	KIND_OFFSET  => 8192 - 4,
+	KIND_DATA    => 2,
+	KIND_UNDO    => 3,
+};
+
+# restart_after_crash: a crash must not end the test before it has said which
+# damage causes it.
+my $node = new_cluster(
+	'main', conf => qq(
+autovacuum = off
+restart_after_crash = on
+max_prepared_transactions = 5
+max_locks_per_transaction = 256
+lock_timeout = '50ms'
+statement_timeout = '15s'
+));
+
+# ---- a table that has everything ---------------------------------------------
+
+# The copies come first: their relfrozenxid must not be newer than the rows that
+# they are going to get.
+$node->safe_psql(
+	'postgres', qq(
+CREATE TABLE base (id int PRIMARY KEY, grp int, v int, note text) USING inplace;
+CREATE INDEX base_grp ON base (grp);
+DO \$\$ BEGIN
+	FOR i IN 1 .. $variants LOOP
+		EXECUTE format('CREATE TABLE copy_%s (LIKE base INCLUDING INDEXES) USING inplace', i);
+	END LOOP;
+END \$\$;
+));
+
+# The first prepared transaction keeps all undo that comes after it.  Text that
+# compresses badly keeps pages as full as they look.
+$node->safe_psql(
+	'postgres', q(
+BEGIN; SELECT pg_current_xact_id(); PREPARE TRANSACTION 'old';
+INSERT INTO base SELECT i, i % 50, 0, left(md5(i::text), i % 30) FROM generate_series(1, 1500) i;
+UPDATE base SET v = 1;
+UPDATE base SET v = 2, note = md5(note) WHERE id % 2 = 0;
+UPDATE base SET note = note || note || note WHERE id % 10 = 0;
+UPDATE base SET note = NULL WHERE id % 11 = 0;
+UPDATE base SET grp = grp + 50 WHERE id % 8 = 0;
+DELETE FROM base WHERE id % 9 = 0;
+BEGIN;
+UPDATE base SET v = 3, note = md5(v::text) WHERE id BETWEEN 500 AND 700;
+DELETE FROM base WHERE id BETWEEN 701 AND 800;
+INSERT INTO base SELECT i, i, i, 'rolled back' FROM generate_series(2001, 2100) i;
+ROLLBACK;
+BEGIN;
+UPDATE base SET v = 4 WHERE id BETWEEN 1 AND 40;
+DELETE FROM base WHERE id BETWEEN 41 AND 50;
+INSERT INTO base SELECT i, i, i, 'prepared' FROM generate_series(2201, 2220) i;
+SELECT FROM base WHERE id BETWEEN 51 AND 60 FOR UPDATE;
+PREPARE TRANSACTION 'writer';
+BEGIN; SELECT FROM base WHERE id BETWEEN 61 AND 80 FOR SHARE; PREPARE TRANSACTION 'share';
+BEGIN; SELECT FROM base WHERE id BETWEEN 61 AND 90 FOR KEY SHARE; PREPARE TRANSACTION 'key share';
+UPDATE base SET v = 5 WHERE id BETWEEN 81 AND 90;
+INSERT INTO base SELECT i, i % 50, 0, repeat('n', i % 30) FROM generate_series(3000, 3200) i;
+VACUUM base;
+));
+tables_ok($node, 'before any damage', 'base');
+
+# ---- damage -------------------------------------------------------------------
+
+sub files_of
+{
+	my ($table) = @_;
+	return split /\n/, $node->safe_psql(
+		'postgres', qq(
+SELECT pg_relation_filepath('$table')
+UNION ALL
+(SELECT pg_relation_filepath(indexrelid) FROM pg_index WHERE indrelid = '$table'::regclass ORDER BY indkey[0])));
+}
+
+my $data_dir = $node->data_dir;
+my @base_files = map { "$data_dir/$_" } files_of('base');
+my %copy_files;
+foreach my $row (
+	split /\n/,
+	$node->safe_psql(
+		'postgres', q(
+SELECT relname, pg_relation_filepath(c.oid), string_agg(pg_relation_filepath(indexrelid), ',' ORDER BY indkey[0])
+FROM pg_class c JOIN pg_index ON indrelid = c.oid WHERE relname ~ '^copy_\d+$' GROUP BY c.oid, relname)))
+{
+	my ($table, $file, $indexes) = split /\|/, $row;
+	$copy_files{$table} = [ map { "$data_dir/$_" } $file, split /,/, $indexes ];
+}
+
+$node->stop;
+
+my %base_forks;
+my $main = slurp_file($base_files[0]);
+my $pages = length($main) / BLCKSZ;
+my %pages_of_kind;
+push @{ $pages_of_kind{ kind_of($_) } }, $_ foreach 0 .. $pages - 1;
+note("$pages pages, of each kind: "
+	  . join ', ', map { "$_: " . @{ $pages_of_kind{$_} } }
+	  sort keys %pages_of_kind);
+
+sub kind_of
+{
+	my ($block) = @_;
+	return unpack 'S<', substr($main, $block * BLCKSZ + KIND_OFFSET, 2);
+}
+
+sub pick { return $_[ int rand @_ ] }
+
+# A page of this kind, or any if there is none.
+sub block_of_kind
+{
+	my ($kind) = @_;
+	return pick(@{ $pages_of_kind{$kind} // [ 0 .. $pages - 1 ] });
+}
+
+# Offsets of all items on a page.
+sub items
+{
+	my ($block) = @_;
+	my $page = substr($main, $block * BLCKSZ, BLCKSZ);
+	my $lower = unpack 'S<', substr($page, 12, 2);
+	return map { $_ & 0x7FFF }
+	  grep { ($_ >> 15 & 3) == 1 } unpack 'L<*',
+	  substr($page, PAGE_HEADER, $lower - PAGE_HEADER);
+}
+
+# A byte within the first $length bytes of a random item.
+sub position_in_item
+{
+	my ($kind, $length) = @_;
+	my $block = block_of_kind($kind);
+	my @items = items($block);
+	return $block * BLCKSZ + int rand BLCKSZ unless @items;
+	return $block * BLCKSZ + pick(@items) + int rand $length;
+}
+
+# Where to damage.  Each returns a position in the file.
+my %places = (
+	'header' => sub { int(rand $pages) * BLCKSZ + int rand PAGE_HEADER },
+	'line pointer' => sub {
+		my $block = block_of_kind(pick(KIND_DATA, KIND_UNDO));
+		my @items = items($block);
+		return $block * BLCKSZ + PAGE_HEADER + int rand(4 * (@items || 1));
+	},
+	'special space' =>
+	  sub { (1 + int rand $pages) * BLCKSZ - 1 - int rand SPECIAL_SIZE },
+	'row header'  => sub { position_in_item(KIND_DATA, 13) },
+	'row'         => sub { position_in_item(KIND_DATA, 40) },
+	'undo header' => sub { position_in_item(KIND_UNDO, 28) },
+	'undo'        => sub { position_in_item(KIND_UNDO, 50) },
+	'metapage'    => sub { PAGE_HEADER + int rand 160 },
+	'anywhere'    => sub { int rand length $main });
+
+# How to damage what is there.
+my %ways = (
+	'bit'    => sub { $_[0] ^ chr(1 << int rand 8) },
+	'byte'   => sub { chr int rand 256 },
+	'zero'   => sub { "\0" x (1 + int rand 8) },
+	'ones'   => sub { "\xff" x (1 + int rand 8) },
+	'random' => sub { join '', map { chr int rand 256 } 1 .. 1 + int rand 16 });
+
+# Damage of whole pages.  Each changes the file's contents and says what it did.
+my %page_damage = (
+	'zeroed page' => sub {
+		my ($file, $block) = @_;
+		substr($$file, $block * BLCKSZ, BLCKSZ) = "\0" x BLCKSZ;
+		return "block $block";
+	},
+	'random page contents' => sub {
+		my ($file, $block) = @_;
+		substr($$file, $block * BLCKSZ + PAGE_HEADER, BLCKSZ - PAGE_HEADER - SPECIAL_SIZE)
+		  = join '', map { chr int rand 256 } 1 .. BLCKSZ - PAGE_HEADER - SPECIAL_SIZE;
+		return "block $block";
+	},
+	'lost write' => sub {
+		my ($file, $block) = @_;
+		my $from = int rand $pages;
+		substr($$file, $block * BLCKSZ, BLCKSZ) =
+		  substr($main, $from * BLCKSZ, BLCKSZ);
+		return "block $block has the contents of block $from";
+	},
+	'torn page' => sub {
+		my ($file, $block) = @_;
+		my $from = int rand $pages;
+		substr($$file, $block * BLCKSZ + 4096, 4096) =
+		  substr($main, $from * BLCKSZ + 4096, 4096);
+		return "second half of block $block is that of block $from";
+	},
+	'other kind' => sub {
+		my ($file, $block) = @_;
+		my $kind = int rand 6;
+		substr($$file, $block * BLCKSZ + KIND_OFFSET, 2) = pack 'S<', $kind;
+		return "block $block is said to be of kind $kind";
+	},
+	'truncated' => sub {
+		my ($file, $block) = @_;
+		my $length = $block * BLCKSZ + pick(0, 0, 512, 4096);
+		$$file = substr $$file, 0, $length;
+		return "to $length bytes";
+	},
+	'longer' => sub {
+		my ($file, $block) = @_;
+		$$file .= substr $main, $block * BLCKSZ, BLCKSZ;
+		return "block $block appended";
+	});
+
+# Damages the contents of a file in a random way; returns a description.
+sub damage
+{
+	my ($file) = @_;
+
+	if (rand() < 0.2)
+	{
+		my $name = pick(sort keys %page_damage);
+		return "$name: " . $page_damage{$name}->($file, int rand $pages);
+	}
+
+	my $place = pick(sort keys %places);
+	my $way   = pick(sort keys %ways);
+	my @done;
+	# Once as a rule: more changes at once hide each other.
+	foreach (1 .. pick(1, 1, 1, 4))
+	{
+		my $position = $places{$place}->();
+		my $new = $ways{$way}->(substr $$file, $position, 1);
+		$new = substr $new, 0, length($$file) - $position;
+		my $old = substr $$file, $position, length $new;
+		substr($$file, $position, length $new) = $new;
+		push @done,
+		  sprintf('block %d byte %d: %s to %s',
+			$position / BLCKSZ, $position % BLCKSZ,
+			unpack('H*', $old), unpack('H*', $new));
+	}
+	return "$way in $place: " . join ', ', @done;
+}
+
+my %damages;
+foreach my $variant (1 .. $variants)
+{
+	my $table = "copy_$variant";
+	my @files = @{ $copy_files{$table} };
+	foreach my $i (0 .. $#files)
+	{
+		foreach my $fork ('', '_fsm', '_vm')
+		{
+			# The copy's own, empty, forks are of no use.
+			unlink "$files[$i]$fork";
+			next unless -e "$base_files[$i]$fork";
+			$base_forks{"$i$fork"} //= slurp_file("$base_files[$i]$fork");
+			my $contents = $base_forks{"$i$fork"};
+			$damages{$table} = damage(\$contents) if $i == 0 && $fork eq '';
+			append_to_file("$files[$i]$fork", $contents);
+		}
+	}
+}
+
+$node->start;
+tables_ok($node, 'the undamaged one', 'base');
+
+# ---- probes --------------------------------------------------------------------
+
+# The extension's own functions that look at a table, or at a page of one.
+my $inspection = $node->safe_psql(
+	'postgres', q{
+SELECT coalesce(string_agg(CASE pronargs
+	WHEN 1 THEN format('SELECT count(f::text) FROM %s(:''t'') f;', p.oid::regproc)
+	ELSE format('SELECT count(f::text) FROM generate_series(0, (pg_relation_size(:''t'') / 8192 - 1)::%s) b, %s(:''t'', b) f;',
+		(proargtypes::oid[])[1]::regtype, p.oid::regproc) END, E'\n'), '')
+FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+	JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+WHERE extname = 'inplace' AND (proargtypes::oid[])[0] = 'regclass'::regtype
+	AND (pronargs = 1 OR pronargs = 2 AND (proargtypes::oid[])[1] IN ('int'::regtype, 'bigint'::regtype))
+});
+note("inspection functions:\n$inspection");
+
+my $probes = qq(
+$inspection
+SELECT count(t::text) FROM :t t;
+SET enable_seqscan = off;
+SELECT count(t::text) FROM :t t WHERE id > 0;
+SET enable_indexscan = off;
+SELECT count(t::text) FROM :t t WHERE grp > 0;
+RESET enable_seqscan;
+RESET enable_indexscan;
+SELECT count(t::text) FROM :t t WHERE ctid >= '(1,1)';
+SELECT count(t::text) FROM :t t WHERE ctid = ANY (ARRAY(SELECT format('(%s,%s)', b, o)::tid FROM generate_series(0, 20) b, generate_series(1, 20) o));
+SELECT count(t::text) FROM :t t TABLESAMPLE SYSTEM (50);
+SELECT count(t::text) FROM :t t TABLESAMPLE BERNOULLI (50);
+BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT count(t::text) FROM :t t; COMMIT;
+BEGIN; SELECT count(*) FROM (SELECT FROM :t FOR KEY SHARE SKIP LOCKED) l; ROLLBACK;
+BEGIN; SELECT count(*) FROM (SELECT FROM :t WHERE id > 100 FOR UPDATE) l; ROLLBACK;
+BEGIN; UPDATE :t SET v = v + 1 WHERE id > 100; ROLLBACK;
+BEGIN; UPDATE :t SET note = repeat('x', 300) WHERE id % 3 = 0 AND id > 100; ROLLBACK;
+BEGIN; UPDATE :t SET grp = grp + 1 WHERE id % 3 = 0 AND id > 100; ROLLBACK;
+BEGIN; DELETE FROM :t WHERE id % 3 = 1 AND id > 100; ROLLBACK;
+SELECT count(t::text) FROM :t t;
+INSERT INTO :t SELECT i, i, i, 'new' FROM generate_series(10000, 10300) i;
+INSERT INTO :t SELECT id, 1, 1, 'upsert' FROM :t WHERE id % 4 = 0 AND id > 100 ON CONFLICT (id) DO UPDATE SET note = excluded.note;
+UPDATE :t SET v = v + 1 WHERE id BETWEEN 100 AND 600;
+UPDATE :t SET v = v + 1 WHERE id BETWEEN 600 AND 1500;
+UPDATE :t SET v = v + 1 WHERE id < 100;
+DELETE FROM :t WHERE id % 5 = 1 AND id > 100;
+CREATE INDEX ON :t (v);
+ANALYZE :t;
+VACUUM :t;
+VACUUM (FREEZE, DISABLE_PAGE_SKIPPING) :t;
+SELECT count(t::text) FROM :t t;
+CHECKPOINT;
+VACUUM FULL :t;
+SELECT count(t::text) FROM :t t;
+);
+
+# Statements that must work whatever the pages contain.
+my $rescue = 'TRUNCATE :t; INSERT INTO :t VALUES (1, 1, 1, NULL); DROP TABLE :t;';
+
+my (%states, %messages, @failures);
+
+# Is an error one that nobody can be expected to understand?  Core reports some
+# damage, of MultiXactIds for instance, as an internal error; that it cannot be
+# blamed on the access method shows in the name of the source file.
+sub is_nonsense
+{
+	my ($state, $source) = @_;
+	return 1 if $state eq '57014';    # a hang that the timeout has ended
+	return $state eq 'XX000' && $source =~ /^ip_/;
+}
+
+foreach my $variant (1 .. $variants)
+{
+	my $table      = "copy_$variant";
+	my $what       = "$table: $damages{$table}";
+	my $log_offset = -s $node->logfile;
+
+	# Each statement is announced on stderr, where its error will be.
+	my $number = 0;
+	my $script = "\\set VERBOSITY verbose\n\\set t $table\n";
+	$script .= '\warn ' . $number++ . " $_\n$_\n"
+	  foreach grep { /\S/ } split /\n/, $probes;
+	$script .= "ROLLBACK;\n\\warn rescue\n$rescue\n";
+
+	my ($stdout, $stderr, $statement);
+	# psql's own timeout would be a hang that statement_timeout did not end.
+	my $timed_out;
+	$node->psql(
+		'postgres', $script,
+		stdout        => \$stdout,
+		stderr        => \$stderr,
+		on_error_stop => 0,
+		timeout       => $PostgreSQL::Test::Utils::timeout_default,
+		timed_out     => \$timed_out);
+	push @failures, "$what\n  psql timed out after $stderr" if $timed_out;
+
+	my ($state, $message);
+	foreach (split /\n/, $stderr)
+	{
+		if (/^(\d+ .*|rescue)$/)
+		{
+			$statement = $1;
+		}
+		elsif (/ERROR:\s+(\w{5}): (.*)/)
+		{
+			($state, $message) = ($1, $2);
+			push @failures, "$what\n  $statement\n  $state $message"
+			  if $statement eq 'rescue' && $state !~ /^25P02/;
+		}
+		elsif (/^LOCATION:\s+(.*), (.*):\d+/)
+		{
+			my $where = "$1, $2";
+			my $source = $2;
+			# statements that only follow a failed one
+			next if !defined $state || $state eq '25P02';
+			$states{$state}++;
+			$messages{"$state $message" =~ s/\d+/N/gr =~ s/copy_N|"[^"]*"/X/gr}++;
+			push @failures, "$what\n  $statement\n  $state $message ($where)"
+			  if is_nonsense($state, $source);
+			$state = undef;
+		}
+		elsif (/server closed the connection|connection to server was lost/)
+		{
+			push @failures, "$what\n  $statement\n  $_";
+			last;
+		}
+	}
+
+	my $log = slurp_file($node->logfile, $log_offset);
+	if ($log =~ /(.*(?:terminated by signal|PANIC|TRAP).*)/)
+	{
+		push @failures, "$what\n  $1";
+		$node->poll_query_until('postgres', 'SELECT true')
+		  or BAIL_OUT('server does not come back');
+	}
+}
+
+note('errors: ' . join ', ', map { "$_: $states{$_}" } sort keys %states);
+note("$messages{$_} x $_")
+  foreach sort { $messages{$b} <=> $messages{$a} } keys %messages;
+
+is(scalar(@failures), 0,
+	"$variants damaged tables: no crash, no hang, no obscure error");
+diag($_) foreach @failures[ 0 .. ($#failures > 40 ? 40 : $#failures) ];
+
+# Nobody else is hurt.
+$node->safe_psql('postgres', 'CHECKPOINT');
+tables_ok($node, 'after all', 'base');
+$node->safe_psql('postgres',
+	"ROLLBACK PREPARED '$_'") foreach 'old', 'writer', 'share', 'key share';
+tables_ok($node, 'after all, prepared transactions gone', 'base');
+$node->restart;
+tables_ok($node, 'after a restart', 'base');
+
+$node->stop;
+done_testing();
