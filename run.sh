@@ -19,7 +19,8 @@ usage() {
 ./run.sh demo [options]     heap against inplace side by side: a table and an HTML report, under 5 minutes
 ./run.sh bench [options]    the full benchmark against its bars, about 25 minutes (--help lists the options)
 ./run.sh test [--full] [suite | suite/name ...]
-                            the tests; suites: regress isolation tap diff; --full takes longer and looks deeper
+                            the tests; suites: regress isolation tap diff; --full takes longer and looks deeper;
+                            INPLACE_SEED=n chooses other random tests
 ./run.sh psql [arguments]   psql on a throwaway cluster that has the extension; it stays up until "stop"
 ./run.sh stop               stops and deletes that cluster
 ./run.sh help               this text
@@ -287,15 +288,18 @@ suite_tap() {
 }
 
 suite_diff() {
-	local statements=20000
-	((FULL == 0)) || statements=400000
-	if timeout "$LIMIT" "$PYTHON" "$ROOT/test/diff/diff.py" --socket "$FOLDER" --seed "$INPLACE_SEED" \
-		--statements "$statements" >"$LOGS/diff.log" 2>&1 </dev/null; then
-		result diff ok "$statements statements"
-	else
-		result diff FAIL "$statements statements"
-		show "$LOGS/diff.log" 80
-	fi
+	local seed log statements=20000 seeds=3
+	((FULL == 0)) || statements=100000 seeds=10
+	for ((seed = INPLACE_SEED; seed < INPLACE_SEED + seeds; seed++)); do
+		log=$LOGS/diff_$seed.log
+		if timeout "$LIMIT" "$PYTHON" "$ROOT/test/diff/diff.py" --socket "$FOLDER" --seed "$seed" \
+			--statements "$statements" >"$log" 2>&1 </dev/null; then
+			result "diff/seed $seed" ok "$statements statements"
+		else
+			result "diff/seed $seed" FAIL "$statements statements"
+			show "$log" 80
+		fi
+	done
 }
 
 # A test may pass while a server process dies behind its back.

@@ -56,13 +56,15 @@ class Phase:
         ]
 
     def plots(self):
-        rounds = len(self.runs['heap'])
-        holds = [(number * self.seconds + self.hold[0], number * self.seconds + self.hold[1])
-                 for number in range(rounds) if self.hold != NEVER]
-        sizes = {am: [size / 1e6 for run in self.runs[am] for size in run.size_series[1:]] for am in AMS}
+        starts = [number * self.seconds for number in range(len(self.runs['heap']))]
+        holds = [] if self.hold == NEVER else [[start + edge for edge in self.hold] for start in starts]
+
+        def points(name):
+            return {am: [point for run, start in zip(self.runs[am], starts) for point in getattr(run, name)(start)]
+                    for am in AMS}
         return report.plots([
-            report.plot('Transactions per second', 'TPS', {am: self.series(am, 'tps_series') for am in AMS}, holds),
-            report.plot(f'Size of {self.workload.table}: table, indexes, undo', 'MB', sizes, holds)])
+            report.plot('Transactions per second', 'TPS', points('tps_points'), holds),
+            report.plot(f'Size of {self.workload.table}: table, indexes, undo', 'MB', points('size_points'), holds)])
 
 
 def options():

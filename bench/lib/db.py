@@ -76,7 +76,7 @@ class Database:
     def environment(self):
         """What a reader needs in order to compare the numbers with others."""
         settings = self.rows("SELECT name, current_setting(name) FROM pg_settings"
-                             " WHERE source = 'configuration file' AND name !~ 'socket|^lc_|Date|[Zz]one|search' ORDER BY name")
+                             " WHERE source = 'configuration file' AND name !~ 'socket|listen|dynamic|^lc_|Date|[Zz]one|search' ORDER BY name")
         return {
             'server': self.value('SELECT version()'),
             'extension': self.value("SELECT extversion FROM pg_extension WHERE extname = 'inplace'"),

@@ -14,7 +14,7 @@ STYLE = '''
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 1080px; margin: 2em auto; padding: 0 1em; color: #222 }
 h1 { font-size: 1.5em } h2 { font-size: 1.15em; margin-top: 2em }
 table { border-collapse: collapse; margin: 1em 0 } th, td { padding: .25em .8em; border-bottom: 1px solid #ddd }
-th { text-align: left; background: #f4f4f4 } td { text-align: right; font-variant-numeric: tabular-nums }
+th { text-align: right; background: #f4f4f4 } th:first-child { text-align: left } td { text-align: right; font-variant-numeric: tabular-nums }
 td:first-child { text-align: left } tr.group td { font-weight: 600; background: #fafafa }
 .pass { color: #17692b } .FAIL { color: #b3261e; font-weight: 600 }
 .plots { display: flex; flex-wrap: wrap; gap: 1em } .plots svg { width: 520px; height: auto }
@@ -65,24 +65,24 @@ def html_table(heads, rows):
     return f'<table><tr>{head}</tr>{"".join(map(cells, rows))}</table>'
 
 
-def plot(title, unit, series, holds=(), first=1):
-    """One chart as SVG text: series maps access methods to values, one a second from first on; holds are shaded."""
+def plot(title, unit, series, holds=()):
+    """One chart as SVG text: series maps access methods to (second, value) pairs; holds are shaded."""
     figure, axes = pyplot.subplots(figsize=(6.2, 2.9), layout='constrained')
     for begin, end in holds:
         axes.axvspan(begin, end, color='#888', alpha=0.15, linewidth=0)
-    for am, values in series.items():
-        axes.plot(range(first, first + len(values)), values, color=COLOURS[am], label=am, linewidth=1.6)
+    for am, points in series.items():
+        axes.plot(*zip(*points), color=COLOURS[am], label=am, linewidth=1.6)
     axes.set_title(title, fontsize=10, loc='left')
     axes.set_xlabel('seconds (shaded: a snapshot is held)' if holds else 'seconds', fontsize=8)
     axes.set_ylabel(unit, fontsize=8)
     axes.tick_params(labelsize=8)
-    axes.set_ylim(0, 1.08 * max(max(values) for values in series.values()))
+    axes.set_ylim(0, 1.08 * max(value for points in series.values() for _, value in points))
     axes.grid(alpha=0.25)
     axes.legend(fontsize=8, frameon=False)
     text = io.StringIO()
-    figure.savefig(text, format='svg')
+    figure.savefig(text, format='svg', metadata=dict.fromkeys(('Creator', 'Date', 'Format', 'Type')))
     pyplot.close(figure)
-    return text.getvalue().partition('<svg')[1] + text.getvalue().partition('<svg')[2]
+    return text.getvalue()[text.getvalue().index('<svg'):]
 
 
 def definitions(environment):

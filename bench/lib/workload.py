@@ -46,7 +46,15 @@ class Run:
     snapshot_read_seconds: float = 0.0                  # summing the table in a snapshot held throughout, afterwards
 
     def held_throughout(self):
-        return self.hold[1] > 0 and self.hold[0] == 0
+        return self.hold == (0, self.seconds)
+
+    def tps_points(self, start=0):
+        """(second, TPS) pairs, for a plot in which the run begins at start."""
+        return [(start + index + 1, tps) for index, tps in enumerate(self.tps_series)]
+
+    def size_points(self, start=0):
+        """(second, MB) pairs."""
+        return [(start + index, size / 1e6) for index, size in enumerate(self.size_series)]
 
 
 def orders(rounds):

@@ -84,6 +84,6 @@ def _plots(pairs, hold):
     """The first round's course."""
     runs = pairs[0]
     holds = [] if hold == NEVER else [hold]
-    return [report.plot('Transactions per second', 'TPS', {am: runs[am].tps_series for am in AMS}, holds),
-            report.plot('Size of the table with indexes and undo', 'MB',
-                        {am: [size / 1e6 for size in runs[am].size_series] for am in AMS}, holds, first=0)]
+    return [report.plot('Transactions per second', 'TPS', {am: runs[am].tps_points() for am in AMS}, holds),
+            report.plot('Size of the table with indexes and undo', 'MB', {am: runs[am].size_points() for am in AMS},
+                        holds)]
