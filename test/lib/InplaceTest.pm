@@ -350,10 +350,11 @@ sub start_pgbench
 }
 
 # Waits for a pgbench.  Returns a hash with
-#   status    exit status (2 if clients lost their connection)
-#   errors    what it said on stderr, without what a crash makes it say
-#   retried   transactions that failed on a serialization error or a deadlock
-#   confirmed hash from client number to number of confirmed transactions
+#   status        exit status (2 if clients lost their connection)
+#   errors        what it said on stderr, without what a crash makes it say
+#   transactions  how many it ran
+#   retried       how many failed on a serialization error or a deadlock
+#   confirmed     hash from client number to number of confirmed transactions
 sub finish_pgbench
 {
 	my ($bench) = @_;
@@ -368,6 +369,8 @@ sub finish_pgbench
 	  split /\n/, $err;
 	$result{errors} .= "\n" if $result{errors} ne '';
 
+	($result{transactions}) =
+	  slurp_file("$dir/out") =~ /transactions actually processed: (\d+)/;
 	($result{retried}) =
 	  slurp_file("$dir/out") =~ /number of failed transactions: (\d+)/;
 
