@@ -1,0 +1,300 @@
+/*-------------------------------------------------------------------------
+ * ip_fetch.c
+ *	  Fetching rows by TID.
+ *-------------------------------------------------------------------------
+ */
+#include "ip_compat.h"
+
+#include "access/xact.h"
+#include "storage/predicate.h"
+#include "utils/snapmgr.h"
+
+#include "ip_fetch.h"
+#include "ip_lock.h"
+#include "ip_space.h"
+#include "ip_xid.h"
+
+/* A reader that finds undo gone starts again; it cannot happen for ever. */
+#define MAX_STALE	1000
+
+static IpVersion fetch_v;
+
+IpvResult
+ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapshot snapshot,
+				 bool *all_dead)
+{
+	IpvResult	result;
+
+	for (int tries = 0; tries < MAX_STALE; tries++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = ip_version_fetch(v, rel, tid);
+		if (result == IPV_OK)
+		{
+			result = ip_version_satisfy(v, snapshot);
+			if (result == IPV_NONE && all_dead)
+			{
+				/* the newest version says whether the row is dead to everybody */
+				result = ip_version_fetch(v, rel, tid);
+				*all_dead = result == IPV_NONE || (result == IPV_OK && ip_version_is_dead(v));
+				return IPV_NONE;
+			}
+		}
+		else if (result == IPV_NONE && all_dead)
+			*all_dead = true;
+		if (result != IPV_STALE)
+			return result;
+	}
+	v->rel = rel;
+	v->tid = *tid;
+	ip_version_missing(v);
+	return IPV_NONE;			/* not reached */
+}
+
+/*
+ * SnapshotAny by a plain TID is how core asks for "the" version of a row that
+ * it has just scanned, locked or changed.  Which one it means:
+ * - our changes of the current command or later: the image before them, or the
+ *	 inserted one;
+ * - a version that this command has locked: that one;
+ * - else what the command's snapshot sees;
+ * - else (it sees none) the newest committed one.
+ */
+static IpvResult
+fetch_any_once(IpVersion *v, Relation rel, ItemPointer tid)
+{
+	Snapshot	active = ActiveSnapshotSet() ? GetActiveSnapshot() : NULL;
+	IpvResult	result = ip_version_fetch(v, rel, tid);
+	bool		changed = false;
+
+	if (result != IPV_OK)
+		return result;
+	if (active == NULL || !IsMVCCSnapshot(active))
+		return ip_version_satisfy(v, SnapshotAny);
+	while (ip_xid_status(v->xid) == IP_XID_MINE && ip_version_cid(v) >= active->curcid)
+	{
+		if (v->state & IP_ROW_INSERTED)
+			return IPV_OK;
+		result = ip_version_older(v);
+		if (result != IPV_OK)
+			return result;
+		changed = true;
+	}
+	if (changed || ip_memo_matches(v, active->curcid))
+		return IPV_OK;
+	result = ip_version_satisfy(v, active);
+	if (result != IPV_NONE)
+		return result;
+	result = ip_version_fetch(v, rel, tid);
+	if (result != IPV_OK)
+		return result;
+	while (ip_xid_status(v->xid) == IP_XID_RUNNING || ip_xid_status(v->xid) == IP_XID_ABORTED)
+	{
+		result = ip_version_older(v);
+		if (result != IPV_OK)
+			return result;
+	}
+	return (v->state & IP_ROW_DELETED) ? ip_version_older(v) : IPV_OK;
+}
+
+static IpvResult
+fetch_any(IpVersion *v, Relation rel, ItemPointer tid)
+{
+	for (int tries = 0; tries < MAX_STALE; tries++)
+	{
+		IpvResult	result = fetch_any_once(v, rel, tid);
+
+		if (result != IPV_STALE)
+			return result;
+		CHECK_FOR_INTERRUPTS();
+	}
+	return IPV_NONE;
+}
+
+bool
+ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot)
+{
+	IpVersion  *v = &fetch_v;
+	bool		found;
+
+	ExecClearTuple(slot);
+	if (snapshot->snapshot_type == SNAPSHOT_ANY)
+		found = fetch_any(v, rel, tid) == IPV_OK;
+	else
+		found = ip_fetch_satisfy(v, rel, tid, snapshot, NULL) == IPV_OK;
+	if (found)
+	{
+		PredicateLockTID(rel, tid, snapshot, (TransactionId) v->xid);
+		ip_version_to_slot(v, slot);
+	}
+	return found;
+}
+
+/* Is the version in the slot the one that the snapshot sees? */
+bool
+ip_tuple_satisfies_snapshot(Relation rel, TupleTableSlot *slot, Snapshot snapshot)
+{
+	IpVersion  *v = &fetch_v;
+	IpSlot	   *ipslot = (IpSlot *) slot;
+	IpVersionId id;
+
+	Assert(SlotIsInplace(slot) && ipslot->has_id);
+	if (ip_fetch_satisfy(v, rel, &slot->tts_tid, snapshot, NULL) != IPV_OK)
+		return false;
+	if (ip_xid_status(v->xid) == IP_XID_MINE)
+		(void) ip_version_cid(v);
+	ip_version_id(v, &id);
+	/* a version block that is gone: nobody can have changed the row since */
+	if (id.xmin == FrozenTransactionId || ipslot->id.xmin == FrozenTransactionId)
+		return id.xmin == ipslot->id.xmin ||
+			ip_xid_removable(rel, ip_xid_full(ipslot->id.xmin));
+	return id.xmin == ipslot->id.xmin &&
+		(!TransactionIdIsCurrentTransactionId(id.xmin) || id.cmin == ipslot->id.cmin);
+}
+
+bool
+ip_tuple_tid_valid(TableScanDesc scan, ItemPointer tid)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+
+	return ItemPointerIsValid(tid) && block != IP_META_BLOCK &&
+		block < RelationGetNumberOfBlocks(scan->rs_rd);
+}
+
+void
+ip_get_latest_tid(TableScanDesc scan, ItemPointer tid)
+{
+	IpVersion  *v = &fetch_v;
+	ItemPointerData next = *tid;
+
+	/* follow moves up to the last version that the snapshot sees */
+	while (ItemPointerIsValid(&next))
+	{
+		ItemPointerData at = next;
+		IpvResult	result;
+
+		CHECK_FOR_INTERRUPTS();
+		if (ip_fetch_satisfy(v, scan->rs_rd, &at, scan->rs_snapshot, NULL) == IPV_OK)
+			*tid = at;
+		ItemPointerSetInvalid(&next);
+		result = ip_version_fetch(v, scan->rs_rd, &at);
+		if (result == IPV_OK && (v->state & IP_ROW_MOVED) &&
+			ip_version_load_rec(v) == IPV_OK && !(v->rec.flags & IP_REC_PARTITION))
+			next = v->rec.forward;
+	}
+}
+
+/* ---- index scans --------------------------------------------------------------------- */
+
+typedef struct IpIndexFetch
+{
+	IndexFetchTableData base;
+	Buffer		buffer;			/* pinned: the last row's page */
+} IpIndexFetch;
+
+IndexFetchTableData *
+ip_index_fetch_begin(Relation rel)
+{
+	IpIndexFetch *fetch = palloc(sizeof(IpIndexFetch));
+
+	fetch->base.rel = rel;
+	fetch->buffer = InvalidBuffer;
+	ip_check_meta(rel);
+	return &fetch->base;
+}
+
+void
+ip_index_fetch_reset(IndexFetchTableData *scan)
+{
+	IpIndexFetch *fetch = (IpIndexFetch *) scan;
+
+	if (BufferIsValid(fetch->buffer))
+		ReleaseBuffer(fetch->buffer);
+	fetch->buffer = InvalidBuffer;
+}
+
+void
+ip_index_fetch_end(IndexFetchTableData *scan)
+{
+	ip_index_fetch_reset(scan);
+	pfree(scan);
+}
+
+/* ip_version_fetch, but the page stays pinned for the next row. */
+static IpvResult
+fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid)
+{
+	Relation	rel = fetch->base.rel;
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+	IpvResult	result = IPV_NONE;
+	Page		page;
+
+	if (!BufferIsValid(fetch->buffer) || BufferGetBlockNumber(fetch->buffer) != block)
+	{
+		ip_index_fetch_reset(&fetch->base);
+		fetch->buffer = ip_read_buffer(rel, block);
+	}
+	page = BufferGetPage(fetch->buffer);
+	LockBuffer(fetch->buffer, BUFFER_LOCK_SHARE);
+	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
+		result = ip_version_begin(v, rel, block, page, ItemPointerGetOffsetNumber(tid));
+	if (result == IPV_OK)
+		ip_version_own_body(v);
+	LockBuffer(fetch->buffer, BUFFER_LOCK_UNLOCK);
+	return result;
+}
+
+bool
+ip_index_fetch_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapshot,
+					 TupleTableSlot *slot, bool *call_again, bool *all_dead)
+{
+	IpIndexFetch *fetch = (IpIndexFetch *) scan;
+	IpVersion  *v = &fetch_v;
+	IpvResult	result;
+
+	*call_again = false;
+	if (all_dead)
+		*all_dead = false;
+	result = fetch_pinned(fetch, v, tid);
+	if (result == IPV_OK)
+		result = ip_version_satisfy(v, snapshot);
+	/* no row: is it dead?  or undo was recycled under us: again */
+	if (result == IPV_STALE || (result == IPV_NONE && all_dead))
+		result = ip_fetch_satisfy(v, scan->rel, tid, snapshot, all_dead);
+	if (result != IPV_OK)
+		return false;
+	PredicateLockTID(scan->rel, tid, snapshot, (TransactionId) v->xid);
+	ip_version_to_slot(v, slot);
+	return true;
+}
+
+/*
+ * Index entries that are known to be dead (LP_DEAD) stay deletable; nothing
+ * else is offered for deletion.  The result is the newest xid that a snapshot on
+ * a standby must see to be safe.  The index page is locked exclusively.
+ */
+TransactionId
+ip_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
+{
+	IpVersion  *v = &fetch_v;
+	IpXid		horizon = IP_XID_NONE;
+
+	if (delstate->bottomup)
+	{
+		delstate->ndeltids = 0;
+		return InvalidTransactionId;
+	}
+	for (int i = 0; i < delstate->ndeltids; i++)
+	{
+		TM_IndexDelete *item = &delstate->deltids[i];
+
+		if (!delstate->status[item->id].knowndeletable)
+			continue;
+		/* a dead item's prune record has told standbys already */
+		if (ip_version_fetch(v, rel, &item->tid) != IPV_OK)
+			continue;
+		if ((v->state & IP_ROW_DELETED) && !IpXidIsFinal(v->xid))
+			horizon = Max(horizon, v->xid);
+	}
+	return (TransactionId) horizon;
+}

@@ -1,0 +1,172 @@
+/*-------------------------------------------------------------------------
+ * ip_format.h
+ *	  On-disk format of inplace tables, version 1.
+ *
+ * docs/on-disk-format.md draws every structure byte by byte.  All pages live
+ * in the main fork, have PostgreSQL's standard page header and keep no data
+ * between pd_lower and pd_upper.  Their kind is in the special space.
+ *
+ * Row (an item of a data page; bytes, not aligned):
+ *
+ *	0	  2		3			   3 or 13
+ *	+-----+-----+--------------+------------------------------------+
+ *	| hdr |state| version block| body: [NULL bitmap] column values  |
+ *	+-----+-----+--------------+------------------------------------+
+ *	 hdr: 11 bits number of columns, 5 bits flags (IP_HDR_*)
+ *	 state: IP_ROW_*; the version block is there if IP_ROW_VERSION
+ *	 version block: xid (4), undo pointer (4 block + 2 offset) or cid (4 + 0)
+ *
+ * With IP_ROW_OVERLAID the version block covers the first 10 bytes of the
+ * body, and those bytes are in the undo record that it points to: so a version
+ * block fits on a page that has no free byte left.  That is why a body is
+ * never shorter than 10 bytes (it is padded with zeros).
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_FORMAT_H
+#define IP_FORMAT_H
+
+#include "access/transam.h"
+#include "storage/bufpage.h"
+#include "storage/itemptr.h"
+
+#define IP_FORMAT_VERSION		1
+#define IP_PAGE_MAGIC			0x4950	/* "IP" */
+#define IP_META_MAGIC			0x49504C43
+#define IP_META_BLOCK			0
+
+/* A transaction id with its epoch; 0 means "none", 2 "frozen". */
+typedef uint64 IpXid;
+
+#define IP_XID_NONE				((IpXid) 0)
+#define IP_XID_FROZEN			((IpXid) FrozenTransactionId)
+
+typedef enum IpPageKind
+{
+	IP_PAGE_META = 1,
+	IP_PAGE_DATA = 2,
+	IP_PAGE_UNDO = 3,
+	IP_PAGE_FREE = 4
+} IpPageKind;
+
+/* Special space of every page; the last four bytes name the kind. */
+typedef struct IpSpecial
+{
+	union
+	{
+		struct
+		{
+			uint64		xid_base;	/* all xids of the page are in [base, base + 2^32) */
+			TransactionId default_xid;	/* inserter of rows with IP_ROW_DEFAULT */
+			CommandId	default_cid;
+		}			data;
+		struct
+		{
+			uint64		newest_xid; /* no record's xid is newer */
+			BlockNumber next;	/* next page of the ring: the oldest, seen from the current one */
+			uint16		slot;
+			uint16		flags;	/* IP_UNDO_CURRENT */
+		}			undo;
+	}			u;
+	uint32		reserved;
+	uint16		kind;			/* IpPageKind */
+	uint16		magic;			/* IP_PAGE_MAGIC */
+} IpSpecial;
+
+StaticAssertDecl(sizeof(IpSpecial) == 24, "special space is 24 bytes");
+StaticAssertDecl(offsetof(IpSpecial, kind) == 20, "kind is at byte 20");
+
+#define IP_UNDO_CURRENT			0x0001	/* records are being appended to this page */
+
+#define IpPageGetSpecial(page) ((IpSpecial *) PageGetSpecialPointer(page))
+
+/* Metapage contents, right behind the page header. */
+#define IP_UNDO_SLOTS			16
+
+typedef struct IpMetaSlot
+{
+	BlockNumber current;		/* page that takes new records, or InvalidBlockNumber */
+	uint32		npages;			/* pages in this slot's ring */
+} IpMetaSlot;
+
+typedef struct IpMeta
+{
+	uint32		magic;			/* IP_META_MAGIC */
+	uint32		version;		/* IP_FORMAT_VERSION */
+	uint32		nslots;			/* IP_UNDO_SLOTS */
+	uint32		reserved;
+	IpMetaSlot	slots[IP_UNDO_SLOTS];
+} IpMeta;
+
+StaticAssertDecl(sizeof(IpMeta) == 16 + 8 * IP_UNDO_SLOTS, "metapage layout");
+
+#define IpPageGetMeta(page) ((IpMeta *) PageGetContents(page))
+
+/*
+ * TIDBitmap refuses offsets above MaxHeapTuplesPerPage (291 with 8 kB pages),
+ * so no row gets one.
+ */
+#define IP_MAX_ROWS_PER_PAGE	MaxHeapTuplesPerPage
+
+/* ---- rows ---------------------------------------------------------------- */
+#define IP_HDR_NATTS_MASK		0x07FF
+#define IP_HDR_HASNULL			0x0800	/* body starts with a NULL bitmap (bit set: not NULL) */
+#define IP_HDR_HASEXTERNAL		0x1000	/* some value is a TOAST pointer */
+#define IP_HDR_SPECULATIVE		0x2000	/* ON CONFLICT: cid field holds the token */
+
+#define IP_ROW_VERSION			0x01	/* version block present */
+#define IP_ROW_DEFAULT			0x02	/* inserted by the page's default inserter */
+#define IP_ROW_INSERTED			0x04	/* the version was made by INSERT: no older one */
+#define IP_ROW_DELETED			0x08	/* the change that made this state was a delete */
+#define IP_ROW_LOCKED			0x10	/* the undo pointer leads to a lock record */
+#define IP_ROW_OVERLAID			0x20	/* version block covers the body's first bytes */
+#define IP_ROW_MOVED			0x40	/* DELETED by an update to another TID */
+
+#define IP_ROW_HDRSZ			3
+#define IP_VERSION_BLOCK_SZ		10
+#define IP_ROW_MIN_BODY			IP_VERSION_BLOCK_SZ
+#define IP_ROW_MIN_ITEM			(IP_ROW_HDRSZ + IP_ROW_MIN_BODY)
+
+/* Largest row item: one row alone on a page. */
+#define IP_MAX_ITEM \
+	(BLCKSZ - SizeOfPageHeaderData - sizeof(IpSpecial) - sizeof(ItemIdData))
+#define IP_MAX_BODY				(IP_MAX_ITEM - IP_ROW_HDRSZ)
+
+/* ---- undo records (items of undo pages) ---------------------------------- */
+typedef enum IpUndoKind
+{
+	IP_UNDO_LOCK = 1,			/* row lock; only ever the first record of a chain */
+	IP_UNDO_UPDATE = 2,			/* update in place */
+	IP_UNDO_DELETE = 3			/* delete, or update to another TID (FORWARD) */
+} IpUndoKind;
+
+#define IP_REC_PREV			0x01	/* previous version block follows; else the
+									 * previous version is visible to all */
+#define IP_REC_PREV_INSERTED	0x02	/* ... made by INSERT: its pointer is a cid */
+#define IP_REC_SAVED		0x04	/* the 10 bytes that an overlaid row's block covers */
+#define IP_REC_HDR			0x08	/* the previous row's hdr, where it differs */
+#define IP_REC_FORWARD		0x10	/* DELETE: TID of the row's next version */
+#define IP_REC_KEYS			0x20	/* the change excludes FOR KEY SHARE */
+#define IP_REC_MULTI		0x40	/* LOCK: the locker is a MultiXactId */
+#define IP_REC_PARTITION	0x80	/* DELETE: the row moved to another partition */
+
+/*
+ * Record: kind (1) flags (1) xid (4) row TID (6) cid (varint)
+ *		   [prev xid (4) prev pointer (6)] [saved (10)] [hdr (2)]
+ *		   [forward TID (6)] [LOCK: locker (4) mode (1)] [UPDATE: delta]
+ */
+#define IP_REC_FIXED_SZ			12
+/* everything but the delta, at most */
+#define IP_REC_MAX_HEAD			(IP_REC_FIXED_SZ + 5 + 10 + 10 + 2 + 6 + 5)
+#define IP_MAX_UNDO_REC \
+	(BLCKSZ - SizeOfPageHeaderData - sizeof(IpSpecial) - sizeof(ItemIdData))
+
+/* Six bytes: an undo record's address, or a cid (block) with offset 0. */
+typedef struct IpPtr
+{
+	BlockNumber block;
+	OffsetNumber off;
+} IpPtr;
+
+#define IpPtrEquals(a, b) ((a).block == (b).block && (a).off == (b).off)
+
+#endif							/* IP_FORMAT_H */

@@ -1,0 +1,207 @@
+/*-------------------------------------------------------------------------
+ * ip_handler.c
+ *	  The table access method's entry points.
+ *-------------------------------------------------------------------------
+ */
+#include "ip_compat.h"
+
+#include "access/heapam.h"
+#include "access/heaptoast.h"
+#include "access/multixact.h"
+#include "catalog/index.h"
+#include "catalog/pg_am.h"
+#include "catalog/storage_xlog.h"
+#include "utils/snapmgr.h"
+
+#include "ip_fetch.h"
+#include "ip_index.h"
+#include "ip_insert.h"
+#include "ip_lock.h"
+#include "ip_modify.h"
+#include "ip_scan.h"
+#include "ip_space.h"
+#include "ip_vacuum.h"
+
+PG_FUNCTION_INFO_V1(inplace_tableam_handler);
+PGDLLEXPORT Datum inplace_tableam_handler(PG_FUNCTION_ARGS);
+
+static void
+not_supported(Relation rel, const char *what)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("%s is not supported for inplace table \"%s\"",
+					what, RelationGetRelationName(rel))));
+}
+
+static const TupleTableSlotOps *
+ip_slot_callbacks(Relation rel)
+{
+	return &IpSlotOps;
+}
+
+/* ---- storage --------------------------------------------------------------------------- */
+
+/*
+ * The metapage is made by the first writer, so an empty table has no blocks,
+ * and an unlogged one's init fork has none either.
+ */
+static void
+ip_set_new_filelocator(Relation rel, const RelFileLocator *locator, char persistence,
+					   TransactionId *freezeXid, MultiXactId *minmulti)
+{
+	SMgrRelation srel;
+
+	*freezeXid = RecentXmin;
+	*minmulti = GetOldestMultiXactId();
+	srel = RelationCreateStorage(*locator, persistence, true);
+	if (persistence == RELPERSISTENCE_UNLOGGED)
+	{
+		smgrcreate(srel, INIT_FORKNUM, false);
+		log_smgrcreate(locator, INIT_FORKNUM);
+		smgrimmedsync(srel, INIT_FORKNUM);
+	}
+	smgrclose(srel);
+}
+
+static void
+ip_nontransactional_truncate(Relation rel)
+{
+	if (rel->rd_amcache != NULL)
+		pfree(rel->rd_amcache);
+	rel->rd_amcache = NULL;
+	RelationTruncate(rel, 0);
+}
+
+/* Everything is in the relation's own forks, by block number: copy them. */
+static void
+ip_copy_data(Relation rel, const RelFileLocator *locator)
+{
+	char		persistence = rel->rd_rel->relpersistence;
+	SMgrRelation dst;
+
+	FlushRelationBuffers(rel);
+	dst = RelationCreateStorage(*locator, persistence, true);
+	RelationCopyStorage(RelationGetSmgr(rel), dst, MAIN_FORKNUM, persistence);
+	for (ForkNumber fork = MAIN_FORKNUM + 1; fork <= MAX_FORKNUM; fork++)
+	{
+		if (!smgrexists(RelationGetSmgr(rel), fork))
+			continue;
+		smgrcreate(dst, fork, false);
+		if (RelationIsPermanent(rel) ||
+			(persistence == RELPERSISTENCE_UNLOGGED && fork == INIT_FORKNUM))
+			log_smgrcreate(locator, fork);
+		RelationCopyStorage(RelationGetSmgr(rel), dst, fork, persistence);
+	}
+	RelationDropStorage(rel);
+	smgrclose(dst);
+}
+
+static void
+ip_copy_for_cluster(Relation old, Relation new, Relation index, bool use_sort,
+					TransactionId oldest_xmin, TransactionId *xid_cutoff,
+					MultiXactId *multi_cutoff, double *num_tuples, double *tups_vacuumed,
+					double *tups_recently_dead)
+{
+	not_supported(old, "CLUSTER or VACUUM FULL");
+}
+
+static void
+ip_index_validate_scan(Relation table, Relation index, IndexInfo *info, Snapshot snapshot,
+					   ValidateIndexState *state)
+{
+	not_supported(table, "CREATE INDEX CONCURRENTLY or REINDEX CONCURRENTLY");
+}
+
+/* ---- sizes --------------------------------------------------------------------------------- */
+
+static uint64
+ip_relation_size(Relation rel, ForkNumber fork)
+{
+	return table_block_relation_size(rel, fork);
+}
+
+static bool
+ip_needs_toast(Relation rel)
+{
+	return ip_needs_toast_table(rel);
+}
+
+static Oid
+ip_toast_am(Relation rel)
+{
+	return HEAP_TABLE_AM_OID;
+}
+
+static void
+ip_estimate_size(Relation rel, int32 *attr_widths, BlockNumber *pages, double *tuples,
+				 double *allvisfrac)
+{
+	table_block_relation_estimate_size(rel, attr_widths, pages, tuples, allvisfrac,
+									   IP_ROW_HDRSZ + sizeof(ItemIdData),
+									   BLCKSZ - SizeOfPageHeaderData - sizeof(IpSpecial));
+}
+
+static const TableAmRoutine ip_methods = {
+	.type = T_TableAmRoutine,
+
+	.slot_callbacks = ip_slot_callbacks,
+
+	.scan_begin = ip_scan_begin,
+	.scan_end = ip_scan_end,
+	.scan_rescan = ip_scan_rescan,
+	.scan_getnextslot = ip_scan_getnextslot,
+	.scan_set_tidrange = ip_scan_set_tidrange,
+	.scan_getnextslot_tidrange = ip_scan_getnextslot_tidrange,
+
+	.parallelscan_estimate = table_block_parallelscan_estimate,
+	.parallelscan_initialize = table_block_parallelscan_initialize,
+	.parallelscan_reinitialize = table_block_parallelscan_reinitialize,
+
+	.index_fetch_begin = ip_index_fetch_begin,
+	.index_fetch_reset = ip_index_fetch_reset,
+	.index_fetch_end = ip_index_fetch_end,
+	.index_fetch_tuple = ip_index_fetch_tuple,
+
+	.tuple_fetch_row_version = ip_fetch_row_version,
+	.tuple_tid_valid = ip_tuple_tid_valid,
+	.tuple_get_latest_tid = ip_get_latest_tid,
+	.tuple_satisfies_snapshot = ip_tuple_satisfies_snapshot,
+	.index_delete_tuples = ip_index_delete_tuples,
+
+	.tuple_insert = ip_tuple_insert,
+	.tuple_insert_speculative = ip_tuple_insert_speculative,
+	.tuple_complete_speculative = ip_tuple_complete_speculative,
+	.multi_insert = ip_multi_insert,
+	.tuple_delete = ip_tuple_delete,
+	.tuple_update = ip_tuple_update,
+	.tuple_lock = ip_tuple_lock,
+
+	.relation_set_new_filelocator = ip_set_new_filelocator,
+	.relation_nontransactional_truncate = ip_nontransactional_truncate,
+	.relation_copy_data = ip_copy_data,
+	.relation_copy_for_cluster = ip_copy_for_cluster,
+	.relation_vacuum = ip_relation_vacuum,
+	.scan_analyze_next_block = ip_scan_analyze_next_block,
+	.scan_analyze_next_tuple = ip_scan_analyze_next_tuple,
+	.index_build_range_scan = ip_index_build_range_scan,
+	.index_validate_scan = ip_index_validate_scan,
+
+	.relation_size = ip_relation_size,
+	.relation_needs_toast_table = ip_needs_toast,
+	.relation_toast_am = ip_toast_am,
+	.relation_fetch_toast_slice = heap_fetch_toast_slice,
+
+	.relation_estimate_size = ip_estimate_size,
+
+	.scan_bitmap_next_block = ip_scan_bitmap_next_block,
+	.scan_bitmap_next_tuple = ip_scan_bitmap_next_tuple,
+	.scan_sample_next_block = ip_scan_sample_next_block,
+	.scan_sample_next_tuple = ip_scan_sample_next_tuple
+};
+
+Datum
+inplace_tableam_handler(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_POINTER(&ip_methods);
+}

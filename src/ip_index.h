@@ -1,0 +1,18 @@
+/*-------------------------------------------------------------------------
+ * ip_index.h
+ *	  Building indexes on inplace tables.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_INDEX_H
+#define IP_INDEX_H
+
+#include "access/tableam.h"
+#include "nodes/execnodes.h"
+
+extern double ip_index_build_range_scan(Relation table, Relation index, IndexInfo *info,
+										bool allow_sync, bool anyvisible, bool progress,
+										BlockNumber start_block, BlockNumber nblocks,
+										IndexBuildCallback callback, void *callback_state,
+										TableScanDesc sscan);
+
+#endif							/* IP_INDEX_H */

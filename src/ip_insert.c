@@ -1,0 +1,303 @@
+/*-------------------------------------------------------------------------
+ * ip_insert.c
+ *	  Inserting rows: one, many, speculatively.
+ *-------------------------------------------------------------------------
+ */
+#include "ip_compat.h"
+
+#include "access/xact.h"
+#include "storage/predicate.h"
+#include "utils/memutils.h"
+
+#include "ip_insert.h"
+#include "ip_prune.h"
+#include "ip_space.h"
+#include "ip_xid.h"
+
+/* Room for a row with a version block and its item pointer. */
+#define INSERT_SPACE(bodylen) (IP_ROW_MIN_ITEM + (bodylen) + sizeof(ItemIdData))
+
+void
+ip_slot_set_written(TupleTableSlot *slot, Relation rel, BlockNumber block,
+					OffsetNumber off, TransactionId xid, CommandId cid)
+{
+	ItemPointerSet(&slot->tts_tid, block, off);
+	slot->tts_tableOid = RelationGetRelid(rel);
+	if (SlotIsInplace(slot))
+	{
+		IpSlot	   *ipslot = (IpSlot *) slot;
+
+		ipslot->has_id = true;
+		ipslot->id.xmin = xid;
+		ipslot->id.cmin = ipslot->id.cmax = cid;
+		ipslot->id.xmax = InvalidTransactionId;
+		ipslot->id.ptr = ip_ptr_cid(cid);
+	}
+}
+
+static void
+form_for_insert(Relation rel, TupleTableSlot *slot, int options, IpFormed *row)
+{
+	if (ip_toast_needed(rel, slot))
+		ip_form_toasted(rel, slot, NULL, options, row);
+	else
+		ip_form(rel, slot, true, row);
+}
+
+static IpXid
+data_page_base(void)
+{
+	IpXid		next = ip_next_xid();
+
+	return next > ((IpXid) 1 << 31) ? next - ((IpXid) 1 << 31) : 0;
+}
+
+bool
+ip_put_inserter(IpWriter *w, Relation rel, Page page, bool init, TransactionId xid,
+				CommandId cid, IpXid *conflict)
+{
+	IpSpecial  *special;
+	IpXid		old;
+
+	if (init)
+	{
+		ip_op_init_data(w, data_page_base());
+		ip_op_default(w, cid);
+		return true;
+	}
+	special = IpPageGetSpecial(page);
+	if (special->u.data.default_xid == xid && special->u.data.default_cid == cid)
+		return true;
+	if (TransactionIdIsValid(special->u.data.default_xid))
+	{
+		old = ip_xid_after(special->u.data.xid_base, special->u.data.default_xid);
+		if (!ip_xid_removable(rel, old) || ip_xid_status(old) != IP_XID_COMMITTED)
+			return false;
+		*conflict = Max(*conflict, old);
+		ip_op_simple(w, IP_OP_CLEAR_DEFAULT);
+	}
+	ip_op_default(w, cid);
+	return true;
+}
+
+void
+ip_put_new_row(IpWriter *w, bool use_default, OffsetNumber off, const IpFormed *row,
+			   const IpFormed *from, CommandId cid)
+{
+	IpRowOp		op = {
+		.off = off, .hdr = row->hdr, .body = row->body, .bodylen = row->bodylen,
+		.base = from ? IP_BASE_PREVIOUS : IP_BASE_NONE,
+		.from = from ? from->body : NULL, .fromlen = from ? from->bodylen : 0
+	};
+
+	if (use_default)
+		op.state = IP_ROW_DEFAULT;
+	else
+	{
+		op.state = IP_ROW_VERSION | IP_ROW_INSERTED;
+		op.own_xid = true;
+		op.ptr = ip_ptr_cid(cid);
+	}
+	ip_op_row(w, &op);
+}
+
+/* A page for a row of that size. */
+static Buffer
+find_page(Relation rel, uint32 bodylen, int options, BulkInsertState bistate, bool *init)
+{
+	/* a row alone on its page has the default inserter, and no version block */
+	Size		size = Min(INSERT_SPACE(bodylen), IP_MAX_ITEM + sizeof(ItemIdData));
+
+	return ip_space_find(rel, size, options, bistate, false, InvalidBuffer, init);
+}
+
+void
+ip_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
+				BulkInsertState bistate)
+{
+	TransactionId xid = GetCurrentTransactionId();
+	IpFormed	row;
+	IpChange	change;
+	IpWriter   *w;
+	Buffer		buffer;
+	Page		page;
+	OffsetNumber off;
+	bool		init;
+	bool		use_default;
+
+	form_for_insert(rel, slot, options, &row);
+	buffer = find_page(rel, row.bodylen, options, bistate, &init);
+	page = BufferGetPage(buffer);
+	off = init ? FirstOffsetNumber : PageGetMaxOffsetNumber(page) + 1;
+	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
+
+	ip_change_begin(&change, rel, IP_XLOG_INSERT, xid);
+	w = ip_change_block(&change, buffer, init);
+	use_default = ip_put_inserter(w, rel, page, init, xid, cid, &change.conflict);
+	ip_put_new_row(w, use_default, off, &row, NULL, cid);
+	ip_change_apply(&change);
+	ip_slot_set_written(slot, rel, BufferGetBlockNumber(buffer), off, xid, cid);
+	UnlockReleaseBuffer(buffer);
+	pfree(row.body);
+	pgstat_count_heap_insert(rel, 1);
+}
+
+/* ---- ON CONFLICT ----------------------------------------------------------------- */
+
+/*
+ * A speculative row has the token in place of its cid until the insertion is
+ * confirmed; if it fails, the row becomes dead at once.
+ */
+void
+ip_tuple_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
+							BulkInsertState bistate, uint32 token)
+{
+	TransactionId xid = GetCurrentTransactionId();
+	IpRowOp		op = {
+		.state = IP_ROW_VERSION | IP_ROW_INSERTED, .own_xid = true,
+		.base = IP_BASE_NONE, .ptr = ip_ptr_cid(token)
+	};
+	IpFormed	row;
+	IpChange	change;
+	IpWriter   *w;
+	Buffer		buffer;
+	Page		page;
+	bool		init;
+
+	form_for_insert(rel, slot, options, &row);
+	buffer = find_page(rel, row.bodylen, options, bistate, &init);
+	page = BufferGetPage(buffer);
+	op.off = init ? FirstOffsetNumber : PageGetMaxOffsetNumber(page) + 1;
+	op.hdr = row.hdr | IP_HDR_SPECULATIVE;
+	op.body = row.body;
+	op.bodylen = row.bodylen;
+	if (ip_item_size(op.state, row.bodylen) > IP_MAX_ITEM)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("row is too big for INSERT ... ON CONFLICT: size %u, maximum size %zu",
+						ip_item_size(op.state, row.bodylen), (Size) IP_MAX_ITEM)));
+	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
+
+	ip_change_begin(&change, rel, IP_XLOG_INSERT, xid);
+	w = ip_change_block(&change, buffer, init);
+	if (init)
+		ip_op_init_data(w, data_page_base());
+	ip_op_row(w, &op);
+	ip_change_apply(&change);
+	ip_slot_set_written(slot, rel, BufferGetBlockNumber(buffer), op.off, xid, cid);
+	UnlockReleaseBuffer(buffer);
+	pfree(row.body);
+	pgstat_count_heap_insert(rel, 1);
+}
+
+void
+ip_tuple_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token, bool succeeded)
+{
+	static IpVersion v;
+	TransactionId xid = GetCurrentTransactionId();
+	BlockNumber block = ItemPointerGetBlockNumber(&slot->tts_tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(&slot->tts_tid);
+	Buffer		buffer = ip_read_buffer(rel, block);
+	HeapTuple	old = NULL;
+	IpChange	change;
+	IpWriter   *w;
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (ip_version_begin(&v, rel, block, BufferGetPage(buffer), off) != IPV_OK ||
+		!(v.hdr & IP_HDR_SPECULATIVE) || v.ptr.block != token)
+		elog(ERROR, "row (%u,%u) of relation \"%s\" is not a speculative insertion",
+			 block, off, RelationGetRelationName(rel));
+	if (!succeeded && (v.hdr & IP_HDR_HASEXTERNAL))
+		old = ip_heap_tuple(rel, v.hdr, v.body, v.bodylen);
+
+	ip_change_begin(&change, rel, IP_XLOG_SPECULATIVE, xid);
+	w = ip_change_block(&change, buffer, false);
+	if (succeeded)
+	{
+		IpRowOp		op = {
+			.off = off, .hdr = v.hdr & ~IP_HDR_SPECULATIVE, .state = v.top_state,
+			.own_xid = true, .ptr = ip_ptr_cid(((IpSlot *) slot)->id.cmin),
+			.base = IP_BASE_ROW, .from = v.body, .fromlen = v.bodylen,
+			.body = v.body, .bodylen = v.bodylen
+		};
+
+		ip_op_row(w, &op);
+	}
+	else
+		ip_op_dead(w, off);
+	ip_change_apply(&change);
+	UnlockReleaseBuffer(buffer);
+	if (old)
+		ip_toast_delete(rel, old, true);
+}
+
+/* ---- many ------------------------------------------------------------------------- */
+
+/* Fill one page with rows, in one change; how many went there. */
+static int
+insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slots,
+			TransactionId xid, CommandId cid, int options, BulkInsertState bistate)
+{
+	Size		reserve = RelationGetTargetPageFreeSpace(rel, HEAP_DEFAULT_FILLFACTOR);
+	IpChange	change;
+	IpWriter   *w;
+	Buffer		buffer;
+	Page		page;
+	OffsetNumber off;
+	Size		free;
+	bool		init;
+	bool		use_default;
+	int			n = 0;
+
+	buffer = find_page(rel, rows[0].bodylen, options, bistate, &init);
+	page = BufferGetPage(buffer);
+	off = init ? FirstOffsetNumber : PageGetMaxOffsetNumber(page) + 1;
+	free = init ? IP_MAX_ITEM + sizeof(ItemIdData) : ip_page_free(page);
+	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
+
+	ip_change_begin(&change, rel, IP_XLOG_MULTI_INSERT, xid);
+	w = ip_change_block(&change, buffer, init);
+	use_default = ip_put_inserter(w, rel, page, init, xid, cid, &change.conflict);
+	do
+	{
+		Size		size = INSERT_SPACE(rows[n].bodylen);
+
+		if (use_default)
+			size -= IP_VERSION_BLOCK_SZ;
+
+		if (n > 0 && (size + reserve > free || off > IP_MAX_ROWS_PER_PAGE))
+			break;
+		ip_put_new_row(w, use_default, off, &rows[n], n > 0 ? &rows[n - 1] : NULL, cid);
+		ip_slot_set_written(slots[n], rel, BufferGetBlockNumber(buffer), off, xid, cid);
+		free -= Min(size, free);
+		off++;
+		n++;
+	} while (n < nrows);
+	ip_change_apply(&change);
+	UnlockReleaseBuffer(buffer);
+	return n;
+}
+
+void
+ip_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
+				int options, BulkInsertState bistate)
+{
+	TransactionId xid = GetCurrentTransactionId();
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "inplace multi insert",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	IpFormed   *rows = palloc(sizeof(IpFormed) * nslots);
+
+	for (int i = 0; i < nslots; i++)
+		form_for_insert(rel, slots[i], options, &rows[i]);
+	for (int done = 0; done < nslots;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		done += insert_page(rel, rows + done, nslots - done, slots + done, xid, cid,
+							options, bistate);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	pgstat_count_heap_insert(rel, nslots);
+}

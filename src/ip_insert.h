@@ -1,0 +1,75 @@
+/*-------------------------------------------------------------------------
+ * ip_insert.h
+ *	  Forming rows out of slots, and inserting them.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_INSERT_H
+#define IP_INSERT_H
+
+#include "access/heapam.h"
+
+#include "ip_row.h"
+#include "ip_wal.h"
+
+/* A row to be written, palloc'd. */
+typedef struct IpFormed
+{
+	uint16		hdr;
+	uint8	   *body;
+	uint32		bodylen;
+} IpFormed;
+
+/* Must the slot's row go through TOAST before it can be stored in rel? */
+extern bool ip_toast_needed(Relation rel, TupleTableSlot *slot);
+
+/*
+ * Form the slot's row as it is.  Errors: program_limit_exceeded, if it is too
+ * long and will be stored like that (final).
+ */
+extern void ip_form(Relation rel, TupleTableSlot *slot, bool final, IpFormed *row);
+
+/*
+ * Form it with its large values compressed or moved to the TOAST table; old,
+ * if not NULL, is the row that it replaces, whose external values are deleted
+ * where the new row does not have them.  No buffer lock may be held.
+ */
+extern void ip_form_toasted(Relation rel, TupleTableSlot *slot, HeapTuple old,
+							int options, IpFormed *row);
+
+/* A heap tuple with a row's values, for the core's TOAST functions. */
+extern HeapTuple ip_heap_tuple(Relation rel, uint16 hdr, const uint8 *body, uint32 bodylen);
+
+/* Delete a row's external values. */
+extern void ip_toast_delete(Relation rel, HeapTuple old, bool is_speculative);
+
+extern bool ip_needs_toast_table(Relation rel);
+
+/*
+ * Put the operations that must come before a page's first new row of (xid, cid).
+ * True: the rows can use the page's default inserter; false: they need a version
+ * block.  *conflict is raised to the xid of an old default inserter that goes.
+ */
+extern bool ip_put_inserter(IpWriter *w, Relation rel, Page page, bool init,
+							TransactionId xid, CommandId cid, IpXid *conflict);
+
+/*
+ * Put the operation that inserts a row.  from: the row of the operation before
+ * on this page, or NULL.
+ */
+extern void ip_put_new_row(IpWriter *w, bool use_default, OffsetNumber off,
+						   const IpFormed *row, const IpFormed *from, CommandId cid);
+
+/* The slot now holds a version that we have just made. */
+extern void ip_slot_set_written(TupleTableSlot *slot, Relation rel, BlockNumber block,
+								OffsetNumber off, TransactionId xid, CommandId cid);
+
+extern void ip_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid,
+							int options, BulkInsertState bistate);
+extern void ip_tuple_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid,
+										int options, BulkInsertState bistate, uint32 token);
+extern void ip_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
+										  uint32 token, bool succeeded);
+extern void ip_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
+							int options, BulkInsertState bistate);
+
+#endif							/* IP_INSERT_H */

@@ -1,0 +1,577 @@
+/*-------------------------------------------------------------------------
+ * ip_lock.c
+ *	  Row locks and waiting for other transactions.
+ *-------------------------------------------------------------------------
+ */
+#include "ip_compat.h"
+
+#include "access/multixact.h"
+#include "access/xact.h"
+#include "storage/procarray.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+#include "ip_lock.h"
+#include "ip_modify.h"
+#include "ip_xid.h"
+
+static const LOCKMODE heavy_mode[] = {
+	[LockTupleKeyShare] = AccessShareLock,
+	[LockTupleShare] = RowShareLock,
+	[LockTupleNoKeyExclusive] = ExclusiveLock,
+	[LockTupleExclusive] = AccessExclusiveLock
+};
+
+static const MultiXactStatus multi_status[] = {
+	[LockTupleKeyShare] = MultiXactStatusForKeyShare,
+	[LockTupleShare] = MultiXactStatusForShare,
+	[LockTupleNoKeyExclusive] = MultiXactStatusForNoKeyUpdate,
+	[LockTupleExclusive] = MultiXactStatusForUpdate
+};
+
+bool
+ip_lock_modes_conflict(LockTupleMode a, LockTupleMode b)
+{
+	return DoLockModesConflict(heavy_mode[a], heavy_mode[b]);
+}
+
+static LockTupleMode
+mode_of_status(MultiXactStatus status)
+{
+	for (int mode = LockTupleKeyShare; mode <= LockTupleExclusive; mode++)
+	{
+		if (multi_status[mode] == status)
+			return (LockTupleMode) mode;
+	}
+	return LockTupleExclusive;
+}
+
+/* Fill in the locker if he is alive. */
+static bool
+live_locker(TransactionId xid, LockTupleMode mode, IpLocker *locker)
+{
+	locker->xid = xid;
+	locker->mode = mode;
+	locker->mine = TransactionIdIsCurrentTransactionId(xid);
+	return locker->mine || TransactionIdIsInProgress(xid);
+}
+
+int
+ip_lock_members(const IpUndoRec *lock, IpLocker **lockers)
+{
+	MultiXactMember *members;
+	int			nmembers;
+	int			n = 0;
+
+	if (!(lock->flags & IP_REC_MULTI))
+	{
+		*lockers = palloc(sizeof(IpLocker));
+		return live_locker(lock->locker, lock->mode, *lockers) ? 1 : 0;
+	}
+	nmembers = GetMultiXactIdMembers(lock->locker, &members, false, true);
+	*lockers = palloc(sizeof(IpLocker) * Max(nmembers, 1));
+	for (int i = 0; i < nmembers; i++)
+	{
+		if (live_locker(members[i].xid, mode_of_status(members[i].status), *lockers + n))
+			n++;
+	}
+	if (nmembers > 0)
+		pfree(members);
+	return n;
+}
+
+bool
+ip_lock_is_live(const IpUndoRec *lock)
+{
+	IpLocker   *lockers;
+	int			n = ip_lock_members(lock, &lockers);
+
+	pfree(lockers);
+	return n > 0;
+}
+
+static int
+version_lockers(IpVersion *v, IpLocker **lockers)
+{
+	*lockers = NULL;
+	ip_version_unlock(v);
+	return v->has_lock ? ip_lock_members(&v->lock, lockers) : 0;
+}
+
+static void
+make_lock_state(const IpLocker *lockers, int n, IpLockState *state)
+{
+	MultiXactMember *members = palloc(sizeof(MultiXactMember) * Max(n, 1));
+
+	state->any = n > 0;
+	state->multi = n > 1;
+	state->mode = LockTupleKeyShare;
+	state->newest = IP_XID_NONE;
+	for (int i = 0; i < n; i++)
+	{
+		state->mode = Max(state->mode, lockers[i].mode);
+		state->newest = Max(state->newest, ip_xid_full(lockers[i].xid));
+		members[i].xid = lockers[i].xid;
+		members[i].status = multi_status[lockers[i].mode];
+	}
+	if (n > 1)
+	{
+		MultiXactIdSetOldestMember();
+		state->locker = MultiXactIdCreateFromMembers(n, members);
+	}
+	else if (n == 1)
+		state->locker = lockers[0].xid;
+	pfree(members);
+}
+
+void
+ip_lock_merge(IpVersion *v, TransactionId xid, bool add, LockTupleMode mode,
+			  IpLockState *state)
+{
+	IpLocker   *old;
+	IpLocker   *lockers;
+	int			nold;
+	int			n = 0;
+
+	memset(state, 0, sizeof(*state));
+	nold = version_lockers(v, &old);
+	if (nold == 0 && !add)
+		return;
+	lockers = palloc(sizeof(IpLocker) * (nold + 1));
+	for (int i = 0; i < nold; i++)
+	{
+		if (old[i].xid == xid)
+			mode = add ? Max(mode, old[i].mode) : mode;
+		else
+			lockers[n++] = old[i];
+	}
+	if (add)
+	{
+		lockers[n].xid = xid;
+		lockers[n].mode = mode;
+		lockers[n++].mine = true;
+	}
+	make_lock_state(lockers, n, state);
+	pfree(lockers);
+	if (old)
+		pfree(old);
+}
+
+TransactionId
+ip_lock_conflict(IpVersion *v, LockTupleMode mode)
+{
+	TransactionId xid = InvalidTransactionId;
+	IpLocker   *lockers;
+	int			n = version_lockers(v, &lockers);
+
+	for (int i = 0; i < n && !TransactionIdIsValid(xid); i++)
+	{
+		if (!lockers[i].mine && ip_lock_modes_conflict(lockers[i].mode, mode))
+			xid = lockers[i].xid;
+	}
+	if (lockers)
+		pfree(lockers);
+	return xid;
+}
+
+bool
+ip_lock_held(IpVersion *v, LockTupleMode mode)
+{
+	IpXidStatus status;
+	IpLocker   *lockers;
+	bool		held = false;
+	int			n;
+
+	/*
+	 * What we inserted nobody else can reach; what this very subtransaction
+	 * updated stays locked as long as the lock would.
+	 */
+	status = ip_xid_status(v->xid);
+	if (status == IP_XID_MINE &&
+		((v->state & IP_ROW_INSERTED) ||
+		 (mode <= LockTupleNoKeyExclusive &&
+		  (TransactionId) v->xid == GetCurrentTransactionIdIfAny())))
+		return true;
+	n = version_lockers(v, &lockers);
+	for (int i = 0; i < n; i++)
+		held |= lockers[i].mine && lockers[i].mode >= mode;
+	if (lockers)
+		pfree(lockers);
+	return held;
+}
+
+/* ---- waiting ------------------------------------------------------------------- */
+
+static void
+not_available(Relation rel)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("could not obtain lock on row in relation \"%s\"",
+					RelationGetRelationName(rel))));
+}
+
+bool
+ip_lock_wait(Relation rel, const ItemPointerData *tid, TransactionId xid,
+			 LockTupleMode mode, LockWaitPolicy policy, XLTW_Oper oper,
+			 bool *have_tuple_lock)
+{
+	ItemPointer lock_tid = unconstify(ItemPointerData *, tid);
+
+	if (policy == LockWaitBlock)
+	{
+		if (!*have_tuple_lock)
+			LockTuple(rel, lock_tid, heavy_mode[mode]);
+		*have_tuple_lock = true;
+		XactLockTableWait(xid, rel, lock_tid, oper);
+		return true;
+	}
+	if (!*have_tuple_lock)
+		*have_tuple_lock = CompatCondLockTuple(rel, lock_tid, heavy_mode[mode]);
+	if (*have_tuple_lock && CompatCondXactWait(xid))
+		return true;
+	if (policy == LockWaitError)
+		not_available(rel);
+	return false;
+}
+
+void
+ip_lock_wait_end(Relation rel, const ItemPointerData *tid, LockTupleMode mode,
+				 bool have_tuple_lock)
+{
+	if (have_tuple_lock)
+		UnlockTuple(rel, unconstify(ItemPointerData *, tid), heavy_mode[mode]);
+}
+
+/* ---- memo ------------------------------------------------------------------------ */
+
+typedef struct IpMemoKey
+{
+	Oid			relid;
+	CommandId	cid;
+	BlockNumber block;
+	uint32		off;
+} IpMemoKey;
+
+typedef struct IpMemo
+{
+	IpMemoKey	key;
+	IpXid		xid;
+	IpPtr		ptr;
+} IpMemo;
+
+static HTAB *memos;				/* in TopTransactionContext */
+static LocalTransactionId memos_of = InvalidLocalTransactionId;
+
+static IpMemo *
+find_memo(IpVersion *v, CommandId cid, HASHACTION action)
+{
+	IpMemoKey	key = {
+		RelationGetRelid(v->rel), cid,
+		ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid)
+	};
+
+	if (memos_of != MyProc->lxid || memos == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(IpMemoKey), .entrysize = sizeof(IpMemo)};
+
+		if (action == HASH_FIND)
+			return NULL;
+		ctl.hcxt = TopTransactionContext;
+		memos = hash_create("inplace row lock memos", 16, &ctl,
+							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		memos_of = MyProc->lxid;
+	}
+	return hash_search(memos, &key, action, NULL);
+}
+
+void
+ip_memo_put(IpVersion *v, CommandId cid)
+{
+	IpMemo	   *memo = find_memo(v, cid, HASH_ENTER);
+
+	ip_version_unlock(v);
+	memo->xid = v->xid;
+	memo->ptr = v->ptr;
+}
+
+bool
+ip_memo_matches(IpVersion *v, CommandId cid)
+{
+	IpMemo	   *memo = find_memo(v, cid, HASH_FIND);
+
+	if (memo == NULL)
+		return false;
+	ip_version_unlock(v);
+	return memo->xid == v->xid && IpPtrEquals(memo->ptr, v->ptr);
+}
+
+/* ---- SELECT ... FOR UPDATE and friends ------------------------------------------- */
+
+typedef struct LockRequest
+{
+	Relation	rel;
+	Snapshot	snapshot;
+	CommandId	cid;
+	LockTupleMode mode;
+	LockWaitPolicy policy;
+	uint8		flags;
+	TransactionId xid;
+	TM_FailureData *tmfd;
+	ItemPointerData tid;		/* row being locked; follows moves */
+	ItemPointerData forward_done;	/* this later version is locked already */
+	bool		have_tuple_lock;
+	bool		see_old;		/* the locked row's newest version is not for us */
+} LockRequest;
+
+static IpVersion lock_v;
+
+/*
+ * Lock the later versions of a row that a running transaction has moved
+ * without changing its key; false if that cannot be, and the mover must be
+ * waited for.  No buffer lock is held.
+ */
+static bool
+lock_forward(LockRequest *req, const ItemPointerData *tid, IpXid mover)
+{
+	IpVersion  *v = &lock_v;
+	IpLockState lock;
+	Buffer		buffer;
+	ItemPointerData next;
+	bool		ok;
+
+	check_stack_depth();
+	ItemPointerSetInvalid(&next);
+	ip_undo_prepare(req->rel);
+	ok = ip_modify_begin(v, req->rel, tid, req->xid, &buffer) == IPF_OK;
+	if (ok && (v->state & IP_ROW_DELETED))
+	{
+		ok = ip_version_load_rec(v) == IPV_OK && v->xid == mover &&
+			!(v->rec.flags & IP_REC_KEYS);
+		if (ok)
+			next = v->rec.forward;
+	}
+	if (ok && !ItemPointerIsValid(&next))
+	{
+		ok = !TransactionIdIsValid(ip_lock_conflict(v, req->mode));
+		if (ok && !ip_lock_held(v, req->mode))
+		{
+			ip_lock_merge(v, req->xid, true, req->mode, &lock);
+			ip_write_lock(v, buffer, req->xid, &lock);
+		}
+	}
+	UnlockReleaseBuffer(buffer);
+	return ok && (!ItemPointerIsValid(&next) || lock_forward(req, &next, mover));
+}
+
+/* Results of one try. */
+typedef enum LockTry
+{
+	TRY_DONE,					/* *result says how */
+	TRY_REPEAT,
+	TRY_WAIT					/* for *wait_for */
+} LockTry;
+
+/* The row is being changed by a running transaction. */
+static LockTry
+try_running(LockRequest *req, IpVersion *v, TransactionId *wait_for, ItemPointerData *forward)
+{
+	*wait_for = (TransactionId) v->xid;
+	if (req->mode != LockTupleKeyShare || ip_version_load_rec(v) != IPV_OK ||
+		(v->rec.flags & IP_REC_KEYS))
+		return TRY_WAIT;
+	req->see_old = true;
+	if (!(v->state & IP_ROW_MOVED) ||
+		ItemPointerEquals(&req->forward_done, &v->rec.forward))
+		return TRY_DONE;
+	*forward = v->rec.forward;
+	return TRY_REPEAT;
+}
+
+static void
+moved_to_partition(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("tuple to be locked was already moved to another partition due to concurrent update")));
+}
+
+/*
+ * Decide what to do with the version v stands on; its page is locked.
+ * TRY_DONE with TM_Ok: lock it.
+ */
+static LockTry
+try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
+			TransactionId *wait_for, ItemPointerData *forward)
+{
+	bool		follow = (req->flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
+	LockTry		try = TRY_DONE;
+
+	*result = TM_Ok;
+	req->see_old = false;
+	switch (found)
+	{
+		case IPF_OK:
+			break;
+		case IPF_INVISIBLE:
+			*result = TM_Invisible;
+			return TRY_DONE;
+		case IPF_SELF:
+			/* ON CONFLICT meets a row of this command: core wants TM_Invisible */
+			*result = (req->flags == 0 && !IsolationUsesXactSnapshot() &&
+					   !(v->state & IP_ROW_DELETED)) ? TM_Invisible : TM_SelfModified;
+			return TRY_DONE;
+		case IPF_DELETED:
+			*result = TM_Deleted;
+			return TRY_DONE;
+		case IPF_MOVED:
+			*result = TM_Updated;
+			if (!follow)
+				return TRY_DONE;
+			if (ip_version_load_rec(v) != IPV_OK)
+			{
+				*result = TM_Deleted;
+				return TRY_DONE;
+			}
+			if (v->rec.flags & IP_REC_PARTITION)
+				moved_to_partition();
+			req->tmfd->traversed = true;
+			req->tid = v->rec.forward;
+			return TRY_REPEAT;
+		case IPF_UPDATED:
+			if (follow)
+				req->tmfd->traversed = true;
+			else if (IsolationUsesXactSnapshot())
+			{
+				*result = TM_Updated;
+				return TRY_DONE;
+			}
+			break;
+		case IPF_RUNNING:
+			try = try_running(req, v, wait_for, forward);
+			if (try != TRY_DONE)
+				return try;
+			break;
+	}
+	*wait_for = ip_lock_conflict(v, req->mode);
+	return TransactionIdIsValid(*wait_for) ? TRY_WAIT : TRY_DONE;
+}
+
+static TM_Result
+lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
+		  ItemPointerData *forward, IpXid *mover)
+{
+	TM_Result	result = TM_Deleted;
+	ItemPointerData tid = req->tid;
+	IpFound		found;
+	Buffer		buffer;
+
+	ip_undo_prepare(req->rel);
+	found = ip_modify_begin(v, req->rel, &tid, req->xid, &buffer);
+	if (found == IPF_OK)
+		found = ip_modify_classify(v, req->snapshot, req->cid);
+	else
+		v->body = NULL;
+	ItemPointerSetInvalid(forward);
+	*try = try_version(req, v, found, &result, wait_for, forward);
+	*mover = v->xid;
+	if (*try == TRY_DONE && result == TM_Ok)
+	{
+		IpLockState lock;
+
+		ip_version_own_body(v);
+		if (!ip_lock_held(v, req->mode))
+		{
+			ip_lock_merge(v, req->xid, true, req->mode, &lock);
+			ip_write_lock(v, buffer, req->xid, &lock);
+		}
+		if (!req->see_old && req->snapshot && IsMVCCSnapshot(req->snapshot) &&
+			!ip_version_change_visible(v, req->snapshot))
+			ip_memo_put(v, req->cid);
+	}
+	else if (*try == TRY_DONE && v->body != NULL)
+	{
+		ip_version_own_body(v);
+		ip_modify_failure(v, found, &tid, req->tmfd);
+	}
+	UnlockReleaseBuffer(buffer);
+	return result;
+}
+
+/* The locked row for the caller. */
+static void
+result_slot(LockRequest *req, IpVersion *v, TM_Result result, TupleTableSlot *slot)
+{
+	IpvResult	found = IPV_OK;
+
+	ExecClearTuple(slot);
+	if (v->body == NULL)
+		return;
+	if (result == TM_Ok && req->see_old)
+	{
+		do
+		{
+			CHECK_FOR_INTERRUPTS();
+			found = ip_version_fetch(v, req->rel, &req->tid);
+			if (found == IPV_OK)
+				found = ip_version_satisfy(v, req->snapshot ? req->snapshot : SnapshotSelf);
+		} while (found == IPV_STALE);
+	}
+	if (found == IPV_OK)
+		ip_version_to_slot(v, slot);
+}
+
+TM_Result
+ip_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot,
+			  CommandId cid, LockTupleMode mode, LockWaitPolicy wait_policy,
+			  uint8 flags, TM_FailureData *tmfd)
+{
+	LockRequest req = {
+		.rel = rel, .snapshot = snapshot, .cid = cid, .mode = mode,
+		.policy = wait_policy, .flags = flags, .tmfd = tmfd, .tid = *tid
+	};
+	IpVersion  *v = &lock_v;
+	TransactionId wait_for = InvalidTransactionId;
+	ItemPointerData forward;
+	ItemPointerData queued;
+	TM_Result	result;
+	LockTry		try;
+	IpXid		mover;
+
+	tmfd->traversed = false;
+	req.xid = GetCurrentTransactionId();
+	ItemPointerSetInvalid(&req.forward_done);
+	queued = req.tid;
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = lock_once(&req, v, &try, &wait_for, &forward, &mover);
+		if (try == TRY_DONE)
+			break;
+		if (!ItemPointerEquals(&queued, &req.tid))
+		{
+			ip_lock_wait_end(rel, &queued, mode, req.have_tuple_lock);
+			req.have_tuple_lock = false;
+			queued = req.tid;
+		}
+		if (try == TRY_REPEAT && ItemPointerIsValid(&forward))
+		{
+			if (lock_forward(&req, &forward, mover))
+				req.forward_done = forward;
+			else
+				try = TRY_WAIT;
+		}
+		if (try == TRY_WAIT &&
+			!ip_lock_wait(rel, &queued, wait_for, mode, wait_policy, XLTW_Lock,
+						  &req.have_tuple_lock))
+		{
+			result = TM_WouldBlock;
+			v->body = NULL;
+			break;
+		}
+	}
+	ip_lock_wait_end(rel, &queued, mode, req.have_tuple_lock);
+	*tid = req.tid;
+	result_slot(&req, v, result, slot);
+	return result;
+}

@@ -1,0 +1,82 @@
+/*-------------------------------------------------------------------------
+ * ip_lock.h
+ *	  Row locks and waiting for other transactions.
+ *
+ * A row lock is an undo record on top of the row's chain, with the locker's xid
+ * and mode, or a MultiXactId when there are several lockers.  There is at most
+ * one such record in a chain; whoever locks or changes the row next takes the
+ * live lockers over into a record of his own.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_LOCK_H
+#define IP_LOCK_H
+
+#include "access/tableam.h"
+
+#include "ip_version.h"
+
+typedef struct IpLocker
+{
+	TransactionId xid;
+	LockTupleMode mode;
+	bool		mine;			/* current transaction or a subtransaction of it */
+} IpLocker;
+
+/* A lock record's contents: what to write, or nothing if !any. */
+typedef struct IpLockState
+{
+	bool		any;
+	bool		multi;
+	uint32		locker;			/* xid or MultiXactId */
+	LockTupleMode mode;			/* strongest */
+	IpXid		newest;			/* newest member */
+} IpLockState;
+
+/* Live lockers of a lock record, palloc'd; their number. */
+extern int	ip_lock_members(const IpUndoRec *lock, IpLocker **lockers);
+
+/* Has a lock record a live locker? */
+extern bool ip_lock_is_live(const IpUndoRec *lock);
+
+/*
+ * What remains of v's lock after a change by xid (with add, also xid's new lock
+ * in that mode).  xid's own weaker locks are not kept beside a stronger one.
+ */
+extern void ip_lock_merge(IpVersion *v, TransactionId xid, bool add, LockTupleMode mode,
+						  IpLockState *state);
+
+/* A live locker of v, not ours, that conflicts with mode; or invalid. */
+extern TransactionId ip_lock_conflict(IpVersion *v, LockTupleMode mode);
+
+/* Do we hold a lock of at least that mode on v already? */
+extern bool ip_lock_held(IpVersion *v, LockTupleMode mode);
+
+extern bool ip_lock_modes_conflict(LockTupleMode a, LockTupleMode b);
+
+/*
+ * Wait for xid to end, as wait_policy says; *have_tuple_lock: the heavyweight
+ * tuple lock that keeps the queue fair is taken at the first wait.  False:
+ * would block.  No buffer lock may be held.
+ */
+extern bool ip_lock_wait(Relation rel, const ItemPointerData *tid, TransactionId xid,
+						 LockTupleMode mode, LockWaitPolicy policy, XLTW_Oper oper,
+						 bool *have_tuple_lock);
+
+extern void ip_lock_wait_end(Relation rel, const ItemPointerData *tid,
+							 LockTupleMode mode, bool have_tuple_lock);
+
+/*
+ * Memo: the current transaction has locked this version of the row in command
+ * cid, although the command's snapshot does not see it.  Core then retries its
+ * change with the same TID and snapshot.  The memo holds for exactly that
+ * version: a foreign change after it is a conflict again.
+ */
+extern void ip_memo_put(IpVersion *v, CommandId cid);
+extern bool ip_memo_matches(IpVersion *v, CommandId cid);
+
+extern TM_Result ip_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
+							   TupleTableSlot *slot, CommandId cid, LockTupleMode mode,
+							   LockWaitPolicy wait_policy, uint8 flags,
+							   TM_FailureData *tmfd);
+
+#endif							/* IP_LOCK_H */

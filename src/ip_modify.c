@@ -1,0 +1,729 @@
+/*-------------------------------------------------------------------------
+ * ip_modify.c
+ *	  Changing rows: update and delete.
+ *
+ * An update is made in place, at the same TID, when no column changes that an
+ * index or a foreign key looks at, no trigger will ask for the row's versions
+ * by TID afterwards, and the row has the room.  Otherwise the new version gets
+ * a TID of its own, and the old one is marked deleted with a link to it, as in
+ * heap.
+ *-------------------------------------------------------------------------
+ */
+#include "ip_compat.h"
+
+#include "access/heaptoast.h"
+#include "access/xact.h"
+#include "catalog/pg_trigger.h"
+#include "commands/trigger.h"
+#include "storage/predicate.h"
+#include "utils/datum.h"
+
+#include "ip_insert.h"
+#include "ip_modify.h"
+#include "ip_prune.h"
+#include "ip_space.h"
+#include "ip_xid.h"
+
+/* An older version is not worth keeping track of beyond this age. */
+#define MAX_PREV_AGE	((IpXid) 1 << 30)
+
+static IpVersion modify_v;
+
+/* The body that the row has before the change. */
+static uint8 from_body[BLCKSZ];
+
+/* ---- finding the version to change ------------------------------------------------ */
+
+/* Put back an aborted change of a row that somebody holds a lock on. */
+static void
+restore_locked(IpVersion *v, Buffer buffer, TransactionId xid)
+{
+	IpRowWrite	w;
+	IpLockState lock;
+
+	ip_lock_merge(v, InvalidTransactionId, false, LockTupleKeyShare, &lock);
+	if (!lock.any)
+	{
+		ip_restore_row(v, buffer);
+		return;
+	}
+	ip_write_same(&w, v, IP_XLOG_RESTORE, xid);
+	memcpy(from_body, v->body, v->bodylen);
+	w.from = from_body;
+	do
+	{
+		if (ip_version_older(v) != IPV_OK)
+			ip_version_missing(v);
+	} while (ip_xid_status(v->xid) == IP_XID_ABORTED);
+	w.state = v->state & IP_ROW_INSERTED;
+	w.hdr = v->hdr;
+	w.body = v->body;
+	w.bodylen = v->bodylen;
+	w.lock = lock;
+	ip_write_row(v, buffer, &w);
+}
+
+static void
+restore(IpVersion *v, Buffer buffer, TransactionId xid)
+{
+	ip_version_unlock(v);
+	if (v->has_lock && !(v->state & IP_ROW_INSERTED))
+		restore_locked(v, buffer, xid);
+	else
+		ip_restore_row(v, buffer);
+}
+
+IpFound
+ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid, TransactionId xid,
+				Buffer *buffer)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	bool		pruned = false;
+	Page		page;
+
+	*buffer = ip_read_buffer(rel, block);
+	LockBuffer(*buffer, BUFFER_LOCK_EXCLUSIVE);
+	page = BufferGetPage(*buffer);
+	if (ip_page_kind(rel, block, page) != IP_PAGE_DATA)
+		return IPF_DELETED;
+	if (ip_page_base_is_old(page))
+		ip_prune_page(rel, *buffer, true);
+	for (;;)
+	{
+		IpvResult	result = ip_version_begin(v, rel, block, page,
+											  ItemPointerGetOffsetNumberNoCheck(tid));
+
+		if (result == IPV_NONE)
+			return IPF_DELETED;
+		if (result == IPV_STALE)
+			ip_version_missing(v);
+		if (ip_xid_status(v->xid) == IP_XID_ABORTED)
+			restore(v, *buffer, xid);
+		else if (!pruned && !(v->top_state & IP_ROW_VERSION) &&
+				 ip_page_free(page) < IP_VERSION_BLOCK_SZ)
+		{
+			ip_prune_page_opt(rel, *buffer);
+			pruned = true;
+		}
+		else
+			return IPF_OK;
+	}
+}
+
+IpFound
+ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid)
+{
+	switch (ip_xid_status(v->xid))
+	{
+		case IP_XID_MINE:
+			if (ip_version_cid(v) >= cid)
+				return (v->state & IP_ROW_INSERTED) ? IPF_INVISIBLE : IPF_SELF;
+			return (v->state & IP_ROW_DELETED) ? IPF_INVISIBLE : IPF_OK;
+		case IP_XID_RUNNING:
+			return (v->state & IP_ROW_INSERTED) ? IPF_INVISIBLE : IPF_RUNNING;
+		case IP_XID_COMMITTED:
+			if (v->state & IP_ROW_DELETED)
+				return (v->state & IP_ROW_MOVED) ? IPF_MOVED : IPF_DELETED;
+			if (snapshot && IsMVCCSnapshot(snapshot) &&
+				!ip_version_change_visible(v, snapshot) && !ip_memo_matches(v, cid))
+				return IPF_UPDATED;
+			return IPF_OK;
+		case IP_XID_ABORTED:
+			break;
+	}
+	elog(ERROR, "row (%u,%u) of relation \"%s\" has an aborted change",
+		 ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid),
+		 RelationGetRelationName(v->rel));
+	return IPF_DELETED;			/* not reached */
+}
+
+void
+ip_modify_failure(IpVersion *v, IpFound found, const ItemPointerData *tid, TM_FailureData *tmfd)
+{
+	tmfd->ctid = *tid;
+	tmfd->xmax = (TransactionId) v->xid;
+	tmfd->cmax = found == IPF_SELF ? ip_version_cid(v) : InvalidCommandId;
+	if ((v->state & IP_ROW_MOVED) && ip_version_load_rec(v) == IPV_OK)
+	{
+		if (v->rec.flags & IP_REC_PARTITION)
+			ItemPointerSetMovedPartitions(&tmfd->ctid);
+		else
+			tmfd->ctid = v->rec.forward;
+	}
+}
+
+/* ---- writing ------------------------------------------------------------------------ */
+
+void
+ip_write_same(IpRowWrite *w, IpVersion *v, uint8 info, TransactionId xid)
+{
+	ip_version_unlock(v);
+	memset(w, 0, sizeof(*w));
+	w->info = info;
+	w->xid = xid;
+	w->state = v->state & (IP_ROW_INSERTED | IP_ROW_DELETED | IP_ROW_MOVED);
+	w->hdr = v->hdr;
+	w->body = w->from = v->body;
+	w->bodylen = w->fromlen = v->bodylen;
+	w->saved = v->saved;
+}
+
+/* May the row's version block cover the start of its body? */
+static bool
+may_overlay(IpVersion *v)
+{
+	return !(v->top_state & IP_ROW_VERSION) || (v->top_state & IP_ROW_OVERLAID);
+}
+
+bool
+ip_write_fits(IpVersion *v, Page page, uint32 bodylen)
+{
+	uint32		have = v->top_itemlen + ip_page_free(page);
+
+	return ip_item_size(IP_ROW_VERSION, bodylen) <= have ||
+		(may_overlay(v) && ip_item_size(IP_ROW_VERSION | IP_ROW_OVERLAID, bodylen) <= have);
+}
+
+/* The version before, for an undo record; nothing if all see it anyway. */
+static void
+set_prev(IpUndoSpec *spec, IpVersion *v)
+{
+	if (IpXidIsFinal(v->xid) || v->xid + MAX_PREV_AGE < ip_next_xid() ||
+		(!(v->state & IP_ROW_INSERTED) && v->ptr.block == InvalidBlockNumber))
+		return;
+	spec->prev_xid = v->xid;
+	spec->prev_inserted = (v->state & IP_ROW_INSERTED) != 0;
+	spec->prev_ptr = v->ptr;
+}
+
+/* Append the change's record and the lock record; *off is that of the topmost. */
+static void
+put_undo(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, BlockNumber undo_block,
+		 OffsetNumber *off)
+{
+	const uint8 *saved = overlaid ? w->body : NULL;
+	OffsetNumber row_off = ItemPointerGetOffsetNumber(&v->tid);
+	IpUndoSpec	lock = {.kind = IP_UNDO_LOCK};
+
+	if (w->has_undo)
+	{
+		set_prev(&w->undo, v);
+		w->undo.saved = saved;
+		ip_undo_put(ops, row_off, &w->undo);
+	}
+	if (!w->lock.any)
+		return;
+	if (w->has_undo)
+	{
+		lock.prev_xid = ip_xid_full(w->xid);
+		lock.prev_ptr.block = undo_block;
+		lock.prev_ptr.off = (*off)++;
+	}
+	else
+		set_prev(&lock, v);
+	lock.flags = w->lock.multi ? IP_REC_MULTI : 0;
+	lock.saved = saved;
+	lock.locker = w->lock.locker;
+	lock.mode = w->lock.mode;
+	ip_undo_put(ops, row_off, &lock);
+	ip_op_newest(ops, w->lock.newest);
+}
+
+static void
+put_row(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, OffsetNumber undo_off)
+{
+	IpRowOp		op = {
+		.off = ItemPointerGetOffsetNumber(&v->tid), .hdr = w->hdr,
+		.state = w->state | IP_ROW_VERSION,
+		.own_xid = w->has_undo,
+		.xid = IpXidIsFinal(v->xid) ? FrozenTransactionId : (TransactionId) v->xid,
+		.undo_off = undo_off,
+		.base = w->saved ? IP_BASE_OVERLAID : IP_BASE_ROW, .saved = w->saved,
+		.from = w->from, .fromlen = w->fromlen, .body = w->body, .bodylen = w->bodylen
+	};
+
+	if (overlaid)
+		op.state |= IP_ROW_OVERLAID;
+	if (w->lock.any)
+		op.state |= IP_ROW_LOCKED;
+	ip_op_row(ops, &op);
+}
+
+void
+ip_write_row(IpVersion *v, Buffer buffer, IpRowWrite *w)
+{
+	Page		page = BufferGetPage(buffer);
+	uint32		have = v->top_itemlen + ip_page_free(page);
+	IpFormed	newrow = {w->newhdr, (uint8 *) w->newbody, w->newbodylen};
+	uint32		undo_size = 0;
+	OffsetNumber undo_off;
+	OffsetNumber top_off;
+	BlockNumber undo_block;
+	Buffer		undo;
+	IpChange	change;
+	IpWriter   *ops;
+	bool		overlaid;
+	bool		use_default = false;
+
+	Assert(w->has_undo || w->lock.any);
+	ip_version_unlock(v);
+	if (w->newbuffer == buffer)
+		have -= IP_ROW_MIN_ITEM + w->newbodylen + sizeof(ItemIdData);
+	overlaid = ip_item_size(IP_ROW_VERSION, w->bodylen) > have;
+	Assert(!overlaid || may_overlay(v));
+	if (w->has_undo)
+		undo_size += IP_UNDO_SPACE(w->undo.deltalen);
+	if (w->lock.any)
+		undo_size += IP_UNDO_SPACE(0);
+	undo = ip_undo_begin(v->rel, undo_size, &undo_off);
+	undo_block = BufferGetBlockNumber(undo);
+
+	top_off = undo_off + (w->has_undo && w->lock.any ? 1 : 0);
+	ip_change_begin(&change, v->rel, w->info, w->xid);
+	ops = ip_change_block(&change, buffer, false);
+	put_row(ops, v, w, overlaid, top_off);
+	if (w->newbuffer == buffer)
+	{
+		use_default = ip_put_inserter(ops, v->rel, page, false, w->xid, w->cid, &change.conflict);
+		ip_put_new_row(ops, use_default, w->newoff, &newrow, NULL, w->cid);
+	}
+	ops = ip_change_block(&change, undo, false);
+	put_undo(ops, v, w, overlaid, undo_block, &undo_off);
+	if (BufferIsValid(w->newbuffer) && w->newbuffer != buffer)
+	{
+		ops = ip_change_block(&change, w->newbuffer, w->newinit);
+		use_default = ip_put_inserter(ops, v->rel, BufferGetPage(w->newbuffer), w->newinit,
+									  w->xid, w->cid, &change.conflict);
+		ip_put_new_row(ops, use_default, w->newoff, &newrow, NULL, w->cid);
+	}
+	ip_change_apply(&change);
+	UnlockReleaseBuffer(undo);
+}
+
+void
+ip_write_lock(IpVersion *v, Buffer buffer, TransactionId xid, const IpLockState *lock)
+{
+	IpRowWrite	w;
+
+	ip_write_same(&w, v, IP_XLOG_LOCK, xid);
+	w.lock = *lock;
+	ip_write_row(v, buffer, &w);
+}
+
+/* ---- what update and delete share ----------------------------------------------------- */
+
+typedef struct ModifyRequest
+{
+	Relation	rel;
+	ItemPointer tid;
+	CommandId	cid;
+	Snapshot	snapshot;
+	Snapshot	crosscheck;
+	bool		wait;
+	TM_FailureData *tmfd;
+	TransactionId xid;
+	LockTupleMode mode;
+	bool		have_tuple_lock;
+	LockTupleMode tuple_lock_mode;
+	/* update only */
+	TupleTableSlot *slot;
+	IpFormed	row;			/* the new row */
+	bool		toast;			/* it must go through TOAST, and has not */
+	Bitmapset  *blocking;		/* changes of these columns cannot be made in place */
+	Bitmapset  *key;			/* changes of these exclude FOR KEY SHARE */
+	bool		never_in_place;
+	bool		blocked;		/* for the version that was found: no update in place */
+} ModifyRequest;
+
+static void update_columns(ModifyRequest *req, IpVersion *v);
+
+static TM_Result
+failure(IpVersion *v, IpFound found, ModifyRequest *req)
+{
+	static const TM_Result results[] = {
+		[IPF_OK] = TM_BeingModified, [IPF_INVISIBLE] = TM_Invisible,
+		[IPF_SELF] = TM_SelfModified, [IPF_RUNNING] = TM_BeingModified,
+		[IPF_UPDATED] = TM_Updated, [IPF_MOVED] = TM_Updated, [IPF_DELETED] = TM_Deleted
+	};
+
+	if (found == IPF_INVISIBLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("attempted to %s invisible tuple", req->slot ? "update" : "delete")));
+	ip_modify_failure(v, found, req->tid, req->tmfd);
+	return results[found];
+}
+
+/*
+ * Find and lock the version to be changed, waiting for others if wanted.  With
+ * TM_Ok the buffer is locked and no lock of another transaction conflicts.
+ */
+static TM_Result
+modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
+{
+	for (;;)
+	{
+		TransactionId wait_for = InvalidTransactionId;
+		TM_Result	result;
+		IpFound		found;
+
+		CHECK_FOR_INTERRUPTS();
+		ip_undo_prepare(req->rel);
+		found = ip_modify_begin(v, req->rel, req->tid, req->xid, buffer);
+		if (found == IPF_DELETED)
+		{
+			req->tmfd->ctid = *req->tid;
+			req->tmfd->xmax = InvalidTransactionId;
+			req->tmfd->cmax = InvalidCommandId;
+			UnlockReleaseBuffer(*buffer);
+			return TM_Deleted;
+		}
+		found = ip_modify_classify(v, req->snapshot, req->cid);
+		if (req->slot)
+			update_columns(req, v);
+		if (found == IPF_OK && req->crosscheck != InvalidSnapshot &&
+			!ip_version_change_visible(v, req->crosscheck))
+			found = IPF_UPDATED;
+		if (found == IPF_RUNNING)
+			wait_for = (TransactionId) v->xid;
+		else if (found == IPF_OK)
+			wait_for = ip_lock_conflict(v, req->mode);
+		if (found == IPF_OK && !TransactionIdIsValid(wait_for))
+			return TM_Ok;
+		if (!TransactionIdIsValid(wait_for) || !req->wait)
+		{
+			result = failure(v, found, req);
+			UnlockReleaseBuffer(*buffer);
+			return result;
+		}
+		UnlockReleaseBuffer(*buffer);
+		if (!req->have_tuple_lock)
+			req->tuple_lock_mode = req->mode;
+		(void) ip_lock_wait(req->rel, req->tid, wait_for, req->mode, LockWaitBlock,
+							req->slot ? XLTW_Update : XLTW_Delete, &req->have_tuple_lock);
+	}
+}
+
+static void
+modify_end(ModifyRequest *req)
+{
+	ip_lock_wait_end(req->rel, req->tid, req->tuple_lock_mode, req->have_tuple_lock);
+}
+
+/* ---- delete ---------------------------------------------------------------------------- */
+
+TM_Result
+ip_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
+				Snapshot crosscheck, bool wait, TM_FailureData *tmfd, bool changing_part)
+{
+	ModifyRequest req = {
+		.rel = rel, .tid = tid, .cid = cid, .snapshot = snapshot,
+		.crosscheck = crosscheck, .wait = wait, .tmfd = tmfd,
+		.xid = GetCurrentTransactionId(), .mode = LockTupleExclusive
+	};
+	IpVersion  *v = &modify_v;
+	HeapTuple	old = NULL;
+	IpRowWrite	w;
+	Buffer		buffer;
+	TM_Result	result = modify_find(&req, v, &buffer);
+
+	if (result == TM_Ok)
+	{
+		CheckForSerializableConflictIn(rel, tid, BufferGetBlockNumber(buffer));
+		if (v->hdr & IP_HDR_HASEXTERNAL)
+			old = ip_heap_tuple(rel, v->hdr, v->body, v->bodylen);
+		ip_write_same(&w, v, IP_XLOG_DELETE, req.xid);
+		ip_lock_merge(v, req.xid, false, LockTupleKeyShare, &w.lock);
+		w.has_undo = true;
+		w.undo.kind = IP_UNDO_DELETE;
+		w.undo.flags = IP_REC_KEYS | (changing_part ? IP_REC_PARTITION : 0);
+		w.undo.cid = cid;
+		w.state = IP_ROW_DELETED | (changing_part ? IP_ROW_MOVED : 0);
+		ip_write_row(v, buffer, &w);
+		UnlockReleaseBuffer(buffer);
+		pgstat_count_heap_delete(rel);
+		if (old)
+			ip_toast_delete(rel, old, false);
+	}
+	modify_end(&req);
+	return result;
+}
+
+/* ---- update ---------------------------------------------------------------------------- */
+
+/*
+ * Queued AFTER ROW triggers fetch OLD and NEW by TID, so each version needs a
+ * TID of its own.  Foreign key triggers only when their columns change.
+ */
+static bool
+needs_version_tids(Relation rel, bool *is_referencing)
+{
+	TriggerDesc *desc = rel->trigdesc;
+
+	*is_referencing = false;
+	for (int i = 0; desc && i < desc->numtriggers; i++)
+	{
+		Trigger    *trigger = &desc->triggers[i];
+
+		if (!TRIGGER_FOR_AFTER(trigger->tgtype) || !TRIGGER_FOR_ROW(trigger->tgtype))
+			continue;
+		switch (RI_FKey_trigger_type(trigger->tgfoid))
+		{
+			case RI_TRIGGER_NONE:
+				return true;
+			case RI_TRIGGER_FK:
+				*is_referencing = true;
+				break;
+			case RI_TRIGGER_PK:
+				break;			/* referenced columns have a unique index */
+		}
+	}
+	return false;
+}
+
+static void
+blocking_columns(ModifyRequest *req)
+{
+	bool		is_referencing;
+	ListCell   *lc;
+
+	req->never_in_place = needs_version_tids(req->rel, &is_referencing);
+	req->blocking = RelationGetIndexAttrBitmap(req->rel, INDEX_ATTR_BITMAP_HOT_BLOCKING);
+	req->key = RelationGetIndexAttrBitmap(req->rel, INDEX_ATTR_BITMAP_KEY);
+	if (!is_referencing)
+		return;
+	foreach(lc, RelationGetFKeyList(req->rel))
+	{
+		ForeignKeyCacheInfo *fk = lfirst(lc);
+
+		for (int i = 0; i < fk->nkeys; i++)
+			req->blocking = bms_add_member(req->blocking,
+										   fk->conkey[i] - FirstLowInvalidHeapAttributeNumber);
+	}
+}
+
+static bool
+column_changed(TupleDesc desc, int attno, const Datum *olds, const bool *old_null,
+			   const Datum *news, const bool *new_null)
+{
+	Form_pg_attribute att;
+
+	/* whole-row references, and system columns */
+	if (attno <= 0)
+		return attno != TableOidAttributeNumber;
+	attno--;
+	if (old_null[attno] || new_null[attno])
+		return old_null[attno] != new_null[attno];
+	att = TupleDescAttr(desc, attno);
+	return !datumIsEqual(olds[attno], news[attno], att->attbyval, att->attlen);
+}
+
+/*
+ * Which columns of interest differ between v and the new row?  Sets the row
+ * lock's mode, and whether an update in place is out of the question.
+ */
+static void
+update_columns(ModifyRequest *req, IpVersion *v)
+{
+	TupleDesc	desc = RelationGetDescr(req->rel);
+	Datum	   *values;
+	bool	   *isnull;
+	int			i = -1;
+
+	req->mode = LockTupleNoKeyExclusive;
+	req->blocked = req->never_in_place;
+	if (req->blocking == NULL)
+		return;
+	values = palloc(2 * desc->natts * sizeof(Datum));
+	isnull = palloc(2 * desc->natts * sizeof(bool));
+	ip_body_deform(desc, v->hdr, v->body, v->bodylen, values, isnull);
+	ip_body_deform(desc, req->row.hdr, req->row.body, req->row.bodylen,
+				   values + desc->natts, isnull + desc->natts);
+	while ((i = bms_next_member(req->blocking, i)) >= 0)
+	{
+		if (column_changed(desc, i + FirstLowInvalidHeapAttributeNumber, values, isnull,
+						   values + desc->natts, isnull + desc->natts))
+		{
+			req->blocked = true;
+			if (bms_is_member(i, req->key))
+				req->mode = LockTupleExclusive;
+		}
+	}
+	pfree(values);
+	pfree(isnull);
+}
+
+/* The new row behind TOAST; the old one is locked meanwhile, but not its page. */
+static void
+update_toast(ModifyRequest *req, IpVersion *v, Buffer buffer)
+{
+	HeapTuple	old = ip_heap_tuple(req->rel, v->hdr, v->body, v->bodylen);
+	IpLockState lock;
+
+	if (!ip_lock_held(v, req->mode))
+	{
+		ip_lock_merge(v, req->xid, true, req->mode, &lock);
+		ip_write_lock(v, buffer, req->xid, &lock);
+	}
+	UnlockReleaseBuffer(buffer);
+	pfree(req->row.body);
+	ip_form_toasted(req->rel, req->slot, old, 0, &req->row);
+	heap_freetuple(old);
+	req->toast = false;
+}
+
+/*
+ * Try to prepare the update in place: the new body, as long as the versions
+ * that a rollback may put back, and the undo delta (in "delta").
+ */
+static bool
+prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w, uint8 *delta)
+{
+	IpWriter	dw = {delta, delta + IP_MAX_UNDO_REC - IP_UNDO_SPACE(0) - IP_REC_MAX_HEAD, false};
+	uint32		floor = v->bodylen;
+	uint8	   *body;
+
+	if (ip_xid_status(v->xid) == IP_XID_COMMITTED)
+		floor = Max(IP_ROW_MIN_BODY,
+					ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen));
+	w->bodylen = Max(req->row.bodylen, floor);
+	if (!ip_write_fits(v, BufferGetPage(buffer), w->bodylen))
+		return false;
+	body = palloc0(w->bodylen);
+	memcpy(body, req->row.body, req->row.bodylen);
+	w->body = body;
+	w->hdr = req->row.hdr;
+	w->state = 0;
+	ip_delta_make(&dw, body, w->bodylen, v->body, floor);
+	w->undo.kind = IP_UNDO_UPDATE;
+	w->undo.hdr = v->hdr;
+	w->undo.hdr_differs = v->hdr != w->hdr;
+	w->undo.delta = delta;
+	w->undo.deltalen = dw.p - delta;
+	return !dw.bad;
+}
+
+/* Find a place for the new version, on the row's own page if it has room. */
+static void
+prepare_move(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w)
+{
+	Page		page = BufferGetPage(buffer);
+	Size		size = Min(IP_ROW_MIN_ITEM + req->row.bodylen, IP_MAX_ITEM) + sizeof(ItemIdData);
+	uint32		have = v->top_itemlen + ip_page_free(page);
+
+	w->info = IP_XLOG_MOVE;
+	w->state = IP_ROW_DELETED | IP_ROW_MOVED;
+	w->newhdr = req->row.hdr;
+	w->newbody = req->row.body;
+	w->newbodylen = req->row.bodylen;
+	w->newinit = false;
+	if (have >= ip_item_size(IP_ROW_VERSION, v->bodylen) + size &&
+		PageGetMaxOffsetNumber(page) < IP_MAX_ROWS_PER_PAGE)
+		w->newbuffer = buffer;
+	else
+		w->newbuffer = ip_space_find(req->rel, size, 0, NULL, true, buffer, &w->newinit);
+	w->newoff = w->newinit ? FirstOffsetNumber :
+		PageGetMaxOffsetNumber(BufferGetPage(w->newbuffer)) + 1;
+	w->undo.kind = IP_UNDO_DELETE;
+	if (req->mode == LockTupleExclusive)
+		w->undo.flags |= IP_REC_KEYS;
+	ItemPointerSet(&w->undo.forward, BufferGetBlockNumber(w->newbuffer), w->newoff);
+}
+
+/* The row's lockers must find their locks on the new version too. */
+static void
+carry_locks(ModifyRequest *req, IpRowWrite *w)
+{
+	IpVersion  *v = &modify_v;
+	BlockNumber block = BufferGetBlockNumber(w->newbuffer);
+
+	if (ip_version_begin(v, req->rel, block, BufferGetPage(w->newbuffer), w->newoff) != IPV_OK)
+		elog(ERROR, "could not find the row just inserted");
+	ip_write_lock(v, w->newbuffer, req->xid, &w->lock);
+}
+
+/* Write the new version; true: in place. */
+static bool
+update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
+{
+	uint8		delta[BLCKSZ];
+	IpRowWrite	w;
+	bool		in_place;
+
+	ip_write_same(&w, v, IP_XLOG_UPDATE, req->xid);
+	ip_lock_merge(v, req->xid, false, LockTupleKeyShare, &w.lock);
+	memcpy(from_body, v->body, v->bodylen);
+	w.from = from_body;
+	w.has_undo = true;
+	w.cid = w.undo.cid = req->cid;
+	in_place = !req->blocked && prepare_in_place(req, v, buffer, &w, delta);
+	if (!in_place)
+	{
+		IpLockState lock = w.lock;
+
+		ip_write_same(&w, v, IP_XLOG_MOVE, req->xid);
+		w.lock = lock;
+		w.has_undo = true;
+		w.cid = w.undo.cid = req->cid;
+		w.from = w.body = from_body;
+		prepare_move(req, v, buffer, &w);
+	}
+	ip_write_row(v, buffer, &w);
+	if (in_place)
+		ip_slot_set_written(req->slot, req->rel, ItemPointerGetBlockNumber(req->tid),
+							ItemPointerGetOffsetNumber(req->tid), req->xid, req->cid);
+	else
+	{
+		ip_slot_set_written(req->slot, req->rel, BufferGetBlockNumber(w.newbuffer), w.newoff,
+							req->xid, req->cid);
+		if (w.lock.any)
+			carry_locks(req, &w);
+		if (w.newbuffer != buffer)
+			UnlockReleaseBuffer(w.newbuffer);
+	}
+	return in_place;
+}
+
+TM_Result
+ip_tuple_update(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId cid,
+				Snapshot snapshot, Snapshot crosscheck, bool wait, TM_FailureData *tmfd,
+				LockTupleMode *lockmode, CompatUpdateIndexes *update_indexes)
+{
+	ItemPointerData otid = *tid;	/* tid may be the slot's own */
+	ModifyRequest req = {
+		.rel = rel, .tid = &otid, .cid = cid, .snapshot = snapshot,
+		.crosscheck = crosscheck, .wait = wait, .tmfd = tmfd,
+		.xid = GetCurrentTransactionId(), .slot = slot
+	};
+	IpVersion  *v = &modify_v;
+	bool		in_place;
+	Buffer		buffer;
+	TM_Result	result;
+
+	blocking_columns(&req);
+	req.toast = ip_toast_needed(rel, slot);
+	ip_form(rel, slot, !req.toast, &req.row);
+	result = modify_find(&req, v, &buffer);
+	*lockmode = req.mode;
+	if (result == TM_Ok && (req.toast || (v->hdr & IP_HDR_HASEXTERNAL)))
+	{
+		update_toast(&req, v, buffer);
+		result = modify_find(&req, v, &buffer);
+		if (result != TM_Ok)
+			elog(ERROR, "row (%u,%u) of relation \"%s\" changed although it is locked",
+				 ItemPointerGetBlockNumber(&otid), ItemPointerGetOffsetNumber(&otid),
+				 RelationGetRelationName(rel));
+	}
+	if (result == TM_Ok)
+	{
+		CheckForSerializableConflictIn(rel, &otid, BufferGetBlockNumber(buffer));
+		in_place = update_write(&req, v, buffer);
+		UnlockReleaseBuffer(buffer);
+		CompatCountUpdate(rel, in_place, false);
+		if (in_place)
+			pgstat_update_heap_dead_tuples(rel, 1);
+		*update_indexes = in_place ? COMPAT_TU_NONE : COMPAT_TU_ALL;
+	}
+	modify_end(&req);
+	return result;
+}

@@ -1,0 +1,280 @@
+/*-------------------------------------------------------------------------
+ * ip_prune.c
+ *	  Putting back aborted changes, and dropping what nobody needs any more.
+ *
+ * ROLLBACK does nothing; an aborted change stays in the row until the next
+ * writer of the row, a prune of the page, or the end of its undo page's life
+ * puts the version before back.  That never needs more room than the row has:
+ * an update in place leaves the row's item at least as long as it was.
+ *-------------------------------------------------------------------------
+ */
+#include "ip_compat.h"
+
+#include "ip_lock.h"
+#include "ip_prune.h"
+#include "ip_space.h"
+#include "ip_wal.h"
+#include "ip_xid.h"
+
+#define MAX_BASE_AGE	(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
+#define NEW_BASE_AGE	((IpXid) 1 << 31)
+
+typedef enum PruneAction
+{
+	PRUNE_KEEP,
+	PRUNE_BLOCKED,				/* aborted, but somebody holds a lock on the row */
+	PRUNE_DEAD,
+	PRUNE_CHANGE
+} PruneAction;
+
+/* The newest version's body, while v goes to older ones. */
+static uint8 from_body[BLCKSZ];
+
+/* The row's state on the page becomes that of the version v stands on. */
+static void
+set_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
+{
+	IpSpecial  *special = IpPageGetSpecial(page);
+	uint8		overlaid = v->top_state & IP_ROW_OVERLAID;
+
+	op->hdr = v->hdr;
+	op->body = v->body;
+	op->bodylen = v->bodylen;
+	op->own_xid = false;
+	op->undo_off = 0;
+	if (ip_xid_removable(v->rel, v->xid) && ip_xid_did_commit(v->xid))
+	{
+		*conflict = Max(*conflict, v->xid);
+		op->state = 0;
+		/* nobody will put back a longer version: zeros behind the values go */
+		op->bodylen = Max(IP_ROW_MIN_BODY,
+						  ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen));
+	}
+	else if ((v->state & IP_ROW_INSERTED) &&
+			 special->u.data.default_xid == (TransactionId) v->xid &&
+			 special->u.data.default_cid == (CommandId) v->ptr.block)
+		op->state = IP_ROW_DEFAULT;
+	else
+	{
+		op->state = v->state | IP_ROW_VERSION | overlaid;
+		op->xid = (TransactionId) v->xid;
+		op->ptr = v->ptr;
+	}
+}
+
+static void
+set_base(IpVersion *v, IpRowOp *op)
+{
+	op->off = ItemPointerGetOffsetNumber(&v->tid);
+	op->base = v->saved ? IP_BASE_OVERLAID : IP_BASE_ROW;
+	op->saved = v->saved;
+	memcpy(from_body, v->body, v->bodylen);
+	op->from = from_body;
+	op->fromlen = v->bodylen;
+}
+
+/* Go to the newest version that was not rolled back. */
+static PruneAction
+restore_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
+{
+	set_base(v, op);
+	do
+	{
+		if (v->state & IP_ROW_INSERTED)
+			return PRUNE_DEAD;
+		if (ip_version_older(v) != IPV_OK)
+			ip_version_missing(v);
+	} while (ip_xid_status(v->xid) == IP_XID_ABORTED);
+	set_target(v, page, conflict, op);
+	return PRUNE_CHANGE;
+}
+
+/* What to do with the row whose newest version v stands on. */
+static PruneAction
+row_action(IpVersion *v, Page page, bool thorough, IpXid *conflict, IpRowOp *op)
+{
+	bool		locked = (v->top_state & IP_ROW_LOCKED) != 0;
+	bool		live_lock;
+	IpXidStatus status;
+
+	if (!(v->top_state & IP_ROW_VERSION) && !(v->state & IP_ROW_INSERTED))
+		return PRUNE_KEEP;
+	status = ip_xid_status(v->xid);
+	if (status == IP_XID_MINE || status == IP_XID_RUNNING)
+		return PRUNE_KEEP;
+	ip_version_unlock(v);
+	live_lock = v->has_lock && ip_lock_is_live(&v->lock);
+	if (status == IP_XID_ABORTED)
+		return live_lock ? PRUNE_BLOCKED : restore_target(v, page, conflict, op);
+
+	if (ip_xid_removable(v->rel, v->xid))
+	{
+		if (v->state & IP_ROW_DELETED)
+		{
+			*conflict = Max(*conflict, v->xid);
+			return PRUNE_DEAD;
+		}
+		if (!(v->top_state & IP_ROW_VERSION))
+			return PRUNE_KEEP;	/* IP_OP_CLEAR_DEFAULT does it */
+		if (!live_lock)
+		{
+			set_base(v, op);
+			set_target(v, page, conflict, op);
+			return PRUNE_CHANGE;
+		}
+	}
+	else if (locked && thorough && v->has_lock && !live_lock)
+	{
+		set_base(v, op);
+		set_target(v, page, conflict, op);
+		return PRUNE_CHANGE;
+	}
+	return PRUNE_KEEP;
+}
+
+/* Put the operation for one row; false if there is nothing to do. */
+static bool
+prune_one(IpVersion *v, Page page, bool thorough, IpWriter *w, IpXid *conflict,
+		  PruneAction *action)
+{
+	IpRowOp		op = {0};
+
+	*action = row_action(v, page, thorough, conflict, &op);
+	if (*action == PRUNE_DEAD)
+		ip_op_dead(w, ItemPointerGetOffsetNumber(&v->tid));
+	else if (*action == PRUNE_CHANGE)
+		ip_op_row(w, &op);
+	else
+		return false;
+	return true;
+}
+
+/*
+ * The default inserter's rows need it no more, if it has ended: they are
+ * visible to all, or (it has aborted) they have become dead just before.
+ */
+static bool
+prune_default(Relation rel, Page page, IpWriter *w, IpXid *conflict)
+{
+	IpSpecial  *special = IpPageGetSpecial(page);
+	IpXid		xid;
+	IpXidStatus status;
+
+	if (!TransactionIdIsValid(special->u.data.default_xid))
+		return false;
+	xid = ip_xid_after(special->u.data.xid_base, special->u.data.default_xid);
+	status = ip_xid_status(xid);
+	if (status == IP_XID_COMMITTED && ip_xid_removable(rel, xid))
+		*conflict = Max(*conflict, xid);
+	else if (status != IP_XID_ABORTED)
+		return false;
+	ip_op_simple(w, IP_OP_CLEAR_DEFAULT);
+	return true;
+}
+
+bool
+ip_page_base_is_old(Page page)
+{
+	return ip_next_xid() > IpPageGetSpecial(page)->u.data.xid_base + MAX_BASE_AGE;
+}
+
+void
+ip_prune_page(Relation rel, Buffer buffer, bool thorough)
+{
+	static IpVersion v;
+	Page		page = BufferGetPage(buffer);
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	IpXid		next = ip_next_xid();
+	IpXid		conflict = IP_XID_NONE;
+	bool		changed = false;
+	PruneAction action;
+	IpChange	change;
+	IpWriter   *w;
+
+	ip_change_begin(&change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
+	w = ip_change_block(&change, buffer, false);
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		switch (ip_version_begin(&v, rel, block, page, off))
+		{
+			case IPV_OK:
+				changed |= prune_one(&v, page, thorough, w, &conflict, &action);
+				break;
+			case IPV_NONE:
+				break;
+			case IPV_STALE:
+				ip_version_missing(&v);
+		}
+	}
+	changed |= prune_default(rel, page, w, &conflict);
+	if (thorough && next > IpPageGetSpecial(page)->u.data.xid_base + NEW_BASE_AGE + NEW_BASE_AGE / 2)
+	{
+		ip_op_base(w, next - NEW_BASE_AGE);
+		changed = true;
+	}
+	if (changed)
+	{
+		change.conflict = conflict;
+		ip_change_apply(&change);
+	}
+	((PageHeader) page)->pd_prune_xid = (TransactionId) next;
+}
+
+void
+ip_prune_page_opt(Relation rel, Buffer buffer)
+{
+	TransactionId hint = ((PageHeader) BufferGetPage(buffer))->pd_prune_xid;
+
+	/* nothing that was written before the last prune can have become removable? */
+	if (TransactionIdIsValid(hint) && !ip_xid_removable(rel, ip_xid_full(hint)))
+		return;
+	ip_prune_page(rel, buffer, false);
+}
+
+bool
+ip_prune_row(Relation rel, const ItemPointerData *tid)
+{
+	static IpVersion v;
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+	PruneAction action = PRUNE_KEEP;
+	Buffer		buffer;
+	Page		page;
+	IpChange	change;
+
+	if (block >= RelationGetNumberOfBlocks(rel))
+		return true;
+	buffer = ip_read_buffer(rel, block);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	page = BufferGetPage(buffer);
+	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
+		ip_version_begin(&v, rel, block, page, ItemPointerGetOffsetNumber(tid)) == IPV_OK)
+	{
+		IpWriter   *w;
+
+		ip_change_begin(&change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
+		w = ip_change_block(&change, buffer, false);
+		if (prune_one(&v, page, true, w, &change.conflict, &action))
+			ip_change_apply(&change);
+	}
+	UnlockReleaseBuffer(buffer);
+	return action != PRUNE_BLOCKED;
+}
+
+void
+ip_restore_row(IpVersion *v, Buffer buffer)
+{
+	IpRowOp		op = {0};
+	IpChange	change;
+	IpWriter   *w;
+	Page		page = BufferGetPage(buffer);
+
+	ip_version_unlock(v);
+	ip_change_begin(&change, v->rel, IP_XLOG_RESTORE, InvalidTransactionId);
+	w = ip_change_block(&change, buffer, false);
+	if (restore_target(v, page, &change.conflict, &op) == PRUNE_DEAD)
+		ip_op_dead(w, ItemPointerGetOffsetNumber(&v->tid));
+	else
+		ip_op_row(w, &op);
+	ip_change_apply(&change);
+}

@@ -1,0 +1,39 @@
+/*-------------------------------------------------------------------------
+ * ip_prune.h
+ *	  Putting back aborted changes, and dropping what nobody needs any more.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_PRUNE_H
+#define IP_PRUNE_H
+
+#include "ip_version.h"
+
+/*
+ * Clean all rows of a data page: aborted changes are put back, version blocks
+ * that nobody needs are stripped, dead rows become dead items.  A thorough
+ * prune also drops ended row locks, and renews the page's xid base.  Lock: the
+ * buffer exclusively, held on return.  Pointers into the page become invalid.
+ */
+extern void ip_prune_page(Relation rel, Buffer buffer, bool thorough);
+
+/* Prune if there is something to win since the last time. */
+extern void ip_prune_page_opt(Relation rel, Buffer buffer);
+
+/* Must the page be pruned thoroughly before a new xid is written to it? */
+extern bool ip_page_base_is_old(Page page);
+
+/*
+ * Clean one row, so that it does not need undo that is older than the removal
+ * horizon.  False if that is impossible now.  Takes and releases the data
+ * page's lock; the caller holds none.
+ */
+extern bool ip_prune_row(Relation rel, const ItemPointerData *tid);
+
+/*
+ * v stands on the newest version of a row whose last change has aborted, and
+ * its lockers, if any, have ended.  Put back the version before.  Lock: the
+ * buffer exclusively, held on return.
+ */
+extern void ip_restore_row(IpVersion *v, Buffer buffer);
+
+#endif							/* IP_PRUNE_H */

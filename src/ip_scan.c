@@ -1,0 +1,509 @@
+/*-------------------------------------------------------------------------
+ * ip_scan.c
+ *	  Scans: sequential, parallel, bitmap, TID range, sample, ANALYZE.
+ *-------------------------------------------------------------------------
+ */
+#include "ip_compat.h"
+
+#include "access/tsmapi.h"
+#include "access/xact.h"
+#include "nodes/execnodes.h"
+#include "nodes/tidbitmap.h"
+#include "storage/predicate.h"
+#include "utils/snapmgr.h"
+
+#include "ip_fetch.h"
+#include "ip_scan.h"
+#include "ip_space.h"
+#include "ip_xid.h"
+
+/* ---- pages --------------------------------------------------------------------------- */
+
+/* Copy the block's page; max_off is 0 if it holds no rows. */
+static void
+load_page(IpScan *scan, BlockNumber block)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+	Page		copy = scan->copy.data;
+	Buffer		buffer;
+	PageHeader	page;
+
+	CHECK_FOR_INTERRUPTS();
+	ip_slot_owner_release(&scan->owner);
+	scan->block = block;
+	scan->max_off = 0;
+	if (block == IP_META_BLOCK)
+		return;
+	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, scan->strategy);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = (PageHeader) BufferGetPage(buffer);
+	if (ip_page_kind(rel, block, (Page) page) == IP_PAGE_DATA)
+	{
+		memcpy(copy, page, page->pd_lower);
+		memcpy(copy + page->pd_upper, (char *) page + page->pd_upper, BLCKSZ - page->pd_upper);
+		scan->max_off = PageGetMaxOffsetNumber(copy);
+	}
+	UnlockReleaseBuffer(buffer);
+}
+
+/* The first or next block in scan direction; false at the end. */
+static bool
+next_block(IpScan *scan, bool forward)
+{
+	BlockNumber block;
+
+	if (scan->rs_base.rs_parallel != NULL)
+	{
+		ParallelBlockTableScanDesc pbscan =
+			(ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
+
+		Assert(forward);
+		if (!scan->started)
+			table_block_parallelscan_startblock_init(scan->rs_base.rs_rd, scan->worker, pbscan);
+		block = table_block_parallelscan_nextpage(scan->rs_base.rs_rd, scan->worker, pbscan);
+		if (block == InvalidBlockNumber)
+			return false;
+	}
+	else if (!scan->started)
+	{
+		if (scan->start >= scan->limit)
+			return false;
+		block = forward ? scan->start : scan->limit - 1;
+	}
+	else if (forward)
+	{
+		if (scan->block + 1 >= scan->limit)
+			return false;
+		block = scan->block + 1;
+	}
+	else
+	{
+		if (scan->block <= scan->start)
+			return false;
+		block = scan->block - 1;
+	}
+	scan->started = true;
+	load_page(scan, block);
+	scan->off = forward ? 0 : scan->max_off + 1;
+	return true;
+}
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+/* Store the version v stands on, borrowing its body if it is in the page copy. */
+static void
+store_version(IpScan *scan, IpVersion *v, TupleTableSlot *slot)
+{
+	IpVersionId id;
+	bool		in_copy = (const char *) v->body >= scan->copy.data &&
+		(const char *) v->body < scan->copy.data + BLCKSZ;
+
+	ip_version_id(v, &id);
+	if (in_copy)
+		ip_slot_borrow(slot, &scan->owner, v->hdr, v->body, v->bodylen, &v->tid, &id);
+	else
+		ip_slot_store(slot, v->hdr, v->body, v->bodylen, &v->tid, &id);
+}
+
+/*
+ * A row that everybody sees needs no decision: most rows of a scan.  The item
+ * is checked as ip_row_decode does.
+ */
+static inline bool
+store_simple(IpScan *scan, ItemId lp, OffsetNumber off, TupleTableSlot *slot)
+{
+	static const IpVersionId final_id = {.xmin = FrozenTransactionId};
+	PageHeader	ph = (PageHeader) scan->copy.data;
+	uint32		start = ItemIdGetOffset(lp);
+	uint32		len = ItemIdGetLength(lp);
+	const uint8 *item = (const uint8 *) scan->copy.data + start;
+	ItemPointerData tid;
+	uint16		hdr;
+
+	if (unlikely(len < IP_ROW_MIN_ITEM || start < ph->pd_upper || start + len > ph->pd_special) ||
+		item[2] != 0)
+		return false;
+	memcpy(&hdr, item, sizeof(hdr));
+	ItemPointerSet(&tid, scan->block, off);
+	ip_slot_borrow(slot, &scan->owner, hdr, item + IP_ROW_HDRSZ, len - IP_ROW_HDRSZ,
+				   &tid, &final_id);
+	return true;
+}
+
+/* Store what the snapshot sees of the row at off, if anything. */
+static bool
+store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	ItemId		lp = PageGetItemId(scan->copy.data, off);
+	IpVersion  *v = &scan->v;
+	IpvResult	result;
+	ItemPointerData tid;
+
+	if (!ItemIdIsNormal(lp))
+		return false;
+	if (snapshot->snapshot_type != SNAPSHOT_DIRTY && store_simple(scan, lp, off, slot))
+		return true;
+	result = ip_version_begin(v, rel, scan->block, scan->copy.data, off);
+	if (result == IPV_OK)
+		result = ip_version_satisfy(v, snapshot);
+	if (result == IPV_STALE)
+	{
+		/* the page has changed since it was copied */
+		ItemPointerSet(&tid, scan->block, off);
+		result = ip_fetch_satisfy(v, rel, &tid, snapshot, NULL);
+	}
+	if (result != IPV_OK)
+		return false;
+	store_version(scan, v, slot);
+	return true;
+}
+
+static void
+count_row(IpScan *scan)
+{
+	pgstat_count_heap_getnext(scan->rs_base.rs_rd);
+}
+
+static void
+reset_position(IpScan *scan)
+{
+	scan->started = false;
+	scan->block = InvalidBlockNumber;
+	scan->max_off = 0;
+	scan->off = 0;
+	scan->nwanted = scan->next_wanted = 0;
+}
+
+static void
+start_scan(IpScan *scan)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+
+	if (scan->rs_base.rs_parallel != NULL)
+		scan->nblocks = ((ParallelBlockTableScanDesc) scan->rs_base.rs_parallel)->phs_nblocks;
+	else
+		scan->nblocks = RelationGetNumberOfBlocks(rel);
+	scan->start = 0;
+	scan->limit = scan->nblocks;
+	reset_position(scan);
+	if (!RelationUsesLocalBuffers(rel) && scan->nblocks > NBuffers / 4 &&
+		(scan->rs_base.rs_flags & SO_ALLOW_STRAT))
+	{
+		if (scan->strategy == NULL)
+			scan->strategy = GetAccessStrategy(BAS_BULKREAD);
+	}
+	else if (scan->strategy != NULL)
+	{
+		FreeAccessStrategy(scan->strategy);
+		scan->strategy = NULL;
+	}
+	if (scan->rs_base.rs_flags & SO_TYPE_SEQSCAN)
+		pgstat_count_heap_scan(rel);
+}
+
+TableScanDesc
+ip_scan_begin(Relation rel, Snapshot snapshot, int nkeys, struct ScanKeyData *key,
+			  ParallelTableScanDesc pscan, uint32 flags)
+{
+	IpScan	   *scan;
+
+	RelationIncrementReferenceCount(rel);
+	ip_check_meta(rel);
+	scan = palloc(sizeof(IpScan));
+	memset(scan, 0, offsetof(IpScan, v));
+	scan->rs_base.rs_rd = rel;
+	scan->rs_base.rs_snapshot = snapshot;
+	scan->rs_base.rs_nkeys = nkeys;
+	scan->rs_base.rs_flags = flags;
+	scan->rs_base.rs_parallel = pscan;
+	if (pscan != NULL)
+		scan->worker = palloc(sizeof(ParallelBlockTableScanWorkerData));
+	/* a serializable transaction reads all of it; TIDs lock for themselves */
+	if (flags & (SO_TYPE_SEQSCAN | SO_TYPE_SAMPLESCAN))
+		PredicateLockRelation(rel, snapshot);
+	start_scan(scan);
+	return &scan->rs_base;
+}
+
+void
+ip_scan_end(TableScanDesc sscan)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+
+	ip_slot_owner_release(&scan->owner);
+	RelationDecrementReferenceCount(sscan->rs_rd);
+	if (scan->strategy != NULL)
+		FreeAccessStrategy(scan->strategy);
+	if (scan->worker != NULL)
+		pfree(scan->worker);
+	if (sscan->rs_flags & SO_TEMP_SNAPSHOT)
+		UnregisterSnapshot(sscan->rs_snapshot);
+	pfree(scan);
+}
+
+void
+ip_scan_rescan(TableScanDesc sscan, struct ScanKeyData *key, bool set_params,
+			   bool allow_strat, bool allow_sync, bool allow_pagemode)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+
+	if (set_params)
+	{
+		if (allow_strat)
+			sscan->rs_flags |= SO_ALLOW_STRAT;
+		else
+			sscan->rs_flags &= ~SO_ALLOW_STRAT;
+	}
+	ip_slot_owner_release(&scan->owner);
+	start_scan(scan);
+}
+
+void
+ip_scan_set_range(IpScan *scan, BlockNumber start, BlockNumber nblocks)
+{
+	scan->start = Min(start, scan->nblocks);
+	scan->limit = nblocks == InvalidBlockNumber ? scan->nblocks :
+		Min(scan->nblocks, (uint64) start + nblocks);
+}
+
+/* Step to the next item in the direction; false at the end of the scan. */
+static inline bool
+next_item(IpScan *scan, bool forward)
+{
+	for (;;)
+	{
+		if (scan->started)
+		{
+			if (forward ? scan->off < scan->max_off : scan->off > FirstOffsetNumber)
+			{
+				scan->off += forward ? 1 : -1;
+				return true;
+			}
+		}
+		if (!next_block(scan, forward))
+			return false;
+	}
+}
+
+bool
+ip_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot *slot)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+	bool		forward = !ScanDirectionIsBackward(direction);
+
+	while (next_item(scan, forward))
+	{
+		if (store_row(scan, scan->off, slot))
+		{
+			count_row(scan);
+			return true;
+		}
+	}
+	/* at the end: the next call in the other direction starts from there */
+	ip_slot_owner_release(&scan->owner);
+	reset_position(scan);
+	ExecClearTuple(slot);
+	return false;
+}
+
+bool
+ip_scan_next_row(IpScan *scan)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+	ItemPointerData tid;
+
+	while (next_item(scan, true))
+	{
+		switch (ip_version_begin(&scan->v, rel, scan->block, scan->copy.data, scan->off))
+		{
+			case IPV_OK:
+				return true;
+			case IPV_NONE:
+				break;
+			case IPV_STALE:
+				ItemPointerSet(&tid, scan->block, scan->off);
+				if (ip_version_fetch(&scan->v, rel, &tid) == IPV_OK)
+					return true;
+				break;
+		}
+	}
+	return false;
+}
+
+/* ---- TID range -------------------------------------------------------------------------- */
+
+void
+ip_scan_set_tidrange(TableScanDesc sscan, ItemPointer mintid, ItemPointer maxtid)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+
+	sscan->rs_mintid = *mintid;
+	sscan->rs_maxtid = *maxtid;
+	scan->start = scan->limit = 0;
+	if (ItemPointerCompare(mintid, maxtid) <= 0)
+	{
+		scan->start = Min(ItemPointerGetBlockNumberNoCheck(mintid), scan->nblocks);
+		scan->limit = Min((uint64) ItemPointerGetBlockNumberNoCheck(maxtid) + 1, scan->nblocks);
+	}
+	reset_position(scan);
+}
+
+bool
+ip_scan_getnextslot_tidrange(TableScanDesc sscan, ScanDirection direction, TupleTableSlot *slot)
+{
+	while (ip_scan_getnextslot(sscan, direction, slot))
+	{
+		if (ItemPointerCompare(&slot->tts_tid, &sscan->rs_mintid) >= 0 &&
+			ItemPointerCompare(&slot->tts_tid, &sscan->rs_maxtid) <= 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- bitmap ------------------------------------------------------------------------------- */
+
+bool
+ip_scan_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *tbmres)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+	bool		lossy = tbmres->ntuples < 0;
+
+	scan->nwanted = scan->next_wanted = 0;
+	if (tbmres->blockno >= scan->nblocks)
+		return false;
+	load_page(scan, tbmres->blockno);
+	if (lossy)
+	{
+		for (OffsetNumber off = FirstOffsetNumber; off <= scan->max_off; off++)
+			scan->wanted[scan->nwanted++] = off;
+	}
+	else
+	{
+		for (int i = 0; i < tbmres->ntuples; i++)
+		{
+			if (tbmres->offsets[i] <= scan->max_off)
+				scan->wanted[scan->nwanted++] = tbmres->offsets[i];
+		}
+	}
+	return scan->nwanted > 0;
+}
+
+bool
+ip_scan_bitmap_next_tuple(TableScanDesc sscan, TBMIterateResult *tbmres, TupleTableSlot *slot)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+
+	while (scan->next_wanted < scan->nwanted)
+	{
+		OffsetNumber off = scan->wanted[scan->next_wanted++];
+
+		if (store_row(scan, off, slot))
+		{
+			PredicateLockTID(sscan->rs_rd, &slot->tts_tid, sscan->rs_snapshot,
+							 ((IpSlot *) slot)->id.xmin);
+			pgstat_count_heap_fetch(sscan->rs_rd);
+			return true;
+		}
+	}
+	ExecClearTuple(slot);
+	return false;
+}
+
+/* ---- TABLESAMPLE ---------------------------------------------------------------------------- */
+
+bool
+ip_scan_sample_next_block(TableScanDesc sscan, SampleScanState *state)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+	TsmRoutine *tsm = state->tsmroutine;
+	BlockNumber block;
+
+	if (scan->nblocks == 0)
+		return false;
+	if (tsm->NextSampleBlock)
+		block = tsm->NextSampleBlock(state, scan->nblocks);
+	else
+		block = scan->started ? scan->block + 1 : 0;
+	if (block == InvalidBlockNumber || block >= scan->nblocks)
+	{
+		reset_position(scan);
+		return false;
+	}
+	scan->started = true;
+	load_page(scan, block);
+	return true;
+}
+
+bool
+ip_scan_sample_next_tuple(TableScanDesc sscan, SampleScanState *state, TupleTableSlot *slot)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+
+	for (;;)
+	{
+		OffsetNumber off = state->tsmroutine->NextSampleTuple(state, scan->block, scan->max_off);
+
+		if (!OffsetNumberIsValid(off))
+			break;
+		if (off <= scan->max_off && store_row(scan, off, slot))
+		{
+			count_row(scan);
+			return true;
+		}
+	}
+	ExecClearTuple(slot);
+	return false;
+}
+
+/* ---- ANALYZE --------------------------------------------------------------------------------- */
+
+bool
+ip_scan_analyze_next_block(TableScanDesc sscan, BlockNumber block, BufferAccessStrategy strategy)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+	BufferAccessStrategy own = scan->strategy;
+
+	scan->strategy = strategy;
+	load_page(scan, block);
+	scan->strategy = own;
+	scan->off = 0;
+	return true;
+}
+
+/* A row counts as live or dead as heap counts it; see VACUUM's counts. */
+bool
+ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double *liverows,
+						   double *deadrows, TupleTableSlot *slot)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+	IpVersion  *v = &scan->v;
+
+	while (scan->off < scan->max_off)
+	{
+		ItemId		lp = PageGetItemId(scan->copy.data, ++scan->off);
+		IpXidStatus status;
+
+		if (!ItemIdIsNormal(lp))
+		{
+			*deadrows += ItemIdIsDead(lp) ? 1 : 0;
+			continue;
+		}
+		if (ip_version_begin(v, sscan->rs_rd, scan->block, scan->copy.data, scan->off) != IPV_OK)
+			continue;
+		status = ip_xid_status(v->xid);
+		if (status == IP_XID_RUNNING && (v->state & IP_ROW_INSERTED))
+			continue;			/* its inserter will count it */
+		if (ip_version_satisfy(v, SnapshotSelf) != IPV_OK)
+		{
+			*deadrows += 1;
+			continue;
+		}
+		*liverows += 1;
+		store_version(scan, v, slot);
+		return true;
+	}
+	ExecClearTuple(slot);
+	return false;
+}

@@ -1,0 +1,202 @@
+/*-------------------------------------------------------------------------
+ * ip_space.c
+ *	  Metapage, extension of the relation, and pages with free space.
+ *-------------------------------------------------------------------------
+ */
+#include "ip_compat.h"
+
+#include "storage/freespace.h"
+#include "utils/memutils.h"
+
+#include "ip_prune.h"
+#include "ip_space.h"
+#include "ip_wal.h"
+#include "ip_xid.h"
+
+static void
+check_meta_page(Relation rel, Page page)
+{
+	IpMeta	   *meta = IpPageGetMeta(page);
+
+	if (ip_page_kind(rel, IP_META_BLOCK, page) != IP_PAGE_META ||
+		meta->magic != IP_META_MAGIC)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("block %u of relation \"%s\" is not the metapage of an inplace table",
+						IP_META_BLOCK, RelationGetRelationName(rel))));
+	if (meta->version != IP_FORMAT_VERSION)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("relation \"%s\" has format version %u, but this library knows version %u only",
+						RelationGetRelationName(rel), meta->version, IP_FORMAT_VERSION),
+				 errhint("Use the version of the inplace library that wrote the table.")));
+	if (meta->nslots != IP_UNDO_SLOTS)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("metapage of relation \"%s\" has %u undo slots, expected %u",
+						RelationGetRelationName(rel), meta->nslots, IP_UNDO_SLOTS)));
+}
+
+/* Block 0 exists; a crash may have left it empty. */
+static void
+ensure_meta(Relation rel, Buffer buffer)
+{
+	IpChange	change;
+
+	if (PageIsNew(BufferGetPage(buffer)))
+	{
+		ip_change_begin(&change, rel, IP_XLOG_INIT, InvalidTransactionId);
+		ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_META);
+		ip_change_apply(&change);
+	}
+	check_meta_page(rel, BufferGetPage(buffer));
+	UnlockReleaseBuffer(buffer);
+}
+
+static void
+make_meta(Relation rel)
+{
+	Buffer		buffer = InvalidBuffer;
+
+	LockRelationForExtension(rel, ExclusiveLock);
+	if (RelationGetNumberOfBlocks(rel) == 0)
+		buffer = ReadBufferExtended(rel, MAIN_FORKNUM, P_NEW, RBM_ZERO_AND_LOCK, NULL);
+	UnlockRelationForExtension(rel, ExclusiveLock);
+
+	if (!BufferIsValid(buffer))
+	{
+		buffer = ReadBuffer(rel, IP_META_BLOCK);
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	}
+	ensure_meta(rel, buffer);
+}
+
+IpRelCache *
+ip_rel_cache(Relation rel)
+{
+	IpRelCache *cache = rel->rd_amcache;
+
+	if (cache == NULL)
+	{
+		make_meta(rel);
+		cache = MemoryContextAllocZero(CacheMemoryContext, sizeof(IpRelCache));
+		cache->undo_current = InvalidBlockNumber;
+		rel->rd_amcache = cache;
+	}
+	return cache;
+}
+
+void
+ip_check_meta(Relation rel)
+{
+	Buffer		buffer;
+
+	if (rel->rd_amcache != NULL || RelationGetNumberOfBlocks(rel) == 0)
+		return;
+	buffer = ReadBuffer(rel, IP_META_BLOCK);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (!PageIsNew(BufferGetPage(buffer)))
+		check_meta_page(rel, BufferGetPage(buffer));
+	UnlockReleaseBuffer(buffer);
+}
+
+Buffer
+ip_read_buffer(Relation rel, BlockNumber block)
+{
+	if (block == IP_META_BLOCK || block == InvalidBlockNumber)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("relation \"%s\" refers to block %u where a data or undo page is expected",
+						RelationGetRelationName(rel), block)));
+	return ReadBuffer(rel, block);
+}
+
+void
+ip_extend(Relation rel, Buffer *buffers, int n)
+{
+	bool		lock = !RELATION_IS_LOCAL(rel);
+
+	if (lock)
+		LockRelationForExtension(rel, ExclusiveLock);
+	for (int i = 0; i < n; i++)
+		buffers[i] = ReadBufferExtended(rel, MAIN_FORKNUM, P_NEW, RBM_ZERO_AND_LOCK, NULL);
+	if (lock)
+		UnlockRelationForExtension(rel, ExclusiveLock);
+}
+
+/* Lock and look at a candidate; InvalidBuffer if it will not do. */
+static Buffer
+try_page(Relation rel, BlockNumber block, Size size, Size *found,
+		 BufferAccessStrategy strategy, bool conditional, Buffer other, bool *init)
+{
+	Buffer		buffer;
+	Page		page;
+
+	*found = 0;
+	if (BufferIsValid(other) && BufferGetBlockNumber(other) == block)
+		return InvalidBuffer;
+	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+	if (!conditional)
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	else if (!ConditionalLockBuffer(buffer))
+	{
+		ReleaseBuffer(buffer);
+		return InvalidBuffer;
+	}
+	page = BufferGetPage(buffer);
+	*init = PageIsNew(page) && block != IP_META_BLOCK;
+	if (*init)
+		return buffer;
+	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
+		PageGetMaxOffsetNumber(page) < IP_MAX_ROWS_PER_PAGE)
+		*found = ip_page_free(page);
+	if (*found >= size)
+	{
+		if (ip_page_base_is_old(page))
+			ip_prune_page(rel, buffer, true);
+		return buffer;
+	}
+	UnlockReleaseBuffer(buffer);
+	return InvalidBuffer;
+}
+
+Buffer
+ip_space_find(Relation rel, Size size, int options, BulkInsertState bistate,
+			  bool conditional, Buffer other, bool *init)
+{
+	BufferAccessStrategy strategy = bistate ? bistate->strategy : NULL;
+	bool		use_fsm = !(options & TABLE_INSERT_SKIP_FSM);
+	Size		wanted = size + RelationGetTargetPageFreeSpace(rel, HEAP_DEFAULT_FILLFACTOR);
+	BlockNumber block;
+	Buffer		buffer;
+	Size		found;
+
+	(void) ip_rel_cache(rel);
+	wanted = Min(wanted, IP_MAX_ITEM + sizeof(ItemIdData));
+	block = RelationGetTargetBlock(rel);
+	if (block == InvalidBlockNumber && use_fsm)
+	{
+		block = GetPageWithFreeSpace(rel, wanted);
+		if (block == InvalidBlockNumber)
+			block = RelationGetNumberOfBlocks(rel) - 1;
+	}
+
+	/* the free space map may be wrong: a few tries, then a new page */
+	for (int tries = 0; block != InvalidBlockNumber && block != IP_META_BLOCK && tries < 10; tries++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		buffer = try_page(rel, block, wanted, &found, strategy, conditional, other, init);
+		if (BufferIsValid(buffer))
+		{
+			RelationSetTargetBlock(rel, block);
+			return buffer;
+		}
+		if (!use_fsm)
+			break;
+		block = RecordAndGetPageWithFreeSpace(rel, block, found, wanted);
+	}
+	ip_extend(rel, &buffer, 1);
+	*init = true;
+	RelationSetTargetBlock(rel, BufferGetBlockNumber(buffer));
+	return buffer;
+}

@@ -1,0 +1,46 @@
+/*-------------------------------------------------------------------------
+ * ip_space.h
+ *	  Metapage, extension of the relation, and pages with free space.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_SPACE_H
+#define IP_SPACE_H
+
+#include "access/heapam.h"
+#include "access/hio.h"
+
+#include "ip_page.h"
+
+/* In rd_amcache: gone with every relcache invalidation. */
+typedef struct IpRelCache
+{
+	BlockNumber undo_current;	/* this backend's undo page, if it still is */
+	uint32		undo_free;		/* free bytes in it, when last seen */
+} IpRelCache;
+
+/*
+ * The relation's cache.  On first use makes the metapage if there is none,
+ * and checks its format version.  Errors: feature_not_supported for a version
+ * that this library does not know, data_corrupted.
+ */
+extern IpRelCache *ip_rel_cache(Relation rel);
+
+/* Check the metapage before reading; nothing to do for an empty relation. */
+extern void ip_check_meta(Relation rel);
+
+/* ReadBuffer for a block number that comes from a page.  Errors: data_corrupted. */
+extern Buffer ip_read_buffer(Relation rel, BlockNumber block);
+
+/* Extend rel by n pages, returned pinned, exclusively locked and all zeros. */
+extern void ip_extend(Relation rel, Buffer *buffers, int n);
+
+/*
+ * A data page with at least size free bytes (item pointer included) and a free
+ * offset, locked exclusively.  *init: the page has to be initialised.  With
+ * conditional no lock is waited for, so that the caller may hold one on the
+ * buffer "other"; that one is never returned.
+ */
+extern Buffer ip_space_find(Relation rel, Size size, int options, BulkInsertState bistate,
+							bool conditional, Buffer other, bool *init);
+
+#endif							/* IP_SPACE_H */

@@ -1,0 +1,412 @@
+/*-------------------------------------------------------------------------
+ * ip_undo.c
+ *	  Undo records and the rings of pages that hold them.
+ *
+ * Each of the metapage's slots has a ring of undo pages in age order, linked
+ * by "next"; the page behind the current one is the oldest.  When the current
+ * page is full, the oldest is used again if nobody can need its records any
+ * more, else the ring grows.  So undo discards itself.
+ *
+ * A page may be used again when
+ *	U1. every xid in it precedes the removal horizon, and
+ *	U2. no row depends on its records: no aborted change that was not put back,
+ *		no overlaid bytes, no lock on top of an aborted change.
+ * ip_undo_prepare establishes U2 by visiting the rows, before the caller locks
+ * anything; ip_undo_begin, whose caller holds a data page, only checks it.
+ *-------------------------------------------------------------------------
+ */
+#include "ip_compat.h"
+
+#include "ip_prune.h"
+#include "ip_space.h"
+#include "ip_undo.h"
+#include "ip_wal.h"
+#include "ip_xid.h"
+
+/* Look for the next page when the current one has less than this left. */
+#define UNDO_NEARLY_FULL	256
+/* A ring grows by as many pages as it has, but by no more than this. */
+#define UNDO_MAX_EXTENT		8
+/* A page's xids stay within 2^31 of its newest; leave a wide margin. */
+#define UNDO_MAX_XID_AGE	((IpXid) 1 << 29)
+
+static uint16
+my_slot(void)
+{
+	return CompatMyProcNo % IP_UNDO_SLOTS;
+}
+
+/* ---- reading ------------------------------------------------------------------- */
+
+static void
+undo_corrupted(Relation rel, IpPtr ptr, const char *problem)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("corrupted undo record (%u,%u) of relation \"%s\": %s",
+					ptr.block, ptr.off, RelationGetRelationName(rel), problem),
+			 errhint("Run inplace_check('%s') to find all damage.",
+					 RelationGetRelationName(rel))));
+}
+
+/* Copy the item's bytes; their length, or 0 if there is no such record. */
+static uint32
+copy_record(Relation rel, Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec)
+{
+	PageHeader	ph = (PageHeader) page;
+	const char *problem;
+	ItemId		lp;
+	uint32		len;
+
+	if (ip_page_kind(rel, ptr.block, page) != IP_PAGE_UNDO ||
+		ptr.off < FirstOffsetNumber || ptr.off > PageGetMaxOffsetNumber(page))
+		return 0;
+	lp = PageGetItemId(page, ptr.off);
+	len = ItemIdGetLength(lp);
+	if (!ItemIdIsNormal(lp) || ItemIdGetOffset(lp) < ph->pd_upper ||
+		ItemIdGetOffset(lp) + len > ph->pd_special)
+		undo_corrupted(rel, ptr, "item reaches outside of the page's item space");
+	memcpy(buf, PageGetItem(page, lp), len);
+	problem = ip_undo_decode(IpPageGetSpecial(page)->u.undo.newest_xid, buf, len, rec);
+	if (problem)
+		undo_corrupted(rel, ptr, problem);
+	return len;
+}
+
+bool
+ip_undo_read(Relation rel, IpPtr ptr, const ItemPointerData *row, uint8 *buf, IpUndoRec *rec)
+{
+	Buffer		buffer;
+	uint32		len;
+
+	buffer = ip_read_buffer(rel, ptr.block);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	len = copy_record(rel, BufferGetPage(buffer), ptr, buf, rec);
+	UnlockReleaseBuffer(buffer);
+	return len > 0 && ItemPointerEquals(&rec->row, unconstify(ItemPointerData *, row));
+}
+
+/* ---- rings ----------------------------------------------------------------------- */
+
+/* May the page be used again without a look at rows (U1)? */
+static bool
+page_is_old(Relation rel, Page page)
+{
+	return ip_xid_removable(rel, IpPageGetSpecial(page)->u.undo.newest_xid);
+}
+
+/* Must the record's row be visited before the record goes (U2)? */
+static bool
+record_is_needed(const IpUndoRec *rec)
+{
+	if (rec->flags & IP_REC_SAVED)
+		return true;
+	if (rec->kind == IP_UNDO_LOCK)
+		return !ip_xid_did_commit(rec->prev_xid);
+	return !ip_xid_did_commit(rec->xid);
+}
+
+/* Rows that need the page's records, into tids (may be NULL); how many. */
+static int
+needed_rows(Relation rel, BlockNumber block, Page page, ItemPointerData *tids)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	uint8		buf[BLCKSZ];
+	IpUndoRec	rec;
+	int			n = 0;
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		IpPtr		ptr = {block, off};
+
+		if (copy_record(rel, page, ptr, buf, &rec) > 0 && record_is_needed(&rec))
+		{
+			if (tids == NULL)
+				return 1;
+			tids[n++] = rec.row;
+		}
+	}
+	return n;
+}
+
+/* The current page and number of pages of a slot's ring. */
+static IpMetaSlot
+read_slot(Relation rel, uint16 slot)
+{
+	Buffer		buffer = ReadBuffer(rel, IP_META_BLOCK);
+	IpMetaSlot	result;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	result = IpPageGetMeta(BufferGetPage(buffer))->slots[slot];
+	UnlockReleaseBuffer(buffer);
+	return result;
+}
+
+static bool
+is_current(Relation rel, BlockNumber block, Page page, uint16 slot)
+{
+	IpSpecial  *special = IpPageGetSpecial(page);
+
+	return ip_page_kind(rel, block, page) == IP_PAGE_UNDO &&
+		special->u.undo.slot == slot && (special->u.undo.flags & IP_UNDO_CURRENT);
+}
+
+/*
+ * This backend's current undo page, locked, or InvalidBuffer if the slot has
+ * no ring yet.
+ */
+static Buffer
+lock_current(Relation rel, IpRelCache *cache, uint16 slot, int mode)
+{
+	for (;;)
+	{
+		Buffer		buffer;
+
+		if (cache->undo_current == InvalidBlockNumber)
+			cache->undo_current = read_slot(rel, slot).current;
+		if (cache->undo_current == InvalidBlockNumber)
+			return InvalidBuffer;
+		buffer = ip_read_buffer(rel, cache->undo_current);
+		LockBuffer(buffer, mode);
+		if (is_current(rel, cache->undo_current, BufferGetPage(buffer), slot))
+			return buffer;
+		UnlockReleaseBuffer(buffer);
+		if (read_slot(rel, slot).current == cache->undo_current)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("block %u of relation \"%s\" is not the current page of undo slot %u",
+							cache->undo_current, RelationGetRelationName(rel), slot)));
+		cache->undo_current = InvalidBlockNumber;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* Set the metapage's slot as the change's last block, and apply. */
+static void
+finish_ring_change(Relation rel, IpChange *change, Buffer meta, uint16 slot,
+				   BlockNumber current, uint32 npages)
+{
+	ip_op_slot(ip_change_block(change, meta, false), slot, current, npages);
+	ip_change_apply(change);
+	UnlockReleaseBuffer(meta);
+}
+
+static Buffer
+lock_meta(Relation rel)
+{
+	Buffer		meta = ReadBuffer(rel, IP_META_BLOCK);
+
+	LockBuffer(meta, BUFFER_LOCK_EXCLUSIVE);
+	return meta;
+}
+
+/* Use the oldest page, which is locked, as the current one. */
+static void
+recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot)
+{
+	IpSpecial  *old = IpPageGetSpecial(BufferGetPage(oldest));
+	Buffer		meta = lock_meta(rel);
+	BlockNumber block = BufferGetBlockNumber(oldest);
+	IpChange	change;
+
+	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
+	change.conflict = IpXidIsFinal(old->u.undo.newest_xid) ? IP_XID_NONE : old->u.undo.newest_xid;
+	ip_op_ring(ip_change_block(&change, current, false), block, 0);
+	ip_op_init_undo(ip_change_block(&change, oldest, true), ip_next_xid(), slot,
+					IP_UNDO_CURRENT, old->u.undo.next);
+	finish_ring_change(rel, &change, meta, slot, block,
+					   IpPageGetMeta(BufferGetPage(meta))->slots[slot].npages);
+}
+
+/*
+ * Put new pages between current (invalid: there is no ring yet) and the oldest
+ * page; the first of them becomes the current one and is returned.  If another
+ * backend has made the slot's ring meanwhile, InvalidBuffer.
+ */
+static Buffer
+grow(Relation rel, Buffer current, uint16 slot)
+{
+	Buffer		pages[UNDO_MAX_EXTENT];
+	Buffer		meta = lock_meta(rel);
+	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
+	int			n = Max(1, Min(ms.npages, UNDO_MAX_EXTENT));
+	BlockNumber last_next;
+	IpChange	change;
+
+	if (!BufferIsValid(current) && ms.current != InvalidBlockNumber)
+	{
+		UnlockReleaseBuffer(meta);
+		return InvalidBuffer;
+	}
+	ip_extend(rel, pages, n);
+	last_next = BufferIsValid(current) ?
+		IpPageGetSpecial(BufferGetPage(current))->u.undo.next : BufferGetBlockNumber(pages[0]);
+	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
+	for (int i = 0; i < n; i++)
+		ip_op_init_undo(ip_change_block(&change, pages[i], true),
+						i == 0 ? ip_next_xid() : IP_XID_NONE, slot,
+						i == 0 ? IP_UNDO_CURRENT : 0,
+						i + 1 < n ? BufferGetBlockNumber(pages[i + 1]) : last_next);
+	if (BufferIsValid(current))
+		ip_op_ring(ip_change_block(&change, current, false), BufferGetBlockNumber(pages[0]), 0);
+	finish_ring_change(rel, &change, meta, slot, BufferGetBlockNumber(pages[0]), ms.npages + n);
+	for (int i = 1; i < n; i++)
+		UnlockReleaseBuffer(pages[i]);
+	return pages[0];
+}
+
+/*
+ * The next current page, locked; releases current.  If the oldest page's newest
+ * xid is "clean", the caller has made sure that no row needs that page.
+ */
+static Buffer
+advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot, IpXid clean)
+{
+	BlockNumber next = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
+	Buffer		result = InvalidBuffer;
+
+	if (next != BufferGetBlockNumber(current))
+	{
+		Buffer		oldest = ip_read_buffer(rel, next);
+		Page		page = BufferGetPage(oldest);
+
+		LockBuffer(oldest, BUFFER_LOCK_EXCLUSIVE);
+		if (ip_page_kind(rel, next, page) != IP_PAGE_UNDO ||
+			IpPageGetSpecial(page)->u.undo.slot != slot)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("undo ring %u of relation \"%s\" leads to block %u, which is not in it",
+							slot, RelationGetRelationName(rel), next)));
+		if (page_is_old(rel, page) &&
+			(IpPageGetSpecial(page)->u.undo.newest_xid == clean ||
+			 needed_rows(rel, next, page, NULL) == 0))
+		{
+			recycle(rel, current, oldest, slot);
+			result = oldest;
+		}
+		else
+			UnlockReleaseBuffer(oldest);
+	}
+	if (!BufferIsValid(result))
+		result = grow(rel, current, slot);
+	UnlockReleaseBuffer(current);
+	cache->undo_current = BufferGetBlockNumber(result);
+	return result;
+}
+
+/* Free bytes; none if the page's xids have become too old to add new ones. */
+static uint32
+undo_free(Page page)
+{
+	IpXid		newest = IpPageGetSpecial(page)->u.undo.newest_xid;
+
+	return newest + UNDO_MAX_XID_AGE < ip_next_xid() ? 0 : ip_page_free(page);
+}
+
+void
+ip_undo_prepare(Relation rel)
+{
+	IpRelCache *cache = ip_rel_cache(rel);
+	ItemPointerData tids[MaxOffsetNumber];
+	uint16		slot = my_slot();
+	Buffer		current;
+	Buffer		oldest;
+	BlockNumber block = InvalidBlockNumber;
+	IpXid		newest;
+	bool		clean = true;
+	int			ntids = 0;
+
+	if (cache->undo_free >= UNDO_NEARLY_FULL || cache->undo_current == InvalidBlockNumber)
+		return;
+	current = lock_current(rel, cache, slot, BUFFER_LOCK_SHARE);
+	cache->undo_free = undo_free(BufferGetPage(current));
+	if (cache->undo_free < UNDO_NEARLY_FULL)
+		block = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
+	UnlockReleaseBuffer(current);
+	if (block == InvalidBlockNumber || block == cache->undo_current)
+		return;
+
+	oldest = ip_read_buffer(rel, block);
+	LockBuffer(oldest, BUFFER_LOCK_SHARE);
+	if (ip_page_kind(rel, block, BufferGetPage(oldest)) == IP_PAGE_UNDO &&
+		page_is_old(rel, BufferGetPage(oldest)))
+		ntids = needed_rows(rel, block, BufferGetPage(oldest), tids);
+	newest = IpPageGetSpecial(BufferGetPage(oldest))->u.undo.newest_xid;
+	UnlockReleaseBuffer(oldest);
+	if (ntids == 0)
+		return;					/* ip_undo_begin does the rest */
+
+	for (int i = 0; i < ntids; i++)
+		clean &= ip_prune_row(rel, &tids[i]);
+	current = lock_current(rel, cache, slot, BUFFER_LOCK_EXCLUSIVE);
+	if (clean && IpPageGetSpecial(BufferGetPage(current))->u.undo.next == block)
+		current = advance(rel, cache, current, slot, newest);
+	cache->undo_free = undo_free(BufferGetPage(current));
+	UnlockReleaseBuffer(current);
+}
+
+Buffer
+ip_undo_begin(Relation rel, uint32 size, OffsetNumber *off)
+{
+	IpRelCache *cache = ip_rel_cache(rel);
+	uint16		slot = my_slot();
+	Buffer		buffer;
+
+	do
+	{
+		buffer = lock_current(rel, cache, slot, BUFFER_LOCK_EXCLUSIVE);
+		if (!BufferIsValid(buffer))
+			buffer = grow(rel, InvalidBuffer, slot);
+	} while (!BufferIsValid(buffer));
+	cache->undo_current = BufferGetBlockNumber(buffer);
+	if (undo_free(BufferGetPage(buffer)) < size)
+		buffer = advance(rel, cache, buffer, slot, IP_XID_NONE);
+	Assert(ip_page_free(BufferGetPage(buffer)) >= size);
+	cache->undo_free = ip_page_free(BufferGetPage(buffer)) - size;
+	*off = PageGetMaxOffsetNumber(BufferGetPage(buffer)) + 1;
+	return buffer;
+}
+
+/* ---- writing --------------------------------------------------------------------- */
+
+void
+ip_undo_put(IpWriter *w, OffsetNumber row_off, const IpUndoSpec *spec)
+{
+	uint8		tail[BLCKSZ];
+	IpWriter	t = {tail, tail + sizeof(tail), false};
+	uint8		flags = spec->flags;
+
+	ip_put_varint(&t, spec->cid);
+	if (!IpXidIsFinal(spec->prev_xid))
+	{
+		flags |= IP_REC_PREV | (spec->prev_inserted ? IP_REC_PREV_INSERTED : 0);
+		ip_put_u32(&t, (TransactionId) spec->prev_xid);
+		ip_put_u32(&t, spec->prev_ptr.block);
+		ip_put_u16(&t, spec->prev_ptr.off);
+	}
+	if (spec->saved)
+	{
+		flags |= IP_REC_SAVED;
+		ip_put_bytes(&t, spec->saved, IP_VERSION_BLOCK_SZ);
+	}
+	if (spec->hdr_differs)
+	{
+		flags |= IP_REC_HDR;
+		ip_put_u16(&t, spec->hdr);
+	}
+	if (ItemPointerIsValid(&spec->forward))
+	{
+		flags |= IP_REC_FORWARD;
+		ip_put_u32(&t, ItemPointerGetBlockNumber(&spec->forward));
+		ip_put_u16(&t, ItemPointerGetOffsetNumber(&spec->forward));
+	}
+	if (spec->kind == IP_UNDO_LOCK)
+	{
+		ip_put_u32(&t, spec->locker);
+		ip_put_u8(&t, spec->mode);
+	}
+	ip_put_bytes(&t, spec->delta, spec->deltalen);
+	if (t.bad)
+		elog(ERROR, "undo record of an inplace table is too long");
+	ip_op_undo(w, row_off, spec->kind, flags, tail, t.p - tail);
+}

@@ -1,0 +1,59 @@
+/*-------------------------------------------------------------------------
+ * ip_undo.h
+ *	  Undo records and the rings of pages that hold them.
+ *
+ * Locking order: data page, undo page (current, then next), metapage.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_UNDO_H
+#define IP_UNDO_H
+
+#include "ip_page.h"
+
+/* A record to be written. */
+typedef struct IpUndoSpec
+{
+	IpUndoKind	kind;
+	uint8		flags;			/* KEYS, MULTI, PARTITION; the others are derived */
+	CommandId	cid;
+	IpXid		prev_xid;		/* the version before; final: visible to all */
+	bool		prev_inserted;
+	IpPtr		prev_ptr;
+	const uint8 *saved;			/* or NULL */
+	uint16		hdr;
+	bool		hdr_differs;
+	ItemPointerData forward;	/* or invalid */
+	uint32		locker;
+	LockTupleMode mode;
+	const uint8 *delta;
+	uint32		deltalen;
+} IpUndoSpec;
+
+/*
+ * Read the record at ptr if it is about row; false if it is not there (any
+ * more).  buf must have BLCKSZ bytes, and rec points into it.  Takes and
+ * releases a share lock on the undo page.  Errors: data_corrupted.
+ */
+extern bool ip_undo_read(Relation rel, IpPtr ptr, const ItemPointerData *row,
+						 uint8 *buf, IpUndoRec *rec);
+
+/*
+ * Get ready for a change of rel: may recycle an undo page, for which rows with
+ * aborted changes are put back.  No buffer lock may be held.
+ */
+extern void ip_undo_prepare(Relation rel);
+
+/*
+ * The undo page for records of size bytes in all (with their item pointers),
+ * locked exclusively; *off becomes the first record's offset.  A data page
+ * may be locked.  May extend the relation.
+ */
+extern Buffer ip_undo_begin(Relation rel, uint32 size, OffsetNumber *off);
+
+/* Space that a record takes at most. */
+#define IP_UNDO_SPACE(deltalen) (IP_REC_MAX_HEAD + (deltalen) + sizeof(ItemIdData))
+
+/* Put the operation that appends the record. */
+extern void ip_undo_put(IpWriter *w, OffsetNumber row_off, const IpUndoSpec *spec);
+
+#endif							/* IP_UNDO_H */

@@ -1,0 +1,184 @@
+/*-------------------------------------------------------------------------
+ * ip_vacuum.c
+ *	  VACUUM of inplace tables.
+ *
+ * Prunes every data page: puts aborted changes back, strips version blocks,
+ * makes dead rows dead items, drops ended row locks.  Then no xid older than
+ * OldestXmin can be anything but committed, and relfrozenxid advances without
+ * a page being rewritten.
+ *
+ * Dead items keep their item pointers (4 bytes), because indexes still name
+ * them.
+ *-------------------------------------------------------------------------
+ */
+#include "ip_compat.h"
+
+#include "access/multixact.h"
+#include "commands/progress.h"
+#include "storage/freespace.h"
+
+#include "ip_prune.h"
+#include "ip_space.h"
+#include "ip_vacuum.h"
+#include "ip_xid.h"
+
+typedef struct VacuumState
+{
+	Relation	rel;
+	BufferAccessStrategy strategy;
+	struct VacuumCutoffs cutoffs;
+	IpXid		unresolved;		/* oldest xid that could not be put back, or none */
+	double		live;
+	double		dead;
+	BlockNumber nblocks;
+	BlockNumber data_pages;
+	BlockNumber undo_pages;
+} VacuumState;
+
+static void
+count_row(VacuumState *state, const IpRow *row)
+{
+	switch (ip_xid_status(row->xid))
+	{
+		case IP_XID_ABORTED:
+			/* somebody holds a lock on it, so it could not be put back */
+			if (state->unresolved == IP_XID_NONE || row->xid < state->unresolved)
+				state->unresolved = row->xid;
+			state->live += 1;
+			break;
+		case IP_XID_COMMITTED:
+			if (row->state & IP_ROW_DELETED)
+				state->dead += 1;
+			else
+				state->live += 1;
+			break;
+		case IP_XID_RUNNING:
+		case IP_XID_MINE:
+			/* its transaction counts an insertion when it commits */
+			if (!(row->state & IP_ROW_INSERTED))
+				state->live += 1;
+			break;
+	}
+}
+
+static void
+count_page(VacuumState *state, BlockNumber block, Page page)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	IpRow		row;
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		if (ItemIdIsDead(PageGetItemId(page, off)))
+			state->dead += 1;
+		else if (ip_row_read(state->rel, block, page, off, &row))
+			count_row(state, &row);
+	}
+}
+
+static void
+vacuum_page(VacuumState *state, BlockNumber block)
+{
+	Buffer		buffer = ReadBufferExtended(state->rel, MAIN_FORKNUM, block, RBM_NORMAL,
+											state->strategy);
+	Page		page = BufferGetPage(buffer);
+	Size		free = 0;
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	switch (ip_page_kind(state->rel, block, page))
+	{
+		case IP_PAGE_DATA:
+			ip_prune_page(state->rel, buffer, true);
+			count_page(state, block, page);
+			if (PageGetMaxOffsetNumber(page) < IP_MAX_ROWS_PER_PAGE)
+				free = ip_page_free(page);
+			state->data_pages++;
+			break;
+		case IP_PAGE_UNDO:
+			state->undo_pages++;
+			break;
+		case IP_PAGE_META:
+		case IP_PAGE_FREE:
+			break;
+		default:
+			free = IP_MAX_ITEM;	/* left empty by a crash */
+			break;
+	}
+	UnlockReleaseBuffer(buffer);
+	RecordPageWithFreeSpace(state->rel, block, free);
+}
+
+/* Let index access methods do what they do at the end of a VACUUM. */
+static void
+cleanup_indexes(VacuumState *state, int elevel)
+{
+	Relation   *indexes;
+	int			nindexes;
+
+	vac_open_indexes(state->rel, RowExclusiveLock, &nindexes, &indexes);
+	for (int i = 0; i < nindexes; i++)
+	{
+		IndexVacuumInfo info = {
+			.index = indexes[i], .estimated_count = true, .message_level = elevel,
+			.num_heap_tuples = state->live, .strategy = state->strategy
+		};
+		IndexBulkDeleteResult *stats;
+
+		CompatSetIvHeapRel(&info, state->rel);
+		stats = index_vacuum_cleanup(&info, NULL);
+		if (stats != NULL && !stats->estimated_count)
+			CompatVacUpdateRelstats(indexes[i], stats->num_pages, stats->num_index_tuples, 0, 0,
+									false, InvalidTransactionId, InvalidMultiXactId,
+									NULL, NULL, false);
+	}
+	vac_close_indexes(nindexes, indexes, NoLock);
+}
+
+static void
+update_stats(VacuumState *state)
+{
+	Relation	rel = state->rel;
+	TransactionId frozenxid = state->cutoffs.OldestXmin;
+	bool		frozenxid_updated;
+	bool		minmulti_updated;
+
+	if (state->unresolved != IP_XID_NONE &&
+		TransactionIdPrecedes((TransactionId) state->unresolved, frozenxid))
+		frozenxid = (TransactionId) state->unresolved;
+	CompatVacUpdateRelstats(rel, state->nblocks, state->live, 0, 0,
+							rel->rd_rel->relhasindex, frozenxid, state->cutoffs.OldestMxact,
+							&frozenxid_updated, &minmulti_updated, false);
+	CompatReportVacuum(RelationGetRelid(rel), rel->rd_rel->relisshared,
+					   state->live, state->dead, 0);
+}
+
+void
+ip_relation_vacuum(Relation rel, VacuumParams *params, BufferAccessStrategy bstrategy)
+{
+	VacuumState state = {.rel = rel, .strategy = bstrategy};
+	int			elevel = (params->options & VACOPT_VERBOSE) ? INFO : DEBUG2;
+
+	pgstat_progress_start_command(PROGRESS_COMMAND_VACUUM, RelationGetRelid(rel));
+	ip_check_meta(rel);
+	vacuum_get_cutoffs(rel, params, &state.cutoffs);
+	state.nblocks = RelationGetNumberOfBlocks(rel);
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_SCAN_HEAP);
+	pgstat_progress_update_param(PROGRESS_VACUUM_TOTAL_HEAP_BLKS, state.nblocks);
+	for (BlockNumber block = IP_META_BLOCK + 1; block < state.nblocks; block++)
+	{
+		compat_vacuum_delay_point(false);
+		vacuum_page(&state, block);
+		pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED, block + 1);
+	}
+	FreeSpaceMapVacuum(rel);
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_INDEX_CLEANUP);
+	if (params->index_cleanup != VACOPTVALUE_DISABLED)
+		cleanup_indexes(&state, elevel);
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_FINAL_CLEANUP);
+	update_stats(&state);
+	pgstat_progress_end_command();
+	ereport(elevel,
+			(errmsg("\"%s\": %.0f live and %.0f dead rows in %u data pages, %u undo pages",
+					RelationGetRelationName(rel), state.live, state.dead,
+					state.data_pages, state.undo_pages)));
+}

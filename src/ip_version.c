@@ -1,0 +1,396 @@
+/*-------------------------------------------------------------------------
+ * ip_version.c
+ *	  The versions of one row, newest first, and what a snapshot sees.
+ *-------------------------------------------------------------------------
+ */
+#include "ip_compat.h"
+
+#include "access/subtrans.h"
+#include "access/xact.h"
+#include "storage/predicate.h"
+#include "utils/snapmgr.h"
+
+#include "ip_space.h"
+#include "ip_undo.h"
+#include "ip_version.h"
+#include "ip_xid.h"
+
+void
+ip_version_missing(IpVersion *v)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("undo record (%u,%u) of row (%u,%u) of relation \"%s\" is missing",
+					v->ptr.block, v->ptr.off,
+					ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid),
+					RelationGetRelationName(v->rel)),
+			 errhint("Run inplace_check('%s') to find all damage.",
+					 RelationGetRelationName(v->rel))));
+}
+
+/* An overlaid row's first bytes are in the newest record of its chain. */
+static IpvResult
+load_overlaid(IpVersion *v, const IpRow *row)
+{
+	const uint8 *saved = NULL;
+	uint8	   *body = v->bodybuf[v->bodycur];
+
+	if (v->state & IP_ROW_LOCKED)
+	{
+		ip_version_unlock(v);
+		if (v->has_lock)
+			saved = v->lock.saved;
+	}
+	else if (ip_version_load_rec(v) == IPV_OK)
+		saved = v->rec.saved;
+	if (saved == NULL || row->bodylen > BLCKSZ)
+		return IPV_STALE;
+	memcpy(v->savedbuf, saved, IP_VERSION_BLOCK_SZ);
+	v->saved = v->savedbuf;
+	memcpy(body, saved, IP_VERSION_BLOCK_SZ);
+	memcpy(body + IP_VERSION_BLOCK_SZ, row->body, row->bodylen - IP_VERSION_BLOCK_SZ);
+	v->body = body;
+	return IPV_OK;
+}
+
+IpvResult
+ip_version_begin(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNumber off)
+{
+	IpRow		row;
+
+	if (!ip_row_read(rel, block, page, off, &row))
+		return IPV_NONE;
+	v->rel = rel;
+	ItemPointerSet(&v->tid, block, off);
+	v->hdr = row.hdr;
+	v->state = v->top_state = row.state;
+	v->top_itemlen = ItemIdGetLength(PageGetItemId(page, off));
+	v->xid = row.xid;
+	v->ptr = row.ptr;
+	v->body = row.body;
+	v->bodylen = row.bodylen;
+	v->end_xid = IP_XID_NONE;
+	v->end_cid = 0;
+	v->rec_loaded = false;
+	v->has_lock = false;
+	v->saved = NULL;
+	v->bodycur = 0;
+	if (row.state & IP_ROW_OVERLAID)
+		return load_overlaid(v, &row);
+	return IPV_OK;
+}
+
+void
+ip_version_own_body(IpVersion *v)
+{
+	if (v->body != v->bodybuf[v->bodycur])
+	{
+		memcpy(v->bodybuf[v->bodycur], v->body, v->bodylen);
+		v->body = v->bodybuf[v->bodycur];
+	}
+}
+
+IpvResult
+ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerData *tid)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	Buffer		buffer = ip_read_buffer(rel, block);
+	Page		page = BufferGetPage(buffer);
+	IpvResult	result = IPV_NONE;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
+		result = ip_version_begin(v, rel, block, page, ItemPointerGetOffsetNumberNoCheck(tid));
+	if (result == IPV_OK)
+		ip_version_own_body(v);
+	UnlockReleaseBuffer(buffer);
+	return result;
+}
+
+/*
+ * A lock record that is gone was not needed any more: its lockers have ended,
+ * and the version under it is visible to all.
+ */
+void
+ip_version_unlock(IpVersion *v)
+{
+	if (!(v->state & IP_ROW_LOCKED))
+		return;
+	v->state &= ~IP_ROW_LOCKED;
+	v->has_lock = ip_undo_read(v->rel, v->ptr, &v->tid, v->lockbuf, &v->lock) &&
+		v->lock.kind == IP_UNDO_LOCK;
+	if (v->has_lock)
+		v->ptr = v->lock.prev_ptr;
+	else
+		v->ptr.block = InvalidBlockNumber;
+}
+
+IpvResult
+ip_version_load_rec(IpVersion *v)
+{
+	if (v->rec_loaded)
+		return IPV_OK;
+	if (IpXidIsFinal(v->xid) || (v->state & IP_ROW_INSERTED))
+		return IPV_NONE;
+	ip_version_unlock(v);
+	if (v->ptr.block == InvalidBlockNumber)
+		return IPV_STALE;
+	if (!ip_undo_read(v->rel, v->ptr, &v->tid, v->recbuf, &v->rec) ||
+		v->rec.kind == IP_UNDO_LOCK || v->rec.xid != v->xid)
+		return IPV_STALE;
+	v->rec_loaded = true;
+	return IPV_OK;
+}
+
+IpvResult
+ip_version_older(IpVersion *v)
+{
+	IpvResult	result = ip_version_load_rec(v);
+
+	if (result != IPV_OK)
+		return result;
+	if (v->rec.kind == IP_UNDO_UPDATE)
+	{
+		IpReader	r = {v->rec.delta, v->rec.delta + v->rec.deltalen, false};
+		int			to = 1 - v->bodycur;
+		int			len = ip_delta_apply(&r, v->body, v->bodylen, v->bodybuf[to], BLCKSZ);
+
+		if (len < 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("undo record (%u,%u) of relation \"%s\" does not fit its row (%u,%u)",
+							v->ptr.block, v->ptr.off, RelationGetRelationName(v->rel),
+							ItemPointerGetBlockNumber(&v->tid),
+							ItemPointerGetOffsetNumber(&v->tid))));
+		v->bodycur = to;
+		v->body = v->bodybuf[to];
+		v->bodylen = len;
+	}
+	if (v->rec.flags & IP_REC_HDR)
+		v->hdr = v->rec.hdr;
+	v->end_xid = v->xid;
+	v->end_cid = v->rec.cid;
+	v->xid = v->rec.prev_xid;
+	v->ptr = v->rec.prev_ptr;
+	v->state = IpXidIsFinal(v->xid) ? 0 : IP_ROW_VERSION;
+	if (v->rec.flags & IP_REC_PREV_INSERTED)
+		v->state |= IP_ROW_INSERTED;
+	v->rec_loaded = false;
+	return IPV_OK;
+}
+
+CommandId
+ip_version_cid(IpVersion *v)
+{
+	if (v->state & IP_ROW_INSERTED)
+	{
+		/* a speculative row is not visible to anything of its own yet */
+		if (v->hdr & IP_HDR_SPECULATIVE)
+			return InvalidCommandId;
+		ip_version_unlock(v);
+		if (v->ptr.block == InvalidBlockNumber)
+			ip_version_missing(v);
+		return (CommandId) v->ptr.block;
+	}
+	/* our own records cannot be gone */
+	if (ip_version_load_rec(v) != IPV_OK)
+		ip_version_missing(v);
+	return v->rec.cid;
+}
+
+bool
+ip_version_change_visible(IpVersion *v, Snapshot snapshot)
+{
+	if (IpXidIsFinal(v->xid))
+		return true;
+	if (v->xid >= snapshot->xmin &&
+		TransactionIdIsCurrentTransactionId((TransactionId) v->xid))
+		return ip_version_cid(v) < snapshot->curcid;
+	return ip_xid_in_snapshot_past(v->xid, snapshot);
+}
+
+/* Serializable transactions: somebody has written what we do not see. */
+static void
+note_conflict_out(IpVersion *v, Snapshot snapshot)
+{
+	TransactionId xid = (TransactionId) v->xid;
+
+	if (!CheckForSerializableConflictOutNeeded(v->rel, snapshot) ||
+		TransactionIdIsCurrentTransactionId(xid) ||
+		ip_xid_status(v->xid) == IP_XID_ABORTED)
+		return;
+	xid = SubTransGetTopmostTransaction(xid);
+	if (!TransactionIdPrecedes(xid, TransactionXmin))
+		CheckForSerializableConflictOut(v->rel, xid, snapshot);
+}
+
+static IpvResult
+satisfy_mvcc(IpVersion *v, Snapshot snapshot)
+{
+	while (!ip_version_change_visible(v, snapshot))
+	{
+		IpvResult	result;
+
+		note_conflict_out(v, snapshot);
+		result = ip_version_older(v);
+
+		if (result != IPV_OK)
+			return result;
+		CHECK_FOR_INTERRUPTS();
+	}
+	return (v->state & IP_ROW_DELETED) ? IPV_NONE : IPV_OK;
+}
+
+/* The version that is current for us: committed or our own. */
+static IpvResult
+satisfy_self(IpVersion *v)
+{
+	for (;;)
+	{
+		IpXidStatus status = ip_xid_status(v->xid);
+		IpvResult	result;
+
+		if (status == IP_XID_MINE || status == IP_XID_COMMITTED)
+			return (v->state & IP_ROW_DELETED) ? IPV_NONE : IPV_OK;
+		result = ip_version_older(v);
+		if (result != IPV_OK)
+			return result;
+	}
+}
+
+/* The same, but changes in progress count, and the snapshot reports them. */
+static IpvResult
+satisfy_dirty(IpVersion *v, Snapshot snapshot)
+{
+	snapshot->xmin = snapshot->xmax = InvalidTransactionId;
+	snapshot->speculativeToken = 0;
+	for (;;)
+	{
+		IpXidStatus status = ip_xid_status(v->xid);
+		IpvResult	result;
+
+		if (status == IP_XID_RUNNING)
+		{
+			if (!(v->state & IP_ROW_INSERTED))
+				snapshot->xmax = (TransactionId) v->xid;
+			else
+			{
+				snapshot->xmin = (TransactionId) v->xid;
+				if (v->hdr & IP_HDR_SPECULATIVE)
+					snapshot->speculativeToken = v->ptr.block;
+			}
+			return (v->state & IP_ROW_DELETED) ? ip_version_older(v) : IPV_OK;
+		}
+		if (status != IP_XID_ABORTED)
+			return (v->state & IP_ROW_DELETED) ? IPV_NONE : IPV_OK;
+		result = ip_version_older(v);
+		if (result != IPV_OK)
+			return result;
+	}
+}
+
+/* What was not rolled back, deleted rows included. */
+static IpvResult
+satisfy_any(IpVersion *v)
+{
+	IpXidStatus status;
+	IpvResult	result;
+
+	while ((status = ip_xid_status(v->xid)) == IP_XID_ABORTED)
+	{
+		result = ip_version_older(v);
+		if (result != IPV_OK)
+			return result;
+	}
+	if (!(v->state & IP_ROW_DELETED))
+		return IPV_OK;
+	result = ip_version_older(v);
+	/* the undo of a committed delete is gone when the row is dead to everybody */
+	return (result == IPV_STALE && status == IP_XID_COMMITTED) ? IPV_NONE : result;
+}
+
+bool
+ip_version_is_dead(IpVersion *v)
+{
+	IpXidStatus status;
+
+	if (!(v->state & (IP_ROW_DELETED | IP_ROW_INSERTED)))
+		return false;
+	status = ip_xid_status(v->xid);
+	if (v->state & IP_ROW_DELETED)
+		return status == IP_XID_COMMITTED && ip_xid_removable(v->rel, v->xid);
+	return status == IP_XID_ABORTED;
+}
+
+static bool
+removable_for(Snapshot snapshot, IpXid xid)
+{
+	return IpXidIsFinal(xid) ||
+		GlobalVisTestIsRemovableFullXid(snapshot->vistest, FullTransactionIdFromU64(xid));
+}
+
+/* What somebody may still see. */
+static IpvResult
+satisfy_non_vacuumable(IpVersion *v, Snapshot snapshot)
+{
+	if (v->state & IP_ROW_DELETED)
+	{
+		IpXidStatus status = ip_xid_status(v->xid);
+
+		if (status == IP_XID_COMMITTED && removable_for(snapshot, v->xid))
+			return IPV_NONE;
+	}
+	return satisfy_any(v);
+}
+
+IpvResult
+ip_version_satisfy(IpVersion *v, Snapshot snapshot)
+{
+	switch (snapshot->snapshot_type)
+	{
+		case SNAPSHOT_MVCC:
+			return satisfy_mvcc(v, snapshot);
+		case SNAPSHOT_SELF:
+			return satisfy_self(v);
+		case SNAPSHOT_DIRTY:
+			return satisfy_dirty(v, snapshot);
+		case SNAPSHOT_ANY:
+		case SNAPSHOT_TOAST:
+			return satisfy_any(v);
+		case SNAPSHOT_NON_VACUUMABLE:
+			return satisfy_non_vacuumable(v, snapshot);
+		case SNAPSHOT_HISTORIC_MVCC:
+			break;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("inplace table \"%s\" cannot be read during logical decoding",
+					RelationGetRelationName(v->rel))));
+	return IPV_NONE;			/* not reached */
+}
+
+void
+ip_version_id(IpVersion *v, IpVersionId *id)
+{
+	id->xmin = IpXidIsFinal(v->xid) ? FrozenTransactionId : (TransactionId) v->xid;
+	id->cmin = 0;
+	if ((v->state & (IP_ROW_INSERTED | IP_ROW_LOCKED)) == IP_ROW_INSERTED)
+		id->cmin = (CommandId) v->ptr.block;
+	else if (v->rec_loaded)
+		id->cmin = v->rec.cid;
+	id->ptr = v->ptr;
+	id->xmax = (TransactionId) v->end_xid;
+	id->cmax = v->end_xid != IP_XID_NONE ? v->end_cid : id->cmin;
+	if (v->end_xid == IP_XID_NONE && v->has_lock)
+		id->xmax = v->lock.locker;
+}
+
+void
+ip_version_to_slot(IpVersion *v, TupleTableSlot *slot)
+{
+	IpVersionId id;
+
+	ip_version_id(v, &id);
+	ip_slot_store(slot, v->hdr, v->body, v->bodylen, &v->tid, &id);
+	slot->tts_tableOid = RelationGetRelid(v->rel);
+}

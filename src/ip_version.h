@@ -1,0 +1,106 @@
+/*-------------------------------------------------------------------------
+ * ip_version.h
+ *	  The versions of one row, newest first, and what a snapshot sees.
+ *
+ * An IpVersion stands on one version of a row.  It begins on the newest, which
+ * is on the data page, and goes to older ones through undo.  Whoever does not
+ * hold the data page's lock may find that an undo record is gone (an aborted
+ * change was put back and its undo page used again): IPV_STALE, start again
+ * from the row.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_VERSION_H
+#define IP_VERSION_H
+
+#include "utils/snapshot.h"
+
+#include "ip_page.h"
+#include "ip_row.h"
+
+typedef enum IpvResult
+{
+	IPV_OK,						/* here is a version */
+	IPV_NONE,					/* there is none */
+	IPV_STALE					/* undo changed under us: start again */
+} IpvResult;
+
+typedef struct IpVersion
+{
+	Relation	rel;
+	ItemPointerData tid;
+	/* this version */
+	uint16		hdr;
+	uint8		state;			/* IP_ROW_*; LOCKED: ptr still leads to the lock */
+	IpXid		xid;			/* who made it; final: visible to all */
+	IpPtr		ptr;			/* undo record of the change that made it, or cid */
+	const uint8 *body;
+	uint32		bodylen;
+	/* the row on its page */
+	uint8		top_state;
+	uint32		top_itemlen;	/* bytes that its item takes */
+	/* the change that made the next newer version, if this is not the newest */
+	IpXid		end_xid;
+	CommandId	end_cid;
+	/* record at ptr, if loaded */
+	bool		rec_loaded;
+	IpUndoRec	rec;
+	/* the lock record on top of the chain, if unlocked (see ip_version_unlock) */
+	bool		has_lock;
+	IpUndoRec	lock;
+	uint8	   *saved;			/* the overlaid bytes of the newest version */
+	uint8		savedbuf[IP_VERSION_BLOCK_SZ];
+	uint8		bodybuf[2][BLCKSZ];
+	int			bodycur;
+	uint8		recbuf[BLCKSZ];
+	uint8		lockbuf[BLCKSZ];
+} IpVersion;
+
+/*
+ * Stand on the newest version of the row at off of page, which is the locked
+ * data page, or a copy that outlives the use of v->body.  IPV_NONE: no row.
+ */
+extern IpvResult ip_version_begin(IpVersion *v, Relation rel, BlockNumber block,
+								  Page page, OffsetNumber off);
+
+/* The same by TID, with the page locked for a moment; the body is copied. */
+extern IpvResult ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerData *tid);
+
+/* Make v->body a private copy. */
+extern void ip_version_own_body(IpVersion *v);
+
+/* Go below the lock record, if there is one: v->has_lock, v->lock, v->ptr. */
+extern void ip_version_unlock(IpVersion *v);
+
+/* Load v->rec.  IPV_NONE: the version was inserted, or is visible to all. */
+extern IpvResult ip_version_load_rec(IpVersion *v);
+
+/* Go to the next older version. */
+extern IpvResult ip_version_older(IpVersion *v);
+
+/*
+ * The command that made this version or deleted the row; the current
+ * transaction made it.
+ */
+extern CommandId ip_version_cid(IpVersion *v);
+
+/*
+ * Go to the version that the snapshot sees (any kind of snapshot; sets the
+ * results of a dirty one).  After IPV_OK, v->xid is the version's maker.
+ */
+extern IpvResult ip_version_satisfy(IpVersion *v, Snapshot snapshot);
+
+/* Does an MVCC snapshot see the change that made v's state? */
+extern bool ip_version_change_visible(IpVersion *v, Snapshot snapshot);
+
+/* Is the row (v stands on its newest version) dead to everybody for ever? */
+extern bool ip_version_is_dead(IpVersion *v);
+
+extern void ip_version_id(IpVersion *v, IpVersionId *id);
+
+/* Put the version into a slot, by copying it. */
+extern void ip_version_to_slot(IpVersion *v, TupleTableSlot *slot);
+
+/* Corruption, or a bug: the row's undo record is missing. */
+extern void ip_version_missing(IpVersion *v) pg_attribute_noreturn();
+
+#endif							/* IP_VERSION_H */

@@ -1,0 +1,227 @@
+/*-------------------------------------------------------------------------
+ * ip_wal.c
+ *	  Atomic changes of several pages: apply, log, redo, describe.
+ *
+ * A record's block data are the page operations of ip_page.c; its main data,
+ * if any, are the 8 bytes of a conflicting transaction id.
+ *-------------------------------------------------------------------------
+ */
+#include "ip_compat.h"
+
+#include "access/bufmask.h"
+
+#include "ip_wal.h"
+
+/* Operations of one change.  A page's worth of rows, twice, and some more. */
+#define IP_CHANGE_SPACE		(4 * BLCKSZ)
+
+static uint8 change_space[IP_CHANGE_SPACE];
+
+void
+ip_change_begin(IpChange *c, Relation rel, uint8 info, TransactionId xid)
+{
+	c->rel = rel;
+	c->info = info;
+	c->xid = xid;
+	c->conflict = IP_XID_NONE;
+	c->nblocks = 0;
+	c->w.p = change_space;
+	c->w.end = change_space + IP_CHANGE_SPACE;
+	c->w.bad = false;
+}
+
+static void
+end_block(IpChange *c)
+{
+	if (c->nblocks > 0)
+	{
+		IpChangeBlock *b = &c->blocks[c->nblocks - 1];
+
+		b->len = c->w.p - b->ops;
+	}
+	if (c->w.bad)
+		elog(ERROR, "operations of an inplace table's change are too long");
+}
+
+IpWriter *
+ip_change_block(IpChange *c, Buffer buffer, bool init)
+{
+	IpChangeBlock *b;
+
+	Assert(c->nblocks < IP_CHANGE_MAX_BLOCKS);
+	end_block(c);
+	b = &c->blocks[c->nblocks++];
+	b->buffer = buffer;
+	b->init = init;
+	b->ops = c->w.p;
+	return &c->w;
+}
+
+static XLogRecPtr
+log_change(IpChange *c)
+{
+	XLogBeginInsert();
+	if (c->conflict >= FirstNormalTransactionId)
+		CompatXLogRegisterData(&c->conflict, sizeof(c->conflict));
+	for (int i = 0; i < c->nblocks; i++)
+	{
+		IpChangeBlock *b = &c->blocks[i];
+
+		XLogRegisterBuffer(i, b->buffer,
+						   REGBUF_STANDARD | (b->init ? REGBUF_WILL_INIT : 0));
+		CompatXLogRegisterBufData(i, b->ops, b->len);
+	}
+	return XLogInsert(IP_RMGR_ID, c->info);
+}
+
+void
+ip_change_apply(IpChange *c)
+{
+	IpOpContext ctx;
+	bool		wal = RelationNeedsWAL(c->rel);
+
+	end_block(c);
+	Assert(c->xid == InvalidTransactionId || c->xid == GetCurrentTransactionIdIfAny());
+	if (wal && c->nblocks > XLR_NORMAL_MAX_BLOCK_ID + 1)
+		XLogEnsureRecordSpace(c->nblocks - 1, 2 * c->nblocks + 2);
+	ctx.xid = c->xid;
+	ctx.data_block = BufferGetBlockNumber(c->blocks[IP_REF_DATA].buffer);
+	ctx.undo_block = c->nblocks > IP_REF_UNDO ?
+		BufferGetBlockNumber(c->blocks[IP_REF_UNDO].buffer) : InvalidBlockNumber;
+
+	START_CRIT_SECTION();
+	for (int i = 0; i < c->nblocks; i++)
+	{
+		IpChangeBlock *b = &c->blocks[i];
+		const char *problem;
+
+		MarkBufferDirty(b->buffer);
+		problem = ip_page_apply(BufferGetPage(b->buffer), b->ops, b->len, &ctx);
+		if (unlikely(problem != NULL))
+			elog(PANIC, "could not change block %u of relation \"%s\": %s",
+				 BufferGetBlockNumber(b->buffer), RelationGetRelationName(c->rel), problem);
+	}
+	if (wal)
+	{
+		XLogRecPtr	lsn = log_change(c);
+
+		for (int i = 0; i < c->nblocks; i++)
+			PageSetLSN(BufferGetPage(c->blocks[i].buffer), lsn);
+	}
+	END_CRIT_SECTION();
+}
+
+/* ---- redo -------------------------------------------------------------------- */
+
+static void
+redo_conflict(XLogReaderState *record)
+{
+	RelFileLocator locator;
+	IpXid		conflict;
+
+	if (!InHotStandby || XLogRecGetDataLen(record) != sizeof(conflict))
+		return;
+	memcpy(&conflict, XLogRecGetData(record), sizeof(conflict));
+	XLogRecGetBlockTag(record, 0, &locator, NULL, NULL);
+	CompatConflict((TransactionId) conflict, false, locator);
+}
+
+static Buffer
+redo_block(XLogReaderState *record, int id, const IpOpContext *ctx)
+{
+	bool		init = (XLogRecGetBlock(record, id)->flags & BKPBLOCK_WILL_INIT) != 0;
+	Buffer		buffer;
+	const char *problem;
+	char	   *ops;
+	Size		len;
+
+	if (XLogReadBufferForRedoExtended(record, id, init ? RBM_ZERO_AND_LOCK : RBM_NORMAL,
+									  false, &buffer) != BLK_NEEDS_REDO)
+		return buffer;
+	ops = XLogRecGetBlockData(record, id, &len);
+	problem = ip_page_apply(BufferGetPage(buffer), (uint8 *) ops, len, ctx);
+	if (problem)
+		elog(PANIC, "could not redo change of block %u: %s",
+			 BufferGetBlockNumber(buffer), problem);
+	PageSetLSN(BufferGetPage(buffer), record->EndRecPtr);
+	MarkBufferDirty(buffer);
+	return buffer;
+}
+
+/*
+ * All pages stay locked until all are changed: a reader on a standby who sees
+ * a row's undo pointer must find the undo record.
+ */
+static void
+ip_redo(XLogReaderState *record)
+{
+	Buffer		buffers[XLR_MAX_BLOCK_ID + 1];
+	int			max = XLogRecMaxBlockId(record);
+	IpOpContext ctx = {XLogRecGetXid(record), InvalidBlockNumber, InvalidBlockNumber};
+
+	redo_conflict(record);
+	if (XLogRecHasBlockRef(record, IP_REF_DATA))
+		XLogRecGetBlockTag(record, IP_REF_DATA, NULL, NULL, &ctx.data_block);
+	if (XLogRecHasBlockRef(record, IP_REF_UNDO))
+		XLogRecGetBlockTag(record, IP_REF_UNDO, NULL, NULL, &ctx.undo_block);
+	for (int id = 0; id <= max; id++)
+		buffers[id] = redo_block(record, id, &ctx);
+	for (int id = 0; id <= max; id++)
+	{
+		if (BufferIsValid(buffers[id]))
+			UnlockReleaseBuffer(buffers[id]);
+	}
+}
+
+static void
+ip_desc(StringInfo buf, XLogReaderState *record)
+{
+	int			max = XLogRecMaxBlockId(record);
+	const char *sep = "";
+
+	for (int id = 0; id <= max; id++)
+	{
+		Size		len;
+		char	   *ops = XLogRecGetBlockData(record, id, &len);
+
+		if (ops == NULL || len == 0)
+			continue;
+		appendStringInfo(buf, "%sblk %d: ", sep, id);
+		ip_page_desc(buf, (uint8 *) ops, len);
+		sep = "; ";
+	}
+}
+
+static const char *
+ip_identify(uint8 info)
+{
+	static const char *const names[] = {
+		"INSERT", "MULTI_INSERT", "UPDATE", "MOVE", "DELETE", "LOCK",
+		"PRUNE", "RESTORE", "RING", "INIT", "SPECULATIVE"
+	};
+	uint8		i = (info & ~XLR_INFO_MASK) >> 4;
+
+	return i < lengthof(names) ? names[i] : NULL;
+}
+
+static void
+ip_mask(char *pagedata, BlockNumber block)
+{
+	mask_page_lsn_and_checksum((Page) pagedata);
+	mask_page_hint_bits((Page) pagedata);
+	mask_unused_space((Page) pagedata);
+}
+
+static const RmgrData ip_rmgr = {
+	.rm_name = "inplace",
+	.rm_redo = ip_redo,
+	.rm_desc = ip_desc,
+	.rm_identify = ip_identify,
+	.rm_mask = ip_mask,
+};
+
+void
+ip_wal_register(void)
+{
+	CompatRegisterCustomRmgr(IP_RMGR_ID, &ip_rmgr);
+}

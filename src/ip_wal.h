@@ -1,0 +1,77 @@
+/*-------------------------------------------------------------------------
+ * ip_wal.h
+ *	  Atomic changes of up to IP_CHANGE_MAX_BLOCKS pages, and their WAL.
+ *
+ * Use:
+ *		ip_change_begin(&c, rel, info, xid);
+ *		w = ip_change_block(&c, buffer, false);		-- reference 0
+ *		ip_op_row(w, ...);
+ *		w = ip_change_block(&c, undo_buffer, false);	-- reference 1
+ *		ip_op_undo(w, ...);
+ *		ip_change_apply(&c);
+ *
+ * Each block's operations are built completely before the next block begins.
+ * Everything up to ip_change_apply may fail and changes nothing; ip_change_apply
+ * cannot fail: the caller made sure that the operations fit their pages.  All
+ * buffers must be locked exclusively from ip_change_block to after
+ * ip_change_apply.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_WAL_H
+#define IP_WAL_H
+
+#include "ip_page.h"
+
+/* Resource manager id; also in docs/on-disk-format.md. */
+#define IP_RMGR_ID				164
+
+/* Record types: what a change is for.  Redo is the same for all of them. */
+#define IP_XLOG_INSERT			0x00
+#define IP_XLOG_MULTI_INSERT	0x10
+#define IP_XLOG_UPDATE			0x20
+#define IP_XLOG_MOVE			0x30	/* update to another TID */
+#define IP_XLOG_DELETE			0x40
+#define IP_XLOG_LOCK			0x50
+#define IP_XLOG_PRUNE			0x60
+#define IP_XLOG_RESTORE			0x70	/* an aborted change is put back */
+#define IP_XLOG_RING			0x80	/* undo ring advances or grows */
+#define IP_XLOG_INIT			0x90	/* metapage */
+#define IP_XLOG_SPECULATIVE		0xA0	/* speculative insertion confirmed or killed */
+
+#define IP_CHANGE_MAX_BLOCKS	12
+
+/* References 0 and 1 have fixed roles, see IpOpContext. */
+#define IP_REF_DATA				0
+#define IP_REF_UNDO				1
+
+typedef struct IpChangeBlock
+{
+	Buffer		buffer;
+	bool		init;			/* the operations make the page from nothing */
+	uint8	   *ops;
+	uint32		len;
+} IpChangeBlock;
+
+typedef struct IpChange
+{
+	Relation	rel;
+	uint8		info;
+	TransactionId xid;
+	IpXid		conflict;		/* snapshots that do not see this xid must go, on a standby */
+	int			nblocks;
+	IpChangeBlock blocks[IP_CHANGE_MAX_BLOCKS];
+	IpWriter	w;
+} IpChange;
+
+/* xid: the record's transaction id, or invalid if no operation needs it. */
+extern void ip_change_begin(IpChange *c, Relation rel, uint8 info, TransactionId xid);
+
+/* Begin the operations of another block; returns where to put them. */
+extern IpWriter *ip_change_block(IpChange *c, Buffer buffer, bool init);
+
+/* Apply and log.  Afterwards the buffers are dirty and still locked. */
+extern void ip_change_apply(IpChange *c);
+
+extern void ip_wal_register(void);
+
+#endif							/* IP_WAL_H */
