@@ -146,8 +146,11 @@ ip_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
 
 /*
  * A speculative row has the token in place of its cid until the insertion is
- * confirmed; if it fails, the row becomes dead at once.
+ * confirmed; if it fails, the row becomes dead at once.  A backend has one
+ * speculative insertion at a time; this is its cid.
  */
+static CommandId speculative_cid;
+
 void
 ip_tuple_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
 							BulkInsertState bistate, uint32 token)
@@ -164,6 +167,7 @@ ip_tuple_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, i
 	Page		page;
 	bool		init;
 
+	speculative_cid = cid;
 	form_for_insert(rel, slot, options, &row);
 	buffer = find_page(rel, row.bodylen, options, bistate, &init);
 	page = BufferGetPage(buffer);
@@ -216,7 +220,7 @@ ip_tuple_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token, 
 	{
 		IpRowOp		op = {
 			.off = off, .hdr = v.hdr & ~IP_HDR_SPECULATIVE, .state = v.top_state,
-			.own_xid = true, .ptr = ip_ptr_cid(((IpSlot *) slot)->id.cmin),
+			.own_xid = true, .ptr = ip_ptr_cid(speculative_cid),
 			.base = IP_BASE_ROW, .from = v.body, .fromlen = v.bodylen,
 			.body = v.body, .bodylen = v.bodylen
 		};

@@ -320,6 +320,7 @@ typedef struct LockRequest
 	TM_FailureData *tmfd;
 	ItemPointerData tid;		/* row being locked; follows moves */
 	ItemPointerData forward_done;	/* this later version is locked already */
+	bool		forward_failed; /* it, or one behind it, cannot be locked */
 	bool		have_tuple_lock;
 	bool		see_old;		/* the locked row's newest version is not for us */
 } LockRequest;
@@ -327,12 +328,11 @@ typedef struct LockRequest
 static IpVersion lock_v;
 
 /*
- * Lock the later versions of a row that a running transaction has moved
- * without changing its key; false if that cannot be, and the mover must be
- * waited for.  No buffer lock is held.
+ * Lock the later versions of a row that was moved without a change of its key;
+ * false if that cannot be.  No buffer lock is held.
  */
 static bool
-lock_forward(LockRequest *req, const ItemPointerData *tid, IpXid mover)
+lock_forward(LockRequest *req, const ItemPointerData *tid)
 {
 	IpVersion  *v = &lock_v;
 	IpLockState lock;
@@ -341,17 +341,18 @@ lock_forward(LockRequest *req, const ItemPointerData *tid, IpXid mover)
 	bool		ok;
 
 	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
 	ItemPointerSetInvalid(&next);
 	ip_undo_prepare(req->rel);
 	ok = ip_modify_begin(v, req->rel, tid, req->xid, &buffer) == IPF_OK;
 	if (ok && (v->state & IP_ROW_DELETED))
 	{
-		ok = ip_version_load_rec(v) == IPV_OK && v->xid == mover &&
-			!(v->rec.flags & IP_REC_KEYS);
+		ok = ip_version_load_rec(v) == IPV_OK &&
+			!(v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION));
 		if (ok)
 			next = v->rec.forward;
 	}
-	if (ok && !ItemPointerIsValid(&next))
+	else if (ok)
 	{
 		ok = !TransactionIdIsValid(ip_lock_conflict(v, req->mode));
 		if (ok && !ip_lock_held(v, req->mode))
@@ -361,7 +362,7 @@ lock_forward(LockRequest *req, const ItemPointerData *tid, IpXid mover)
 		}
 	}
 	UnlockReleaseBuffer(buffer);
-	return ok && (!ItemPointerIsValid(&next) || lock_forward(req, &next, mover));
+	return ok && (!ItemPointerIsValid(&next) || lock_forward(req, &next));
 }
 
 /* Results of one try. */
@@ -372,20 +373,28 @@ typedef enum LockTry
 	TRY_WAIT					/* for *wait_for */
 } LockTry;
 
-/* The row is being changed by a running transaction. */
-static LockTry
-try_running(LockRequest *req, IpVersion *v, TransactionId *wait_for, ItemPointerData *forward)
+/*
+ * FOR KEY SHARE does not care for changes that leave the key alone: it locks
+ * the version that the snapshot sees, and those that came after it.  True if
+ * that is possible; *forward: but first lock this later version.
+ */
+static bool
+key_is_unchanged(LockRequest *req, IpVersion *v, ItemPointerData *forward)
 {
-	*wait_for = (TransactionId) v->xid;
-	if (req->mode != LockTupleKeyShare || ip_version_load_rec(v) != IPV_OK ||
-		(v->rec.flags & IP_REC_KEYS))
-		return TRY_WAIT;
+	if (req->mode != LockTupleKeyShare || (v->state & IP_ROW_INSERTED) ||
+		ip_version_load_rec(v) != IPV_OK ||
+		(v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION)))
+		return false;
+	if (v->state & IP_ROW_MOVED)
+	{
+		if (req->forward_failed)
+			return false;
+		if (!ItemPointerIsValid(&req->forward_done) ||
+			!ItemPointerEquals(&req->forward_done, &v->rec.forward))
+			*forward = v->rec.forward;
+	}
 	req->see_old = true;
-	if (!(v->state & IP_ROW_MOVED) ||
-		ItemPointerEquals(&req->forward_done, &v->rec.forward))
-		return TRY_DONE;
-	*forward = v->rec.forward;
-	return TRY_REPEAT;
+	return true;
 }
 
 static void
@@ -405,10 +414,16 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 			TransactionId *wait_for, ItemPointerData *forward)
 {
 	bool		follow = (req->flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
-	LockTry		try = TRY_DONE;
 
 	*result = TM_Ok;
 	req->see_old = false;
+	if ((found == IPF_RUNNING || found == IPF_UPDATED || found == IPF_MOVED) &&
+		key_is_unchanged(req, v, forward))
+	{
+		if (ItemPointerIsValid(forward))
+			return TRY_REPEAT;
+		found = IPF_OK;
+	}
 	switch (found)
 	{
 		case IPF_OK:
@@ -448,10 +463,14 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 			}
 			break;
 		case IPF_RUNNING:
-			try = try_running(req, v, wait_for, forward);
-			if (try != TRY_DONE)
-				return try;
-			break;
+			if (!follow && IsolationUsesXactSnapshot() &&
+				ip_modify_below_is_newer(v, req->snapshot, req->cid))
+			{
+				*result = TM_Updated;
+				return TRY_DONE;
+			}
+			*wait_for = (TransactionId) v->xid;
+			return TRY_WAIT;
 	}
 	*wait_for = ip_lock_conflict(v, req->mode);
 	return TransactionIdIsValid(*wait_for) ? TRY_WAIT : TRY_DONE;
@@ -459,7 +478,7 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 
 static TM_Result
 lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
-		  ItemPointerData *forward, IpXid *mover)
+		  ItemPointerData *forward)
 {
 	TM_Result	result = TM_Deleted;
 	ItemPointerData tid = req->tid;
@@ -474,7 +493,6 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 		v->body = NULL;
 	ItemPointerSetInvalid(forward);
 	*try = try_version(req, v, found, &result, wait_for, forward);
-	*mover = v->xid;
 	if (*try == TRY_DONE && result == TM_Ok)
 	{
 		IpLockState lock;
@@ -536,7 +554,6 @@ ip_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	ItemPointerData queued;
 	TM_Result	result;
 	LockTry		try;
-	IpXid		mover;
 
 	tmfd->traversed = false;
 	req.xid = GetCurrentTransactionId();
@@ -545,7 +562,7 @@ ip_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		result = lock_once(&req, v, &try, &wait_for, &forward, &mover);
+		result = lock_once(&req, v, &try, &wait_for, &forward);
 		if (try == TRY_DONE)
 			break;
 		if (!ItemPointerEquals(&queued, &req.tid))
@@ -556,10 +573,10 @@ ip_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 		}
 		if (try == TRY_REPEAT && ItemPointerIsValid(&forward))
 		{
-			if (lock_forward(&req, &forward, mover))
+			if (lock_forward(&req, &forward))
 				req.forward_done = forward;
 			else
-				try = TRY_WAIT;
+				req.forward_failed = true;
 		}
 		if (try == TRY_WAIT &&
 			!ip_lock_wait(rel, &queued, wait_for, mode, wait_policy, XLTW_Lock,

@@ -137,6 +137,32 @@ ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid)
 	return IPF_DELETED;			/* not reached */
 }
 
+bool
+ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, CommandId cid)
+{
+	static IpVersion below;		/* no body: only who made it counts */
+
+	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
+		return false;
+	ip_version_unlock(v);
+	below.rel = v->rel;
+	below.tid = v->tid;
+	below.state = v->state;
+	below.xid = v->xid;
+	below.ptr = v->ptr;
+	below.rec_loaded = below.has_lock = false;
+	while (ip_xid_status(below.xid) == IP_XID_RUNNING)
+	{
+		if (ip_version_load_rec(&below) != IPV_OK)
+			return false;		/* inserted by the running transaction */
+		below.xid = below.rec.prev_xid;
+		below.ptr = below.rec.prev_ptr;
+		below.state = (below.rec.flags & IP_REC_PREV_INSERTED) ? IP_ROW_INSERTED : 0;
+		below.rec_loaded = false;
+	}
+	return !ip_version_change_visible(&below, snapshot) && !ip_memo_matches(&below, cid);
+}
+
 void
 ip_modify_failure(IpVersion *v, IpFound found, const ItemPointerData *tid, TM_FailureData *tmfd)
 {
@@ -384,6 +410,8 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 		if (found == IPF_OK && req->crosscheck != InvalidSnapshot &&
 			!ip_version_change_visible(v, req->crosscheck))
 			found = IPF_UPDATED;
+		if (found == IPF_RUNNING && ip_modify_below_is_newer(v, req->snapshot, req->cid))
+			found = IPF_UPDATED;
 		if (found == IPF_RUNNING)
 			wait_for = (TransactionId) v->xid;
 		else if (found == IPF_OK)
@@ -583,7 +611,8 @@ prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w,
 	uint32		floor = v->bodylen;
 	uint8	   *body;
 
-	if (ip_xid_status(v->xid) == IP_XID_COMMITTED)
+	/* zeros behind the old values stay as long as somebody may look below them */
+	if (ip_xid_removable(v->rel, v->xid))
 		floor = Max(IP_ROW_MIN_BODY,
 					ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen));
 	w->bodylen = Max(req->row.bodylen, floor);

@@ -40,6 +40,12 @@ extern IpFound ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData
  */
 extern IpFound ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid);
 
+/*
+ * v's last change is running: is the version that it started from one that the
+ * snapshot does not see either?  Then nobody needs to wait for the outcome.
+ */
+extern bool ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, CommandId cid);
+
 /* Fill in what core wants to know about a change that we cannot make. */
 extern void ip_modify_failure(IpVersion *v, IpFound found, const ItemPointerData *tid,
 							  TM_FailureData *tmfd);

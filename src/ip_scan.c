@@ -98,6 +98,7 @@ store_version(IpScan *scan, IpVersion *v, TupleTableSlot *slot)
 	bool		in_copy = (const char *) v->body >= scan->copy.data &&
 		(const char *) v->body < scan->copy.data + BLCKSZ;
 
+	slot->tts_tableOid = RelationGetRelid(scan->rs_base.rs_rd);
 	ip_version_id(v, &id);
 	if (in_copy)
 		ip_slot_borrow(slot, &scan->owner, v->hdr, v->body, v->bodylen, &v->tid, &id);
@@ -143,6 +144,7 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 
 	if (!ItemIdIsNormal(lp))
 		return false;
+	slot->tts_tableOid = RelationGetRelid(rel);
 	if (snapshot->snapshot_type != SNAPSHOT_DIRTY && store_simple(scan, lp, off, slot))
 		return true;
 	result = ip_version_begin(v, rel, scan->block, scan->copy.data, off);
