@@ -1,0 +1,63 @@
+-- INSERT ... ON CONFLICT.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS inplace;
+RESET client_min_messages;
+SET default_table_access_method = inplace;
+CREATE TABLE oc (id int PRIMARY KEY, a int UNIQUE, n int DEFAULT 0, t text);
+INSERT INTO oc VALUES (1, 10), (2, 20), (3, 30);
+INSERT INTO oc VALUES (1, 11), (4, 40) ON CONFLICT DO NOTHING RETURNING *;
+INSERT INTO oc VALUES (5, 10) ON CONFLICT DO NOTHING;
+INSERT INTO oc VALUES (5, 10) ON CONFLICT (id) DO NOTHING;
+INSERT INTO oc VALUES (1, 99, 1, 'up') ON CONFLICT (id) DO UPDATE SET a = excluded.a, n = oc.n + excluded.n, t = excluded.t RETURNING *;
+INSERT INTO oc VALUES (2, 99, 1, 'up') ON CONFLICT (id) DO UPDATE SET a = excluded.a;
+INSERT INTO oc VALUES (7, 20, 1, 'via a') ON CONFLICT ON CONSTRAINT oc_a_key DO UPDATE SET n = oc.n + 1, t = excluded.t RETURNING *;
+INSERT INTO oc AS o VALUES (2, 2) ON CONFLICT (id) DO UPDATE SET n = o.n + 100 WHERE o.n > 5 RETURNING *;
+INSERT INTO oc AS o VALUES (2, 2) ON CONFLICT (id) DO UPDATE SET n = o.n + 100 WHERE o.n < 5 RETURNING *;
+SELECT * FROM oc ORDER BY id;
+-- several rows, the same twice
+INSERT INTO oc SELECT i, i * 100 FROM generate_series(1, 8) i ON CONFLICT (id) DO UPDATE SET n = oc.n + 1, t = 'bulk';
+INSERT INTO oc VALUES (9, 900), (9, 901) ON CONFLICT (id) DO UPDATE SET n = 5;
+INSERT INTO oc VALUES (9, 900), (9, 901) ON CONFLICT (id) DO NOTHING;
+SELECT * FROM oc ORDER BY id;
+-- changing the key, growing the row
+INSERT INTO oc VALUES (9, 1) ON CONFLICT (id) DO UPDATE SET id = 90;
+INSERT INTO oc VALUES (90, 1) ON CONFLICT (id) DO UPDATE SET id = 1;
+INSERT INTO oc VALUES (90, 1) ON CONFLICT (id) DO UPDATE SET t = repeat('grown', 300);
+SELECT id, a, n, length(t) FROM oc WHERE id >= 9 ORDER BY id;
+-- rows of this transaction, of rolled back savepoints
+BEGIN;
+INSERT INTO oc VALUES (20, 2000);
+INSERT INTO oc VALUES (20, 2001) ON CONFLICT (id) DO UPDATE SET a = excluded.a;
+INSERT INTO oc VALUES (20, 2002) ON CONFLICT (id) DO UPDATE SET a = excluded.a, n = oc.n + 1;
+SAVEPOINT s;
+INSERT INTO oc VALUES (20, 2003) ON CONFLICT (id) DO UPDATE SET a = excluded.a, n = oc.n + 1;
+INSERT INTO oc VALUES (21, 2100) ON CONFLICT (id) DO NOTHING;
+ROLLBACK TO s;
+INSERT INTO oc VALUES (21, 2101) ON CONFLICT (id) DO UPDATE SET n = -1 RETURNING *;
+DELETE FROM oc WHERE id = 21;
+INSERT INTO oc VALUES (21, 2102) ON CONFLICT (id) DO UPDATE SET n = -1 RETURNING *;
+COMMIT;
+SELECT * FROM oc WHERE id >= 20 ORDER BY id;
+-- a counter
+DO $$ BEGIN FOR i IN 1..500 LOOP INSERT INTO oc (id) VALUES (i % 3 + 500) ON CONFLICT (id) DO UPDATE SET n = oc.n + 1; END LOOP; END $$;
+SELECT id, n FROM oc WHERE id >= 500 ORDER BY id;
+-- partial and expression indexes
+CREATE TABLE oc_part (k text, v int);
+CREATE UNIQUE INDEX oc_part_i ON oc_part (lower(k)) WHERE v > 0;
+INSERT INTO oc_part VALUES ('A', 1), ('b', 0);
+INSERT INTO oc_part VALUES ('a', 5) ON CONFLICT (lower(k)) WHERE v > 0 DO UPDATE SET v = oc_part.v + excluded.v;
+INSERT INTO oc_part VALUES ('a', 0) ON CONFLICT (lower(k)) WHERE v > 0 DO NOTHING;
+INSERT INTO oc_part VALUES ('a', 0) ON CONFLICT (k) DO NOTHING;
+SELECT * FROM oc_part ORDER BY k, v;
+-- exclusion constraints, triggers
+CREATE TABLE oc_ex (r int4range, EXCLUDE USING gist (r WITH &&));
+INSERT INTO oc_ex VALUES ('[1,5)'), ('[3,7)'), ('[7,9)') ON CONFLICT DO NOTHING;
+SELECT * FROM oc_ex ORDER BY r;
+CREATE FUNCTION oc_note() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE NOTICE '% %: % -> %', TG_WHEN, TG_OP, CASE WHEN TG_OP = 'UPDATE' THEN OLD::text END, NEW; RETURN NEW; END $$;
+CREATE TRIGGER oc_b BEFORE INSERT OR UPDATE ON oc FOR EACH ROW EXECUTE FUNCTION oc_note();
+CREATE TRIGGER oc_a AFTER INSERT OR UPDATE ON oc FOR EACH ROW EXECUTE FUNCTION oc_note();
+INSERT INTO oc VALUES (3, NULL), (600, 6000) ON CONFLICT (id) DO UPDATE SET n = oc.n + 1;
+INSERT INTO oc VALUES (3, NULL) ON CONFLICT (id) DO NOTHING;
+DROP TABLE oc, oc_part, oc_ex;
+DROP FUNCTION oc_note;
