@@ -244,9 +244,11 @@ regress_suite() {
 		regress_line "$suite" "$line"
 	done < <(as_server timeout "$LIMIT" "$tool" "${options[@]}" "$@" 2>&1 | tee "$LOGS/$suite.log")
 	wait $! || status=$?
-	((status == 0 || FAILED > before)) || result "$suite" FAIL "broke off"
+	if ((status != 0 && FAILED == before)); then
+		result "$suite" FAIL "broke off"
+		show "$LOGS/$suite.log" 40
+	fi
 	((FAILED > before)) || return 0
-	show "$LOGS/$suite.log" 40
 	cp "$folder/regression.diffs" "$LOGS/$suite.diffs" 2>/dev/null || true
 	show "$LOGS/$suite.diffs" 400
 }
