@@ -56,12 +56,12 @@ ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapsho
  * it has just scanned, locked or changed.  Which one it means:
  * - our changes of the current command or later: the image before them, or the
  *	 inserted one;
- * - a version that this command has locked: that one;
+ * - a version that this command has locked, and wants to change now: that one;
  * - else what the command's snapshot sees;
  * - else (it sees none) the newest committed one.
  */
 static IpvResult
-fetch_any_once(IpVersion *v, Relation rel, ItemPointer tid)
+fetch_any_once(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 {
 	Snapshot	active = ActiveSnapshotSet() ? GetActiveSnapshot() : NULL;
 	IpvResult	result = ip_version_fetch(v, rel, tid);
@@ -71,6 +71,7 @@ fetch_any_once(IpVersion *v, Relation rel, ItemPointer tid)
 		return result;
 	if (active == NULL || !IsMVCCSnapshot(active))
 		return ip_version_satisfy(v, SnapshotAny);
+	ip_memo_note_fetch(rel, tid, active->curcid, slot);
 	while (ip_xid_status(v->xid) == IP_XID_MINE && ip_version_cid(v) >= active->curcid)
 	{
 		if (v->state & IP_ROW_INSERTED)
@@ -80,7 +81,7 @@ fetch_any_once(IpVersion *v, Relation rel, ItemPointer tid)
 			return result;
 		changed = true;
 	}
-	if (changed || ip_memo_matches(v, active->curcid))
+	if (changed || ip_memo_matches_slot(v, active->curcid, slot))
 		return IPV_OK;
 	result = ip_version_satisfy(v, active);
 	if (result != IPV_NONE)
@@ -98,11 +99,11 @@ fetch_any_once(IpVersion *v, Relation rel, ItemPointer tid)
 }
 
 static IpvResult
-fetch_any(IpVersion *v, Relation rel, ItemPointer tid)
+fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 {
 	for (int tries = 0; tries < MAX_STALE; tries++)
 	{
-		IpvResult	result = fetch_any_once(v, rel, tid);
+		IpvResult	result = fetch_any_once(v, rel, tid, slot);
 
 		if (result != IPV_STALE)
 			return result;
@@ -119,7 +120,7 @@ ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTabl
 
 	ExecClearTuple(slot);
 	if (snapshot->snapshot_type == SNAPSHOT_ANY)
-		found = fetch_any(v, rel, tid) == IPV_OK;
+		found = fetch_any(v, rel, tid, slot) == IPV_OK;
 	else
 		found = ip_fetch_satisfy(v, rel, tid, snapshot, NULL) == IPV_OK;
 	if (found)
@@ -130,7 +131,11 @@ ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTabl
 	return found;
 }
 
-/* Is the version in the slot the one that the snapshot sees? */
+/*
+ * Is the version in the slot the one that the snapshot sees?  For MVCC snapshots
+ * (ON CONFLICT asks) it must also be the newest committed one: in heap, a newer
+ * one would be the conflicting tuple.
+ */
 bool
 ip_tuple_satisfies_snapshot(Relation rel, TupleTableSlot *slot, Snapshot snapshot)
 {
@@ -140,6 +145,9 @@ ip_tuple_satisfies_snapshot(Relation rel, TupleTableSlot *slot, Snapshot snapsho
 
 	Assert(SlotIsInplace(slot) && ipslot->has_id);
 	if (ip_fetch_satisfy(v, rel, &slot->tts_tid, snapshot, NULL) != IPV_OK)
+		return false;
+	if (IsMVCCSnapshot(snapshot) && !IpXidIsFinal(v->end_xid) &&
+		ip_xid_status(v->end_xid) == IP_XID_COMMITTED)
 		return false;
 	if (ip_xid_status(v->xid) == IP_XID_MINE)
 		(void) ip_version_cid(v);

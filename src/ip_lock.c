@@ -258,7 +258,23 @@ typedef struct IpMemo
 	IpMemoKey	key;
 	IpXid		xid;
 	IpPtr		ptr;
+	TupleTableSlot *slot;		/* where core had the old row, or NULL */
 } IpMemo;
+
+/* The latest fetches, by command: statements nest, but not deeply between fetch and lock. */
+#define NOTED_FETCHES	8
+
+typedef struct IpNotedFetch
+{
+	Oid			relid;
+	CommandId	cid;
+	ItemPointerData tid;
+	LocalTransactionId lxid;
+	TupleTableSlot *slot;
+} IpNotedFetch;
+
+static IpNotedFetch noted[NOTED_FETCHES];
+static int	next_noted;
 
 static HTAB *memos;				/* in TopTransactionContext */
 static LocalTransactionId memos_of = InvalidLocalTransactionId;
@@ -286,13 +302,52 @@ find_memo(IpVersion *v, CommandId cid, HASHACTION action)
 }
 
 void
-ip_memo_put(IpVersion *v, CommandId cid)
+ip_memo_note_fetch(Relation rel, const ItemPointerData *tid, CommandId cid, TupleTableSlot *slot)
+{
+	IpNotedFetch *n = &noted[next_noted];
+
+	if (n->lxid != MyProc->lxid || n->cid != cid)
+	{
+		next_noted = (next_noted + 1) % NOTED_FETCHES;
+		n = &noted[next_noted];
+	}
+	n->relid = RelationGetRelid(rel);
+	n->cid = cid;
+	n->tid = *tid;
+	n->lxid = MyProc->lxid;
+	n->slot = slot;
+}
+
+static TupleTableSlot *
+noted_slot(Oid relid, const ItemPointerData *tid, CommandId cid)
+{
+	for (int i = 0; i < NOTED_FETCHES; i++)
+	{
+		IpNotedFetch *n = &noted[i];
+
+		if (n->lxid == MyProc->lxid && n->cid == cid && n->relid == relid &&
+			ItemPointerEquals(&n->tid, unconstify(ItemPointerData *, tid)))
+			return n->slot;
+	}
+	return NULL;
+}
+
+void
+ip_memo_put(IpVersion *v, CommandId cid, const ItemPointerData *asked)
 {
 	IpMemo	   *memo = find_memo(v, cid, HASH_ENTER);
 
 	ip_version_unlock(v);
 	memo->xid = v->xid;
 	memo->ptr = v->ptr;
+	memo->slot = noted_slot(RelationGetRelid(v->rel), asked, cid);
+}
+
+static bool
+is_version(const IpMemo *memo, IpVersion *v)
+{
+	ip_version_unlock(v);
+	return memo->xid == v->xid && IpPtrEquals(memo->ptr, v->ptr);
 }
 
 bool
@@ -300,10 +355,15 @@ ip_memo_matches(IpVersion *v, CommandId cid)
 {
 	IpMemo	   *memo = find_memo(v, cid, HASH_FIND);
 
-	if (memo == NULL)
-		return false;
-	ip_version_unlock(v);
-	return memo->xid == v->xid && IpPtrEquals(memo->ptr, v->ptr);
+	return memo != NULL && is_version(memo, v);
+}
+
+bool
+ip_memo_matches_slot(IpVersion *v, CommandId cid, TupleTableSlot *slot)
+{
+	IpMemo	   *memo = find_memo(v, cid, HASH_FIND);
+
+	return memo != NULL && memo->slot == slot && is_version(memo, v);
 }
 
 /* ---- SELECT ... FOR UPDATE and friends ------------------------------------------- */
@@ -318,6 +378,7 @@ typedef struct LockRequest
 	uint8		flags;
 	TransactionId xid;
 	TM_FailureData *tmfd;
+	ItemPointerData asked;		/* row that core wants to lock */
 	ItemPointerData tid;		/* row being locked; follows moves */
 	ItemPointerData forward_done;	/* this later version is locked already */
 	bool		forward_failed; /* it, or one behind it, cannot be locked */
@@ -437,7 +498,8 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 					   !(v->state & IP_ROW_DELETED)) ? TM_Invisible : TM_SelfModified;
 			return TRY_DONE;
 		case IPF_DELETED:
-			*result = TM_Deleted;
+			*result = v->body != NULL && !follow && IsolationUsesXactSnapshot() &&
+				ip_modify_below_is_newer(v, req->snapshot, req->cid) ? TM_Updated : TM_Deleted;
 			return TRY_DONE;
 		case IPF_MOVED:
 			*result = TM_Updated;
@@ -505,7 +567,7 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 		}
 		if (!req->see_old && req->snapshot && IsMVCCSnapshot(req->snapshot) &&
 			!ip_version_change_visible(v, req->snapshot))
-			ip_memo_put(v, req->cid);
+			ip_memo_put(v, req->cid, &req->asked);
 	}
 	else if (*try == TRY_DONE && v->body != NULL)
 	{
@@ -546,7 +608,7 @@ ip_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 {
 	LockRequest req = {
 		.rel = rel, .snapshot = snapshot, .cid = cid, .mode = mode,
-		.policy = wait_policy, .flags = flags, .tmfd = tmfd, .tid = *tid
+		.policy = wait_policy, .flags = flags, .tmfd = tmfd, .asked = *tid, .tid = *tid
 	};
 	IpVersion  *v = &lock_v;
 	TransactionId wait_for = InvalidTransactionId;

@@ -70,9 +70,19 @@ extern void ip_lock_wait_end(Relation rel, const ItemPointerData *tid,
  * cid, although the command's snapshot does not see it.  Core then retries its
  * change with the same TID and snapshot.  The memo holds for exactly that
  * version: a foreign change after it is a conflict again.
+ *
+ * Core also fetches the locked version again (SnapshotAny), into the slot into
+ * which it had fetched the old row just before it came to lock it.  Another
+ * slot means another reference to the row in the same command, which wants the
+ * version that the snapshot sees.
  */
-extern void ip_memo_put(IpVersion *v, CommandId cid);
+extern void ip_memo_put(IpVersion *v, CommandId cid, const ItemPointerData *asked);
 extern bool ip_memo_matches(IpVersion *v, CommandId cid);
+extern bool ip_memo_matches_slot(IpVersion *v, CommandId cid, TupleTableSlot *slot);
+
+/* A SnapshotAny fetch of the row at tid into slot, by command cid. */
+extern void ip_memo_note_fetch(Relation rel, const ItemPointerData *tid, CommandId cid,
+							   TupleTableSlot *slot);
 
 extern TM_Result ip_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 							   TupleTableSlot *slot, CommandId cid, LockTupleMode mode,

@@ -17,6 +17,7 @@
 #include "commands/trigger.h"
 #include "storage/predicate.h"
 #include "utils/datum.h"
+#include "utils/fmgroids.h"
 
 #include "ip_insert.h"
 #include "ip_modify.h"
@@ -151,7 +152,7 @@ ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, CommandId cid)
 	below.xid = v->xid;
 	below.ptr = v->ptr;
 	below.rec_loaded = below.has_lock = false;
-	while (ip_xid_status(below.xid) == IP_XID_RUNNING)
+	while (ip_xid_status(below.xid) == IP_XID_RUNNING || (below.state & IP_ROW_DELETED))
 	{
 		if (ip_version_load_rec(&below) != IPV_OK)
 			return false;		/* inserted by the running transaction */
@@ -410,7 +411,8 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 		if (found == IPF_OK && req->crosscheck != InvalidSnapshot &&
 			!ip_version_change_visible(v, req->crosscheck))
 			found = IPF_UPDATED;
-		if (found == IPF_RUNNING && ip_modify_below_is_newer(v, req->snapshot, req->cid))
+		if ((found == IPF_RUNNING || found == IPF_DELETED) &&
+			ip_modify_below_is_newer(v, req->snapshot, req->cid))
 			found = IPF_UPDATED;
 		if (found == IPF_RUNNING)
 			wait_for = (TransactionId) v->xid;
@@ -498,7 +500,10 @@ needs_version_tids(Relation rel, bool *is_referencing)
 		switch (RI_FKey_trigger_type(trigger->tgfoid))
 		{
 			case RI_TRIGGER_NONE:
-				return true;
+				/* deferrable unique constraints: queued only after index insertions */
+				if (trigger->tgfoid != F_UNIQUE_KEY_RECHECK)
+					return true;
+				break;
 			case RI_TRIGGER_FK:
 				*is_referencing = true;
 				break;

@@ -41,8 +41,9 @@ extern IpFound ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData
 extern IpFound ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid);
 
 /*
- * v's last change is running: is the version that it started from one that the
- * snapshot does not see either?  Then nobody needs to wait for the outcome.
+ * v's last change is running, or a delete: is the version that it started from
+ * one that the snapshot does not see either?  Then the row was updated before,
+ * and nobody needs to wait for the outcome.
  */
 extern bool ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, CommandId cid);
 
