@@ -12,11 +12,11 @@ import psycopg2
 
 import schema
 from audit import Auditor
-from lockstep import (Difference, IDLE, IN_ERROR, Monitor, SCHEMA, Session, SIDES, Stmt, return_values_as_text)
+from lockstep import (Difference, IDLE, IN_ERROR, Monitor, OneSided, SCHEMA, Session, SIDES, Stmt, return_values_as_text)
 from transactions import Generator
 
 FEATURES = ['savepoints', 'cursors', 'current_of', 'locks', 'plpgsql', 'fk', 'toast', 'special', 'truncate', 'vacuum', 'ddl',
-            'rewrite', 'copy', 'on_conflict', 'merge', 'triggers', 'deferred', 'partition']
+            'rewrite', 'copy', 'self_join', 'on_conflict', 'merge', 'triggers', 'deferred', 'partition']
 AUDIT_EVERY = 1000
 QUIET_EVERY = 2000      # steps between moments without open transactions
 HISTORY = 40
@@ -82,6 +82,8 @@ class Run:
         self.monitor = Monitor(self.dsn)
         self.sessions = [Session(i, self.dsn, self.options.am, self.monitor) for i in range(self.options.sessions)]
         self.auditor = Auditor(self.dsn, self.options.am, self.tables, self.features)
+        for session in self.sessions:
+            session.features = self.features
         self.generator = Generator(self.r, self.tables, self.features, self.sessions, scratch)
 
     def execute(self, session, stmt, patient=False):
@@ -101,10 +103,26 @@ class Run:
                 self.resume(other)
 
     def resume(self, other):
-        if other.resume():
+        try:
+            done = other.resume()
+        except OneSided:
+            done = self.unblock(other)
+        if done:
             entry = [self.step, other.number, '(resumed) ' + other.entry[2], other.links[0].outcome.brief()]
             self.history.append(entry)
             self.note(entry)
+
+    def unblock(self, waiter):
+        """Whoever waits for a subtransaction that committed into another one then waits for the whole transaction, on heap
+        or on both sides, depending on which one made the row's last version.  Then all others have to roll back.
+        """
+        others = [s for s in self.sessions if s is not waiter and s.state != IDLE]
+        if not any(s.nested for s in others):
+            raise
+        for session in others:
+            session.start(Stmt('ROLLBACK'), False)
+            session.reset()
+        return waiter.resume()
 
     def note(self, entry):
         outcome = entry[3]
@@ -128,7 +146,7 @@ class Run:
         if self.waiting() and session.kind != 'read':
             session.left -= 2
         stmt = self.generator.next(session)
-        patient = stmt.steady and not self.waiting() and self.r.random() < 0.95 and ' FROM \'' not in stmt.sql
+        patient = stmt.patient and not self.waiting() and self.r.random() < 0.95
         self.execute(session, stmt, patient)
 
     def next_open(self):

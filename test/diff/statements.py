@@ -99,7 +99,7 @@ def update_where(r, session, table):
 
 def update_from(r, session, table):
     other = r.choice(session.tables)
-    if not other.key:
+    if not other.key or other is table and 'self_join' not in session.features:
         return None
     column = table.some_column(r)
     same = [c for c in other.columns if c.sqltype == column.sqltype]
@@ -195,19 +195,24 @@ def select_join(r, session, table):
         id_range(r, table, 30)))
 
 
+def lock_clause(r, wait):
+    """Not FOR KEY SHARE SKIP LOCKED: heap then waits where it follows a row to its newer versions."""
+    return r.choice(LOCK_MODES[:3] if 'SKIP' in wait else LOCK_MODES) + wait
+
+
 def lock_rows(r, session, table):
     if not table.key:
         return None
     wait = r.choice(['', '', ' NOWAIT', ' SKIP LOCKED'])
     tail = ' LIMIT %d' % r.randint(1, 5) if r.random() < 0.3 else ''
     where = 'id = %d' % table.some_id(r) if r.random() < 0.5 else id_range(r, table)
-    return Stmt('SELECT * FROM %s WHERE %s ORDER BY id%s %s%s' % (table.name, where, tail, r.choice(LOCK_MODES), wait),
-                rows='list', steady=True)
+    return Stmt('SELECT * FROM %s WHERE %s ORDER BY id%s %s' % (table.name, where, tail, lock_clause(r, wait)),
+                rows='list', steady=True, patient=not wait)
 
 
 def lock_where(r, session, table):
     wait = r.choice([' NOWAIT', ' SKIP LOCKED'])
-    return Stmt('SELECT * FROM %s WHERE %s %s%s' % (table.name, some_condition(r, table), r.choice(LOCK_MODES), wait))
+    return Stmt('SELECT * FROM %s WHERE %s %s' % (table.name, some_condition(r, table), lock_clause(r, wait)))
 
 
 def truncate(r, session, table):
@@ -230,6 +235,7 @@ def exception_block(r, session, table):
     """Work that is undone by an exception handler, between work that is not."""
     handled = r.choice(["RAISE EXCEPTION 'undo'", 'PERFORM 1 / 0',
                         'INSERT INTO %s (id) VALUES (%d)' % (table.name, table.some_id(r))])
+    session.nested = session.nested or bool(session.savepoints)
     first, second, third = (update_or_delete(r, session, table) for _ in range(3))
     return Stmt('DO $$ DECLARE counted int; BEGIN %s; BEGIN %s; %s; EXCEPTION WHEN division_by_zero OR raise_exception OR '
                 'unique_violation THEN GET DIAGNOSTICS counted = ROW_COUNT; RAISE NOTICE \'handled %%\', SQLSTATE; END;'
@@ -257,7 +263,8 @@ def on_conflict(r, session, table):
     column = table.some_column(r)
     if column.name == table.unique:
         return None
-    action = r.choice(['NOTHING', 'UPDATE SET %s = excluded.%s' % (column.name, column.name),
+    nothing = [] if session.isolation == 'rr' else ['NOTHING']      # heap would report rows changed since the snapshot
+    action = r.choice(nothing + [ 'UPDATE SET %s = excluded.%s' % (column.name, column.name),
                        'UPDATE SET %s = %s WHERE %s.id %% 3 > 0' % (column.name, column.random_value(r), table.name)])
     return Stmt('INSERT INTO %s (%s) VALUES %s ON CONFLICT (id) DO %s%s' % (
         table.name, column_list(table), row, action, returning(r, table)), steady=True)

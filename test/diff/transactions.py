@@ -87,6 +87,7 @@ class Generator:
         depth = self.r.randrange(len(session.savepoints))
         name = session.savepoints[depth]
         del session.savepoints[depth:]
+        session.nested = True
         for cursor in session.cursors.values():
             cursor['depth'] = min(cursor['depth'], depth)
         return Stmt('RELEASE ' + name)
@@ -189,7 +190,7 @@ class Generator:
                 number = table.fresh_id(r)
                 table.live.add(number)
                 f.write('\t'.join([str(number)] + [r.choice(['\\N', c.raw(r), c.raw(r)]) for c in columns]) + '\n')
-        return Stmt("COPY %s (id, %s) FROM '%s'" % (table.name, ', '.join(c.name for c in columns), path), steady=True)
+        return Stmt("COPY %s (id, %s) FROM '%s'" % (table.name, ', '.join(c.name for c in columns), path), steady=True, patient=False)
 
     def definition_change(self):
         """DDL, for moments when no transaction is open.  May return None."""
