@@ -6,12 +6,14 @@
 
 MODULE_big = inplace
 OBJS = \
+	src/ip_check.o \
 	src/ip_delta.o \
 	src/ip_fetch.o \
 	src/ip_handler.o \
 	src/ip_index.o \
 	src/ip_init.o \
 	src/ip_insert.o \
+	src/ip_inspect.o \
 	src/ip_lock.o \
 	src/ip_modify.o \
 	src/ip_page.o \

@@ -117,6 +117,20 @@ ip_put_varint(IpWriter *w, uint32 v)
 	ip_put_bytes(w, buf, n);
 }
 
+int32
+ip_get_zigzag(IpReader *r)
+{
+	uint32		v = ip_get_varint(r);
+
+	return (int32) (v >> 1) ^ -(int32) (v & 1);
+}
+
+void
+ip_put_zigzag(IpWriter *w, int32 v)
+{
+	ip_put_varint(w, ((uint32) v << 1) ^ (uint32) (v >> 31));
+}
+
 static uint32
 common_prefix(const uint8 *a, const uint8 *b, uint32 len)
 {

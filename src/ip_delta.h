@@ -7,7 +7,8 @@
  *
  *	nhunks { copy, (inserted << 1 | (dropped != inserted)), [dropped], bytes }
  *
- * All numbers are varints of 7 bits a byte, low bits first.  What the last
+ * All numbers are varints of 7 bits a byte, low bits first (zigzag: with the
+ * sign in the lowest bit).  What the last
  * hunk leaves of the base is copied.  No server dependencies.
  *-------------------------------------------------------------------------
  */
@@ -37,8 +38,11 @@ extern uint16 ip_get_u16(IpReader *r);
 extern uint32 ip_get_u32(IpReader *r);
 extern uint64 ip_get_u64(IpReader *r);
 
+extern int32 ip_get_zigzag(IpReader *r);
+
 extern void ip_put_bytes(IpWriter *w, const void *data, uint32 len);
 extern void ip_put_varint(IpWriter *w, uint32 v);
+extern void ip_put_zigzag(IpWriter *w, int32 v);
 extern void ip_put_u8(IpWriter *w, uint8 v);
 extern void ip_put_u16(IpWriter *w, uint16 v);
 extern void ip_put_u32(IpWriter *w, uint32 v);

@@ -150,13 +150,18 @@ typedef enum IpUndoKind
 #define IP_REC_PARTITION	0x80	/* DELETE: the row moved to another partition */
 
 /*
- * Record: kind (1) flags (1) xid (4) row TID (6) cid (varint)
- *		   [prev xid (4) prev pointer (6)] [saved (10)] [hdr (2)]
+ * Record: kind (1) flags (1) xid (4), row block, row offset, cid,
+ *		   [prev xid, prev pointer] [saved (10)] [hdr (2)]
  *		   [forward TID (6)] [LOCK: locker (4) mode (1)] [UPDATE: delta]
+ *
+ * Row block and what follows are varints, where no size is given.  The previous
+ * xid is the zigzag difference to xid.  The previous pointer is a cid
+ * (PREV_INSERTED), or the zigzag difference of its block to the record's own and
+ * its offset.
  */
-#define IP_REC_FIXED_SZ			12
+#define IP_REC_FIXED_SZ			6
 /* everything but the delta, at most */
-#define IP_REC_MAX_HEAD			(IP_REC_FIXED_SZ + 5 + 10 + 10 + 2 + 6 + 5)
+#define IP_REC_MAX_HEAD			(IP_REC_FIXED_SZ + 8 + 5 + 13 + 10 + 2 + 6 + 5)
 #define IP_MAX_UNDO_REC \
 	(BLCKSZ - SizeOfPageHeaderData - sizeof(IpSpecial) - sizeof(ItemIdData))
 

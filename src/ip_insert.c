@@ -256,7 +256,10 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 	buffer = find_page(rel, rows[0].bodylen, options, bistate, &init);
 	page = BufferGetPage(buffer);
 	off = init ? FirstOffsetNumber : PageGetMaxOffsetNumber(page) + 1;
-	free = init ? IP_MAX_ITEM + sizeof(ItemIdData) : ip_page_free(page);
+	if (init)
+		free = IP_MAX_ITEM + sizeof(ItemIdData);
+	else
+		free = ip_page_free(page) - ip_space_reserve(BufferGetBlockNumber(buffer), page);
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
 	ip_change_begin(&change, rel, IP_XLOG_MULTI_INSERT, xid);
@@ -269,6 +272,8 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 		if (use_default)
 			size -= IP_VERSION_BLOCK_SZ;
 
+		if (BufferGetBlockNumber(buffer) < IP_SMALL_TABLE)
+			size += IP_VERSION_BLOCK_SZ;
 		if (n > 0 && (size + reserve > free || off > IP_MAX_ROWS_PER_PAGE))
 			break;
 		ip_put_new_row(w, use_default, off, &rows[n], n > 0 ? &rows[n - 1] : NULL, cid);

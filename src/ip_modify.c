@@ -236,7 +236,7 @@ put_undo(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, BlockNumber 
 	{
 		set_prev(&w->undo, v);
 		w->undo.saved = saved;
-		ip_undo_put(ops, row_off, &w->undo);
+		ip_undo_put(ops, undo_block, w->xid, row_off, &w->undo);
 	}
 	if (!w->lock.any)
 		return;
@@ -252,7 +252,7 @@ put_undo(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, BlockNumber 
 	lock.saved = saved;
 	lock.locker = w->lock.locker;
 	lock.mode = w->lock.mode;
-	ip_undo_put(ops, row_off, &lock);
+	ip_undo_put(ops, undo_block, w->xid, row_off, &lock);
 	ip_op_newest(ops, w->lock.newest);
 }
 
@@ -651,7 +651,8 @@ prepare_move(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w)
 	w->newbody = req->row.body;
 	w->newbodylen = req->row.bodylen;
 	w->newinit = false;
-	if (have >= ip_item_size(IP_ROW_VERSION, v->bodylen) + size &&
+	if (have >= ip_item_size(IP_ROW_VERSION, v->bodylen) + size +
+		ip_space_reserve(BufferGetBlockNumber(buffer), page) &&
 		PageGetMaxOffsetNumber(page) < IP_MAX_ROWS_PER_PAGE)
 		w->newbuffer = buffer;
 	else

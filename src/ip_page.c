@@ -110,25 +110,33 @@ ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpRow 
 }
 
 const char *
-ip_undo_decode(uint64 newest_xid, const uint8 *item, uint32 len, IpUndoRec *rec)
+ip_undo_decode(BlockNumber block, uint64 newest_xid, const uint8 *item, uint32 len,
+			   IpUndoRec *rec)
 {
 	IpReader	r = {item, item + len, false};
-	BlockNumber block;
+	BlockNumber row_block;
+	TransactionId xid;
 
 	rec->kind = ip_get_u8(&r);
 	rec->flags = ip_get_u8(&r);
-	rec->xid = ip_xid_near(newest_xid, ip_get_u32(&r));
-	block = ip_get_u32(&r);
-	ItemPointerSet(&rec->row, block, ip_get_u16(&r));
+	xid = ip_get_u32(&r);
+	rec->xid = ip_xid_near(newest_xid, xid);
+	row_block = ip_get_varint(&r);
+	ItemPointerSet(&rec->row, row_block, ip_get_varint(&r));
 	rec->cid = ip_get_varint(&r);
 	rec->prev_xid = IP_XID_NONE;
 	rec->prev_ptr = ip_ptr_cid(0);
 	rec->saved = NULL;
 	if (rec->flags & IP_REC_PREV)
 	{
-		rec->prev_xid = ip_xid_near(newest_xid, ip_get_u32(&r));
-		rec->prev_ptr.block = ip_get_u32(&r);
-		rec->prev_ptr.off = ip_get_u16(&r);
+		rec->prev_xid = ip_xid_near(newest_xid, xid + (uint32) ip_get_zigzag(&r));
+		if (rec->flags & IP_REC_PREV_INSERTED)
+			rec->prev_ptr = ip_ptr_cid(ip_get_varint(&r));
+		else
+		{
+			rec->prev_ptr.block = block + (uint32) ip_get_zigzag(&r);
+			rec->prev_ptr.off = ip_get_varint(&r);
+		}
 	}
 	if (rec->flags & IP_REC_SAVED)
 		rec->saved = ip_get_bytes(&r, IP_VERSION_BLOCK_SZ);
@@ -137,8 +145,8 @@ ip_undo_decode(uint64 newest_xid, const uint8 *item, uint32 len, IpUndoRec *rec)
 	ItemPointerSetInvalid(&rec->forward);
 	if (rec->flags & IP_REC_FORWARD)
 	{
-		block = ip_get_u32(&r);
-		ItemPointerSet(&rec->forward, block, ip_get_u16(&r));
+		row_block = ip_get_u32(&r);
+		ItemPointerSet(&rec->forward, row_block, ip_get_u16(&r));
 	}
 	if (rec->kind == IP_UNDO_LOCK)
 	{
@@ -465,11 +473,19 @@ apply_undo(Page page, IpReader *r, const IpOpContext *ctx)
 	uint8		flags = ip_get_u8(r);
 	uint32		taillen = ip_get_varint(r);
 	const uint8 *tail = ip_get_bytes(r, taillen);
-	uint32		len = IP_REC_FIXED_SZ + taillen;
+	uint8		head[IP_REC_FIXED_SZ + 8];
+	IpWriter	w = {head, head + sizeof(head), false};
+	uint32		len;
 	uint8	   *item;
 	IpUndoRec	rec;
 	const char *problem;
 
+	ip_put_u8(&w, kind);
+	ip_put_u8(&w, flags);
+	ip_put_u32(&w, ctx->xid);
+	ip_put_varint(&w, ctx->data_block);
+	ip_put_varint(&w, row_off);
+	len = (w.p - head) + taillen;
 	if (r->bad)
 		return "operation is too short";
 	if (len + sizeof(ItemIdData) > ip_page_free(page))
@@ -478,14 +494,10 @@ apply_undo(Page page, IpReader *r, const IpOpContext *ctx)
 	ItemIdSetNormal(PageGetItemId(page, PageGetMaxOffsetNumber(page) + 1), ph->pd_upper, len);
 	ph->pd_lower += sizeof(ItemIdData);
 	item = (uint8 *) page + ph->pd_upper;
-	item[0] = kind;
-	item[1] = flags;
-	memcpy(item + 2, &ctx->xid, sizeof(TransactionId));
-	memcpy(item + 6, &ctx->data_block, sizeof(BlockNumber));
-	memcpy(item + 10, &row_off, sizeof(OffsetNumber));
-	memcpy(item + IP_REC_FIXED_SZ, tail, taillen);
+	memcpy(item, head, w.p - head);
+	memcpy(item + (w.p - head), tail, taillen);
 
-	problem = ip_undo_decode(special->u.undo.newest_xid, item, len, &rec);
+	problem = ip_undo_decode(ctx->undo_block, special->u.undo.newest_xid, item, len, &rec);
 	if (problem)
 		return problem;
 	special->u.undo.newest_xid = Max(special->u.undo.newest_xid,
@@ -648,7 +660,7 @@ desc_undo(StringInfo buf, IpReader *r)
 	taillen = ip_get_varint(r);
 	(void) ip_get_bytes(r, taillen);
 	appendStringInfo(buf, "undo %s of row %u, %u bytes",
-					 kinds[kind <= IP_UNDO_DELETE ? kind : 0], off, taillen + IP_REC_FIXED_SZ);
+					 kinds[kind <= IP_UNDO_DELETE ? kind : 0], off, taillen);
 }
 
 static void

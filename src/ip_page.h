@@ -98,9 +98,9 @@ extern bool ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber
 /* Why the row cannot be right, or NULL; for ip_row_read and inplace_check. */
 extern const char *ip_row_decode(Page page, OffsetNumber off, IpRow *row);
 
-/* Decode an undo record's bytes; what is wrong with them, or NULL. */
-extern const char *ip_undo_decode(uint64 newest_xid, const uint8 *item, uint32 len,
-								  IpUndoRec *rec);
+/* Decode the bytes of an undo record of that block; what is wrong with them, or NULL. */
+extern const char *ip_undo_decode(BlockNumber block, uint64 newest_xid, const uint8 *item,
+								  uint32 len, IpUndoRec *rec);
 
 /* ---- operations ---------------------------------------------------------- */
 

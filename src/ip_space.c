@@ -150,7 +150,7 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
 		PageGetMaxOffsetNumber(page) < IP_MAX_ROWS_PER_PAGE)
 		*found = ip_page_free(page);
-	if (*found >= size)
+	if (*found >= size + ip_space_reserve(block, page))
 	{
 		if (ip_page_base_is_old(page))
 			ip_prune_page(rel, buffer, true);

@@ -11,6 +11,9 @@
 
 #include "ip_page.h"
 
+/* Tables of fewer blocks are small. */
+#define IP_SMALL_TABLE		64
+
 /* In rd_amcache: gone with every relcache invalidation. */
 typedef struct IpRelCache
 {
@@ -33,6 +36,17 @@ extern Buffer ip_read_buffer(Relation rel, BlockNumber block);
 
 /* Extend rel by n pages, returned pinned, exclusively locked and all zeros. */
 extern void ip_extend(Relation rel, Buffer *buffers, int n);
+
+/*
+ * Bytes to be left free on a page when rows are inserted.  In small tables every
+ * row is likely to be updated, so its version block gets room.
+ */
+static inline Size
+ip_space_reserve(BlockNumber block, Page page)
+{
+	return block < IP_SMALL_TABLE ?
+		(PageGetMaxOffsetNumber(page) + 1) * IP_VERSION_BLOCK_SZ : 0;
+}
 
 /*
  * A data page with at least size free bytes (item pointer included) and a free

@@ -67,7 +67,7 @@ copy_record(Relation rel, Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec)
 		ItemIdGetOffset(lp) + len > ph->pd_special)
 		undo_corrupted(rel, ptr, "item reaches outside of the page's item space");
 	memcpy(buf, PageGetItem(page, lp), len);
-	problem = ip_undo_decode(IpPageGetSpecial(page)->u.undo.newest_xid, buf, len, rec);
+	problem = ip_undo_decode(ptr.block, IpPageGetSpecial(page)->u.undo.newest_xid, buf, len, rec);
 	if (problem)
 		undo_corrupted(rel, ptr, problem);
 	return len;
@@ -370,7 +370,8 @@ ip_undo_begin(Relation rel, uint32 size, OffsetNumber *off)
 /* ---- writing --------------------------------------------------------------------- */
 
 void
-ip_undo_put(IpWriter *w, OffsetNumber row_off, const IpUndoSpec *spec)
+ip_undo_put(IpWriter *w, BlockNumber undo_block, TransactionId xid, OffsetNumber row_off,
+			const IpUndoSpec *spec)
 {
 	uint8		tail[BLCKSZ];
 	IpWriter	t = {tail, tail + sizeof(tail), false};
@@ -380,9 +381,14 @@ ip_undo_put(IpWriter *w, OffsetNumber row_off, const IpUndoSpec *spec)
 	if (!IpXidIsFinal(spec->prev_xid))
 	{
 		flags |= IP_REC_PREV | (spec->prev_inserted ? IP_REC_PREV_INSERTED : 0);
-		ip_put_u32(&t, (TransactionId) spec->prev_xid);
-		ip_put_u32(&t, spec->prev_ptr.block);
-		ip_put_u16(&t, spec->prev_ptr.off);
+		ip_put_zigzag(&t, (int32) ((TransactionId) spec->prev_xid - xid));
+		if (spec->prev_inserted)
+			ip_put_varint(&t, spec->prev_ptr.block);
+		else
+		{
+			ip_put_zigzag(&t, (int32) (spec->prev_ptr.block - undo_block));
+			ip_put_varint(&t, spec->prev_ptr.off);
+		}
 	}
 	if (spec->saved)
 	{

@@ -53,7 +53,8 @@ extern Buffer ip_undo_begin(Relation rel, uint32 size, OffsetNumber *off);
 /* Space that a record takes at most. */
 #define IP_UNDO_SPACE(deltalen) (IP_REC_MAX_HEAD + (deltalen) + sizeof(ItemIdData))
 
-/* Put the operation that appends the record. */
-extern void ip_undo_put(IpWriter *w, OffsetNumber row_off, const IpUndoSpec *spec);
+/* Put the operation that appends the record, made by xid, to undo_block. */
+extern void ip_undo_put(IpWriter *w, BlockNumber undo_block, TransactionId xid,
+						OffsetNumber row_off, const IpUndoSpec *spec);
 
 #endif							/* IP_UNDO_H */
