@@ -215,7 +215,8 @@ ip_write_fits(IpVersion *v, Page page, uint32 bodylen)
 static void
 set_prev(IpUndoSpec *spec, IpVersion *v)
 {
-	if (IpXidIsFinal(v->xid) || v->xid + MAX_PREV_AGE < ip_next_xid() ||
+	if (IpXidIsFinal(v->xid) ||
+		(v->xid + MAX_PREV_AGE < ip_next_xid() && ip_xid_removable(v->rel, v->xid)) ||
 		(!(v->state & IP_ROW_INSERTED) && v->ptr.block == InvalidBlockNumber))
 		return;
 	spec->prev_xid = v->xid;

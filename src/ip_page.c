@@ -516,9 +516,12 @@ apply_clear_default(Page page)
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
 		ItemId		lp = PageGetItemId(page, off);
+		uint32		start = ItemIdGetOffset(lp);
 
-		if (ItemIdIsNormal(lp))
-			((uint8 *) PageGetItem(page, lp))[2] &= ~IP_ROW_DEFAULT;
+		/* nobody has checked these items: do not write outside of the page */
+		if (ItemIdIsNormal(lp) && start >= ((PageHeader) page)->pd_upper &&
+			start + IP_ROW_HDRSZ <= BLCKSZ)
+			((uint8 *) page)[start + 2] &= ~IP_ROW_DEFAULT;
 	}
 	return NULL;
 }

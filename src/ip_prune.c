@@ -232,12 +232,33 @@ ip_prune_page_opt(Relation rel, Buffer buffer)
 	ip_prune_page(rel, buffer, false);
 }
 
+/*
+ * A row that stays overlaid: could a rollback, or the end of a lock, make a
+ * version current again whose first bytes are in undo_block?
+ */
+static bool
+needs_saved_bytes(IpVersion *v, BlockNumber undo_block)
+{
+	IpXidStatus status;
+
+	ip_version_unlock(v);
+	do
+	{
+		if (!(v->state & IP_ROW_INSERTED) && v->ptr.block == undo_block)
+			return true;
+		status = ip_xid_status(v->xid);
+	} while ((status == IP_XID_MINE || status == IP_XID_RUNNING) &&
+			 ip_version_older(v) == IPV_OK);
+	return false;
+}
+
 bool
-ip_prune_row(Relation rel, const ItemPointerData *tid)
+ip_prune_row(Relation rel, const ItemPointerData *tid, BlockNumber undo_block)
 {
 	static IpVersion v;
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
 	PruneAction action = PRUNE_KEEP;
+	bool		clean = true;
 	Buffer		buffer;
 	Page		page;
 	IpChange	change;
@@ -256,9 +277,12 @@ ip_prune_row(Relation rel, const ItemPointerData *tid)
 		w = ip_change_block(&change, buffer, false);
 		if (prune_one(&v, page, true, w, &change.conflict, &action))
 			ip_change_apply(&change);
+		clean = action != PRUNE_BLOCKED &&
+			!(action == PRUNE_KEEP && (v.top_state & IP_ROW_OVERLAID) &&
+			  needs_saved_bytes(&v, undo_block));
 	}
 	UnlockReleaseBuffer(buffer);
-	return action != PRUNE_BLOCKED;
+	return clean;
 }
 
 void

@@ -41,7 +41,7 @@ load_page(IpScan *scan, BlockNumber block)
 	{
 		memcpy(copy, page, page->pd_lower);
 		memcpy(copy + page->pd_upper, (char *) page + page->pd_upper, BLCKSZ - page->pd_upper);
-		scan->max_off = PageGetMaxOffsetNumber(copy);
+		scan->max_off = Min(PageGetMaxOffsetNumber(copy), IP_MAX_ROWS_PER_PAGE);
 	}
 	UnlockReleaseBuffer(buffer);
 }

@@ -71,33 +71,43 @@ make_meta(Relation rel)
 	ensure_meta(rel, buffer);
 }
 
+/* The metapage is there and has been checked. */
+static void
+set_cache(Relation rel)
+{
+	IpRelCache *cache = MemoryContextAllocZero(CacheMemoryContext, sizeof(IpRelCache));
+
+	cache->undo_current = InvalidBlockNumber;
+	rel->rd_amcache = cache;
+}
+
 IpRelCache *
 ip_rel_cache(Relation rel)
 {
-	IpRelCache *cache = rel->rd_amcache;
-
-	if (cache == NULL)
+	if (rel->rd_amcache == NULL)
 	{
 		make_meta(rel);
-		cache = MemoryContextAllocZero(CacheMemoryContext, sizeof(IpRelCache));
-		cache->undo_current = InvalidBlockNumber;
-		rel->rd_amcache = cache;
+		set_cache(rel);
 	}
-	return cache;
+	return rel->rd_amcache;
 }
 
 void
 ip_check_meta(Relation rel)
 {
 	Buffer		buffer;
+	bool		found;
 
 	if (rel->rd_amcache != NULL || RelationGetNumberOfBlocks(rel) == 0)
 		return;
 	buffer = ReadBuffer(rel, IP_META_BLOCK);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	if (!PageIsNew(BufferGetPage(buffer)))
+	found = !PageIsNew(BufferGetPage(buffer));
+	if (found)
 		check_meta_page(rel, BufferGetPage(buffer));
 	UnlockReleaseBuffer(buffer);
+	if (found)
+		set_cache(rel);
 }
 
 Buffer

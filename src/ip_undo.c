@@ -319,6 +319,8 @@ ip_undo_prepare(Relation rel)
 	if (cache->undo_free >= UNDO_NEARLY_FULL || cache->undo_current == InvalidBlockNumber)
 		return;
 	current = lock_current(rel, cache, slot, BUFFER_LOCK_SHARE);
+	if (!BufferIsValid(current))
+		return;
 	cache->undo_free = undo_free(BufferGetPage(current));
 	if (cache->undo_free < UNDO_NEARLY_FULL)
 		block = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
@@ -337,8 +339,10 @@ ip_undo_prepare(Relation rel)
 		return;					/* ip_undo_begin does the rest */
 
 	for (int i = 0; i < ntids; i++)
-		clean &= ip_prune_row(rel, &tids[i]);
+		clean &= ip_prune_row(rel, &tids[i], block);
 	current = lock_current(rel, cache, slot, BUFFER_LOCK_EXCLUSIVE);
+	if (!BufferIsValid(current))
+		return;
 	if (clean && IpPageGetSpecial(BufferGetPage(current))->u.undo.next == block)
 		current = advance(rel, cache, current, slot, newest);
 	cache->undo_free = undo_free(BufferGetPage(current));
