@@ -56,12 +56,12 @@ COMMIT;
 my $load = start_pgbench(
 	$primary,
 	clients => 6,
-	seconds => 10,
+	seconds => 8,
 	scripts => [ twin_scripts() ]);
 my $queries = start_pgbench(
 	$standby,
 	clients => 2,
-	seconds => 5,
+	seconds => 4,
 	scripts => \@standby_checks);
 
 # ---- everything that is not a row at a time ---------------------------------
@@ -147,15 +147,6 @@ $lockers[1]->query_safe('ROLLBACK;');
 $lockers[2]->query_safe('COMMIT;');
 $_->quit foreach @lockers;
 
-# In doubt when the standby takes over.
-$primary->safe_psql(
-	'postgres', q(
-CREATE TABLE prepared (id int PRIMARY KEY, v int) USING inplace;
-INSERT INTO prepared SELECT i, 0 FROM generate_series(1, 100) i;
-BEGIN; UPDATE prepared SET v = 1 WHERE id <= 50; PREPARE TRANSACTION 'one';
-BEGIN; DELETE FROM prepared WHERE id > 50; PREPARE TRANSACTION 'two';
-));
-
 # ---- a crash of the standby, with the load still going ----------------------
 
 my $result = finish_pgbench($queries);
@@ -169,7 +160,7 @@ crash_and_recover($standby, 'kill');
 $queries = start_pgbench(
 	$standby,
 	clients => 2,
-	seconds => 4,
+	seconds => 3,
 	scripts => \@standby_checks);
 $result = finish_pgbench($queries);
 is($result->{errors},
@@ -179,8 +170,67 @@ note("$result->{retried} of $result->{transactions} were cancelled");
 $result = finish_pgbench($load);
 is($result->{errors} . $result->{status}, '0', 'load on the primary ran');
 
+# ---- undo that a standby's snapshot needs is used again ---------------------
+
+$primary->safe_psql(
+	'postgres', q(
+CREATE TABLE hot (id int PRIMARY KEY, v int) USING inplace;
+INSERT INTO hot SELECT i, 0 FROM generate_series(1, 2000) i;
+));
+$primary->wait_for_catchup($standby);
+
+# The first reader is cancelled by replay; the second one, for which replay waits,
+# sees the rows as they were.
+foreach my $delay ('10ms', '-1')
+{
+	$standby->append_conf('postgresql.conf',
+		"max_standby_streaming_delay = '$delay'");
+	$standby->restart;
+
+	my $log_offset = -s $standby->logfile;
+	my $reader     = $standby->background_psql('postgres');
+	my $check       = 'SELECT count(*), count(DISTINCT v) FROM hot';
+	$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+	is($reader->query_safe($check), '2000|1', "delay $delay: first look");
+	$primary->safe_psql('postgres', 'UPDATE hot SET v = v + 1') foreach 1 .. 30;
+
+	if ($delay eq '-1')
+	{
+		# Replay gets there, or waits.
+		my $end = time + 3;
+		usleep(100_000)
+		  until time > $end
+		  || $standby->safe_psql('postgres',
+			"SELECT pg_last_wal_replay_lsn() >= '"
+			  . $primary->lsn('insert') . "'") eq 't';
+		is($reader->query_safe($check),
+			'2000|1', "delay $delay: the same rows again");
+		$reader->query_safe('COMMIT');
+		$reader->quit;
+	}
+	else
+	{
+		$primary->wait_for_catchup($standby);
+		# An idle session is not only cancelled but disconnected.
+		eval { $reader->query($check) };
+		like(slurp_file($standby->logfile, $log_offset),
+			qr/due to conflict with recovery/, "delay $delay: reader is cancelled");
+		eval { $reader->quit };
+	}
+}
+
 # ---- the end ----------------------------------------------------------------
 
+# In doubt when the standby takes over.
+$primary->safe_psql(
+	'postgres', q(
+CREATE TABLE prepared (id int PRIMARY KEY, v int) USING inplace;
+INSERT INTO prepared SELECT i, 0 FROM generate_series(1, 100) i;
+BEGIN; UPDATE prepared SET v = 1 WHERE id <= 50; PREPARE TRANSACTION 'one';
+BEGIN; DELETE FROM prepared WHERE id > 50; PREPARE TRANSACTION 'two';
+));
+
+# Was there anything to compare pages with?
 my ($rmgr, $segment) = split /\|/, $primary->safe_psql(
 	'postgres', q(
 SELECT rm_id, pg_walfile_name(pg_current_wal_lsn() - 20000000)
