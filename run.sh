@@ -11,6 +11,7 @@ LOGS=$STATE/logs
 LIMIT=1200                      # seconds after which a suite, or a file of tap, is given up
 PYTHON=${PYTHON:-/usr/bin/python3}
 FOLDER=                         # the folder of the cluster in use
+GROUP=                          # the process group of what apart runs
 PASSED=0
 FAILED=0
 
@@ -118,7 +119,7 @@ pg_ctl() { as_server "$BINDIR/pg_ctl" -s "$@" >/dev/null </dev/null; }
 new_cluster() {
 	FOLDER=$(mktemp -d /tmp/pg_inplace.XXXXXX)
 	trap delete_cluster EXIT
-	trap 'exit 130' INT TERM
+	trap 'end_group; exit 130' INT TERM
 	((EUID != 0)) || chown "$(server_user)" "$FOLDER"
 	logged initdb as_server "$BINDIR/initdb" -D "$FOLDER/data" -U postgres -A trust -N \
 		--no-locale -E UTF8 "$@"
@@ -139,6 +140,24 @@ start_cluster() {
 		tail -n 20 "$FOLDER/server.log" >&2
 		die "the server did not start"
 	}
+}
+
+# apart COMMAND...: in a process group of its own and in the background, so that a signal to this
+# script neither waits for its end nor leaves parts of it behind.
+apart() {
+	local status=0
+	set -m
+	"$@" </dev/null &
+	set +m
+	GROUP=$!
+	wait "$GROUP" || status=$?
+	end_group
+	return "$status"
+}
+
+end_group() {
+	[[ -z $GROUP ]] || kill -- "-$GROUP" 2>/dev/null || true
+	GROUP=
 }
 
 # Also servers that an interrupted test has left in the folder.
@@ -197,7 +216,8 @@ measure() {
 	build
 	say "Starting a cluster"
 	new_cluster < <(bench_settings)
-	PATH=$BINDIR:$PATH "$PYTHON" "$ROOT/bench/$script" --out "$STATE" "$@"
+	export PATH=$BINDIR:$PATH
+	apart "$PYTHON" "$ROOT/bench/$script" --out "$STATE" "$@"
 }
 
 # ---- test ------------------------------------------------------------------
@@ -261,11 +281,11 @@ tap_file() {
 	local name log good bad status=0
 	name=$(basename "$1" .pl)
 	log=$LOGS/tap_$name.log
-	as_server env TESTDIR="$FOLDER/tap" TESTDATADIR="$FOLDER/tap/tmp_check" \
+	apart as_server env TESTDIR="$FOLDER/tap" TESTDATADIR="$FOLDER/tap/tmp_check" \
 		TESTLOGDIR="$FOLDER/tap/tmp_check/log" PATH="$BINDIR:$PATH" PGPORT=65432 \
 		PG_REGRESS="$PGXS_TEST/regress/pg_regress" top_builddir="$FOLDER/tap" \
 		PERL5LIB="$PGXS_TEST/perl" PG_CONFIG="$PG_CONFIG" \
-		timeout "$LIMIT" prove -v "$1" >"$log" 2>&1 </dev/null || status=$?
+		timeout --foreground "$LIMIT" prove -v "$1" >"$log" 2>&1 || status=$?
 	good=$(grep -c '^ok ' "$log") || true
 	bad=$(grep '^not ok ' "$log" | grep -vc '# TODO') || true
 	((status == 0 || bad > 0)) || bad=1
@@ -294,8 +314,8 @@ suite_diff() {
 	((FULL == 0)) || statements=100000 seeds=10
 	for ((seed = INPLACE_SEED; seed < INPLACE_SEED + seeds; seed++)); do
 		log=$LOGS/diff_$seed.log
-		if timeout "$LIMIT" "$PYTHON" "$ROOT/test/diff/diff.py" --socket "$FOLDER" --seed "$seed" \
-			--statements "$statements" >"$log" 2>&1 </dev/null; then
+		if apart timeout --foreground "$LIMIT" "$PYTHON" "$ROOT/test/diff/diff.py" --socket "$FOLDER" --seed "$seed" \
+			--statements "$statements" >"$log" 2>&1; then
 			result "diff/seed $seed" ok "$statements statements"
 		else
 			result "diff/seed $seed" FAIL "$statements statements"

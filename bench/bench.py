@@ -72,7 +72,7 @@ def options():
 
 
 def expected_seconds(args, names):
-    pace = 0.25 if args.quick else args.seconds / 10
+    pace = 0.3 if args.quick else args.seconds / 10
     return pace * sum(args.rounds * PARTS[name][1] + PARTS[name][2] for name in names)
 
 
