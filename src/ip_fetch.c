@@ -10,7 +10,6 @@
 #include "utils/snapmgr.h"
 
 #include "ip_fetch.h"
-#include "ip_lock.h"
 #include "ip_space.h"
 #include "ip_xid.h"
 
@@ -52,16 +51,39 @@ ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapsho
 }
 
 /*
- * SnapshotAny by a plain TID is how core asks for "the" version of a row that
- * it has just scanned, locked or changed.  Which one it means:
+ * SnapshotAny by TID is how core asks for "the" version of a row that it has
+ * just scanned, locked or changed.  Which one it means:
+ * - by a version's TID, which ip_tuple_lock gave it: that version;
  * - our changes of the current command or later: the image before them, or the
  *	 inserted one;
- * - a version that this command has locked, and wants to change now: that one;
  * - else what the command's snapshot sees;
  * - else (it sees none) the newest committed one.
  */
 static IpvResult
-fetch_any_once(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
+fetch_exact_once(IpVersion *v, Relation rel, const IpTarget *target)
+{
+	IpvResult	result = ip_version_fetch(v, rel, &target->row);
+
+	while (result == IPV_OK &&
+		   (!ip_version_is_target(v, target) || (v->state & IP_ROW_DELETED)))
+		result = ip_version_older(v);
+	return result;
+}
+
+static IpvResult
+newest_committed(IpVersion *v, Relation rel, const ItemPointerData *tid)
+{
+	IpvResult	result = ip_version_fetch(v, rel, tid);
+
+	while (result == IPV_OK && (ip_xid_status(v->xid) == IP_XID_RUNNING ||
+								ip_xid_status(v->xid) == IP_XID_ABORTED ||
+								(v->state & IP_ROW_DELETED)))
+		result = ip_version_older(v);
+	return result;
+}
+
+static IpvResult
+fetch_any_once(IpVersion *v, Relation rel, const ItemPointerData *tid)
 {
 	Snapshot	active = ActiveSnapshotSet() ? GetActiveSnapshot() : NULL;
 	IpvResult	result = ip_version_fetch(v, rel, tid);
@@ -71,7 +93,6 @@ fetch_any_once(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot
 		return result;
 	if (active == NULL || !IsMVCCSnapshot(active))
 		return ip_version_satisfy(v, SnapshotAny);
-	ip_memo_note_fetch(rel, tid, active->curcid, slot);
 	while (ip_xid_status(v->xid) == IP_XID_MINE && ip_version_cid(v) >= active->curcid)
 	{
 		if (v->state & IP_ROW_INSERTED)
@@ -81,29 +102,22 @@ fetch_any_once(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot
 			return result;
 		changed = true;
 	}
-	if (changed || ip_memo_matches_slot(v, active->curcid, slot))
+	if (changed)
 		return IPV_OK;
 	result = ip_version_satisfy(v, active);
-	if (result != IPV_NONE)
-		return result;
-	result = ip_version_fetch(v, rel, tid);
-	if (result != IPV_OK)
-		return result;
-	while (ip_xid_status(v->xid) == IP_XID_RUNNING || ip_xid_status(v->xid) == IP_XID_ABORTED)
-	{
-		result = ip_version_older(v);
-		if (result != IPV_OK)
-			return result;
-	}
-	return (v->state & IP_ROW_DELETED) ? ip_version_older(v) : IPV_OK;
+	return result == IPV_NONE ? newest_committed(v, rel, tid) : result;
 }
 
 static IpvResult
-fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
+fetch_any(IpVersion *v, Relation rel, ItemPointer tid)
 {
+	IpTarget	target;
+
+	ip_version_target(rel, tid, &target);
 	for (int tries = 0; tries < MAX_STALE; tries++)
 	{
-		IpvResult	result = fetch_any_once(v, rel, tid, slot);
+		IpvResult	result = target.exact ? fetch_exact_once(v, rel, &target) :
+			fetch_any_once(v, rel, tid);
 
 		if (result != IPV_STALE)
 			return result;
@@ -120,7 +134,7 @@ ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTabl
 
 	ExecClearTuple(slot);
 	if (snapshot->snapshot_type == SNAPSHOT_ANY)
-		found = fetch_any(v, rel, tid, slot) == IPV_OK;
+		found = fetch_any(v, rel, tid) == IPV_OK;
 	else
 		found = ip_fetch_satisfy(v, rel, tid, snapshot, NULL) == IPV_OK;
 	if (found)

@@ -8,8 +8,6 @@
 #include "access/multixact.h"
 #include "access/xact.h"
 #include "storage/procarray.h"
-#include "utils/hsearch.h"
-#include "utils/memutils.h"
 
 #include "ip_lock.h"
 #include "ip_modify.h"
@@ -140,10 +138,13 @@ ip_lock_merge(IpVersion *v, TransactionId xid, bool add, LockTupleMode mode,
 	lockers = palloc(sizeof(IpLocker) * (nold + 1));
 	for (int i = 0; i < nold; i++)
 	{
-		if (old[i].xid == xid)
-			mode = add ? Max(mode, old[i].mode) : mode;
-		else
+		if (old[i].xid != xid)
 			lockers[n++] = old[i];
+		else if (old[i].mode > mode)
+		{
+			mode = old[i].mode;
+			add = true;
+		}
 	}
 	if (add)
 	{
@@ -243,129 +244,6 @@ ip_lock_wait_end(Relation rel, const ItemPointerData *tid, LockTupleMode mode,
 		UnlockTuple(rel, unconstify(ItemPointerData *, tid), heavy_mode[mode]);
 }
 
-/* ---- memo ------------------------------------------------------------------------ */
-
-typedef struct IpMemoKey
-{
-	Oid			relid;
-	CommandId	cid;
-	BlockNumber block;
-	uint32		off;
-} IpMemoKey;
-
-typedef struct IpMemo
-{
-	IpMemoKey	key;
-	IpXid		xid;
-	IpPtr		ptr;
-	TupleTableSlot *slot;		/* where core had the old row, or NULL */
-} IpMemo;
-
-/* The latest fetches, by command: statements nest, but not deeply between fetch and lock. */
-#define NOTED_FETCHES	8
-
-typedef struct IpNotedFetch
-{
-	Oid			relid;
-	CommandId	cid;
-	ItemPointerData tid;
-	LocalTransactionId lxid;
-	TupleTableSlot *slot;
-} IpNotedFetch;
-
-static IpNotedFetch noted[NOTED_FETCHES];
-static int	next_noted;
-
-static HTAB *memos;				/* in TopTransactionContext */
-static LocalTransactionId memos_of = InvalidLocalTransactionId;
-
-static IpMemo *
-find_memo(IpVersion *v, CommandId cid, HASHACTION action)
-{
-	IpMemoKey	key = {
-		RelationGetRelid(v->rel), cid,
-		ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid)
-	};
-
-	if (memos_of != MyProc->lxid || memos == NULL)
-	{
-		HASHCTL		ctl = {.keysize = sizeof(IpMemoKey), .entrysize = sizeof(IpMemo)};
-
-		if (action == HASH_FIND)
-			return NULL;
-		ctl.hcxt = TopTransactionContext;
-		memos = hash_create("inplace row lock memos", 16, &ctl,
-							HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-		memos_of = MyProc->lxid;
-	}
-	return hash_search(memos, &key, action, NULL);
-}
-
-void
-ip_memo_note_fetch(Relation rel, const ItemPointerData *tid, CommandId cid, TupleTableSlot *slot)
-{
-	IpNotedFetch *n = &noted[next_noted];
-
-	if (n->lxid != MyProc->lxid || n->cid != cid)
-	{
-		next_noted = (next_noted + 1) % NOTED_FETCHES;
-		n = &noted[next_noted];
-	}
-	n->relid = RelationGetRelid(rel);
-	n->cid = cid;
-	n->tid = *tid;
-	n->lxid = MyProc->lxid;
-	n->slot = slot;
-}
-
-static TupleTableSlot *
-noted_slot(Oid relid, const ItemPointerData *tid, CommandId cid)
-{
-	for (int i = 0; i < NOTED_FETCHES; i++)
-	{
-		IpNotedFetch *n = &noted[i];
-
-		if (n->lxid == MyProc->lxid && n->cid == cid && n->relid == relid &&
-			ItemPointerEquals(&n->tid, unconstify(ItemPointerData *, tid)))
-			return n->slot;
-	}
-	return NULL;
-}
-
-void
-ip_memo_put(IpVersion *v, CommandId cid, const ItemPointerData *asked)
-{
-	IpMemo	   *memo = find_memo(v, cid, HASH_ENTER);
-
-	ip_version_unlock(v);
-	memo->xid = v->xid;
-	memo->ptr = v->ptr;
-	memo->slot = noted_slot(RelationGetRelid(v->rel), asked, cid);
-}
-
-static bool
-is_version(const IpMemo *memo, IpVersion *v)
-{
-	ip_version_unlock(v);
-	return memo->xid == v->xid && IpPtrEquals(memo->ptr, v->ptr);
-}
-
-bool
-ip_memo_matches(IpVersion *v, CommandId cid)
-{
-	IpMemo	   *memo = find_memo(v, cid, HASH_FIND);
-
-	return memo != NULL && is_version(memo, v);
-}
-
-bool
-ip_memo_matches_slot(IpVersion *v, CommandId cid, TupleTableSlot *slot)
-{
-	IpMemo	   *memo = find_memo(v, cid, HASH_FIND);
-
-	return memo != NULL && memo->slot == slot && is_version(memo, v);
-}
-
 /* ---- SELECT ... FOR UPDATE and friends ------------------------------------------- */
 
 typedef struct LockRequest
@@ -378,8 +256,8 @@ typedef struct LockRequest
 	uint8		flags;
 	TransactionId xid;
 	TM_FailureData *tmfd;
-	ItemPointerData asked;		/* row that core wants to lock */
-	ItemPointerData tid;		/* row being locked; follows moves */
+	IpTarget	target;			/* row being locked; follows moves */
+	ItemPointerData version_tid;	/* of the locked version, if core needs one */
 	ItemPointerData forward_done;	/* this later version is locked already */
 	bool		forward_failed; /* it, or one behind it, cannot be locked */
 	bool		have_tuple_lock;
@@ -419,7 +297,7 @@ lock_forward(LockRequest *req, const ItemPointerData *tid)
 		if (ok && !ip_lock_held(v, req->mode))
 		{
 			ip_lock_merge(v, req->xid, true, req->mode, &lock);
-			ip_write_lock(v, buffer, req->xid, &lock);
+			ip_write_lock(v, buffer, req->xid, &lock, NULL);
 		}
 	}
 	UnlockReleaseBuffer(buffer);
@@ -499,7 +377,7 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 			return TRY_DONE;
 		case IPF_DELETED:
 			*result = v->body != NULL && !follow && IsolationUsesXactSnapshot() &&
-				ip_modify_below_is_newer(v, req->snapshot, req->cid) ? TM_Updated : TM_Deleted;
+				ip_modify_below_is_newer(v, req->snapshot, &req->target) ? TM_Updated : TM_Deleted;
 			return TRY_DONE;
 		case IPF_MOVED:
 			*result = TM_Updated;
@@ -513,7 +391,8 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 			if (v->rec.flags & IP_REC_PARTITION)
 				moved_to_partition();
 			req->tmfd->traversed = true;
-			req->tid = v->rec.forward;
+			req->target.row = v->rec.forward;
+			req->target.exact = false;
 			return TRY_REPEAT;
 		case IPF_UPDATED:
 			if (follow)
@@ -526,7 +405,7 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 			break;
 		case IPF_RUNNING:
 			if (!follow && IsolationUsesXactSnapshot() &&
-				ip_modify_below_is_newer(v, req->snapshot, req->cid))
+				ip_modify_below_is_newer(v, req->snapshot, &req->target))
 			{
 				*result = TM_Updated;
 				return TRY_DONE;
@@ -538,37 +417,44 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 	return TransactionIdIsValid(*wait_for) ? TRY_WAIT : TRY_DONE;
 }
 
+/*
+ * Lock the version v stands on.  A caller who changes rows (LockRows does not)
+ * will come back for a version that its snapshot does not see: name it.
+ */
+static void
+take_lock(LockRequest *req, IpVersion *v, Buffer buffer)
+{
+	bool		unseen = !req->see_old && req->snapshot && IsMVCCSnapshot(req->snapshot) &&
+		!(req->flags & TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS) &&
+		!ip_version_change_visible(v, req->snapshot);
+	IpLockState lock;
+
+	ip_version_own_body(v);
+	if (!unseen && ip_lock_held(v, req->mode))
+		return;
+	ip_lock_merge(v, req->xid, true, req->mode, &lock);
+	ip_write_lock(v, buffer, req->xid, &lock, unseen ? &req->version_tid : NULL);
+}
+
 static TM_Result
 lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 		  ItemPointerData *forward)
 {
 	TM_Result	result = TM_Deleted;
-	ItemPointerData tid = req->tid;
+	ItemPointerData tid = req->target.row;
 	IpFound		found;
 	Buffer		buffer;
 
 	ip_undo_prepare(req->rel);
 	found = ip_modify_begin(v, req->rel, &tid, req->xid, &buffer);
 	if (found == IPF_OK)
-		found = ip_modify_classify(v, req->snapshot, req->cid);
+		found = ip_modify_classify(v, req->snapshot, req->cid, &req->target);
 	else
 		v->body = NULL;
 	ItemPointerSetInvalid(forward);
 	*try = try_version(req, v, found, &result, wait_for, forward);
 	if (*try == TRY_DONE && result == TM_Ok)
-	{
-		IpLockState lock;
-
-		ip_version_own_body(v);
-		if (!ip_lock_held(v, req->mode))
-		{
-			ip_lock_merge(v, req->xid, true, req->mode, &lock);
-			ip_write_lock(v, buffer, req->xid, &lock);
-		}
-		if (!req->see_old && req->snapshot && IsMVCCSnapshot(req->snapshot) &&
-			!ip_version_change_visible(v, req->snapshot))
-			ip_memo_put(v, req->cid, &req->asked);
-	}
+		take_lock(req, v, buffer);
 	else if (*try == TRY_DONE && v->body != NULL)
 	{
 		ip_version_own_body(v);
@@ -592,13 +478,54 @@ result_slot(LockRequest *req, IpVersion *v, TM_Result result, TupleTableSlot *sl
 		do
 		{
 			CHECK_FOR_INTERRUPTS();
-			found = ip_version_fetch(v, req->rel, &req->tid);
+			found = ip_version_fetch(v, req->rel, &req->target.row);
 			if (found == IPV_OK)
 				found = ip_version_satisfy(v, req->snapshot ? req->snapshot : SnapshotSelf);
 		} while (found == IPV_STALE);
 	}
 	if (found == IPV_OK)
 		ip_version_to_slot(v, slot);
+}
+
+static TM_Result
+lock_row(LockRequest *req, IpVersion *v)
+{
+	TransactionId wait_for = InvalidTransactionId;
+	ItemPointerData queued = req->target.row;
+	ItemPointerData forward;
+	TM_Result	result;
+	LockTry		try;
+
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = lock_once(req, v, &try, &wait_for, &forward);
+		if (try == TRY_DONE)
+			break;
+		if (!ItemPointerEquals(&queued, &req->target.row))
+		{
+			ip_lock_wait_end(req->rel, &queued, req->mode, req->have_tuple_lock);
+			req->have_tuple_lock = false;
+			queued = req->target.row;
+		}
+		if (try == TRY_REPEAT && ItemPointerIsValid(&forward))
+		{
+			if (lock_forward(req, &forward))
+				req->forward_done = forward;
+			else
+				req->forward_failed = true;
+		}
+		if (try == TRY_WAIT &&
+			!ip_lock_wait(req->rel, &queued, wait_for, req->mode, req->policy, XLTW_Lock,
+						  &req->have_tuple_lock))
+		{
+			result = TM_WouldBlock;
+			v->body = NULL;
+			break;
+		}
+	}
+	ip_lock_wait_end(req->rel, &queued, req->mode, req->have_tuple_lock);
+	return result;
 }
 
 TM_Result
@@ -608,49 +535,21 @@ ip_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 {
 	LockRequest req = {
 		.rel = rel, .snapshot = snapshot, .cid = cid, .mode = mode,
-		.policy = wait_policy, .flags = flags, .tmfd = tmfd, .asked = *tid, .tid = *tid
+		.policy = wait_policy, .flags = flags, .tmfd = tmfd
 	};
-	IpVersion  *v = &lock_v;
-	TransactionId wait_for = InvalidTransactionId;
-	ItemPointerData forward;
-	ItemPointerData queued;
+	MemoryContext old = ip_work_begin();
 	TM_Result	result;
-	LockTry		try;
 
 	tmfd->traversed = false;
 	req.xid = GetCurrentTransactionId();
+	ip_version_target(rel, tid, &req.target);
 	ItemPointerSetInvalid(&req.forward_done);
-	queued = req.tid;
-	for (;;)
-	{
-		CHECK_FOR_INTERRUPTS();
-		result = lock_once(&req, v, &try, &wait_for, &forward);
-		if (try == TRY_DONE)
-			break;
-		if (!ItemPointerEquals(&queued, &req.tid))
-		{
-			ip_lock_wait_end(rel, &queued, mode, req.have_tuple_lock);
-			req.have_tuple_lock = false;
-			queued = req.tid;
-		}
-		if (try == TRY_REPEAT && ItemPointerIsValid(&forward))
-		{
-			if (lock_forward(&req, &forward))
-				req.forward_done = forward;
-			else
-				req.forward_failed = true;
-		}
-		if (try == TRY_WAIT &&
-			!ip_lock_wait(rel, &queued, wait_for, mode, wait_policy, XLTW_Lock,
-						  &req.have_tuple_lock))
-		{
-			result = TM_WouldBlock;
-			v->body = NULL;
-			break;
-		}
-	}
-	ip_lock_wait_end(rel, &queued, mode, req.have_tuple_lock);
-	*tid = req.tid;
-	result_slot(&req, v, result, slot);
+	ItemPointerSetInvalid(&req.version_tid);
+	result = lock_row(&req, &lock_v);
+	*tid = ItemPointerIsValid(&req.version_tid) ? req.version_tid : req.target.row;
+	if (result == TM_Ok)
+		tmfd->ctid = *tid;
+	result_slot(&req, &lock_v, result, slot);
+	MemoryContextSwitchTo(old);
 	return result;
 }

@@ -39,8 +39,9 @@ extern int	ip_lock_members(const IpUndoRec *lock, IpLocker **lockers);
 extern bool ip_lock_is_live(const IpUndoRec *lock);
 
 /*
- * What remains of v's lock after a change by xid (with add, also xid's new lock
- * in that mode).  xid's own weaker locks are not kept beside a stronger one.
+ * What remains of v's lock after a change by xid, which excludes others like a
+ * lock in that mode (with add: and is such a lock).  xid's own locks that are
+ * not stronger are not kept.
  */
 extern void ip_lock_merge(IpVersion *v, TransactionId xid, bool add, LockTupleMode mode,
 						  IpLockState *state);
@@ -66,24 +67,9 @@ extern void ip_lock_wait_end(Relation rel, const ItemPointerData *tid,
 							 LockTupleMode mode, bool have_tuple_lock);
 
 /*
- * Memo: the current transaction has locked this version of the row in command
- * cid, although the command's snapshot does not see it.  Core then retries its
- * change with the same TID and snapshot.  The memo holds for exactly that
- * version: a foreign change after it is a conflict again.
- *
- * Core also fetches the locked version again (SnapshotAny), into the slot into
- * which it had fetched the old row just before it came to lock it.  Another
- * slot means another reference to the row in the same command, which wants the
- * version that the snapshot sees.
+ * If the locked version is not the one that the snapshot sees, *tid becomes a
+ * TID of that version (see IpTarget), so that the caller's retry finds it.
  */
-extern void ip_memo_put(IpVersion *v, CommandId cid, const ItemPointerData *asked);
-extern bool ip_memo_matches(IpVersion *v, CommandId cid);
-extern bool ip_memo_matches_slot(IpVersion *v, CommandId cid, TupleTableSlot *slot);
-
-/* A SnapshotAny fetch of the row at tid into slot, by command cid. */
-extern void ip_memo_note_fetch(Relation rel, const ItemPointerData *tid, CommandId cid,
-							   TupleTableSlot *slot);
-
 extern TM_Result ip_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 							   TupleTableSlot *slot, CommandId cid, LockTupleMode mode,
 							   LockWaitPolicy wait_policy, uint8 flags,

@@ -112,7 +112,7 @@ ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid, Transact
 }
 
 IpFound
-ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid)
+ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid, const IpTarget *target)
 {
 	switch (ip_xid_status(v->xid))
 	{
@@ -126,7 +126,7 @@ ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid)
 			if (v->state & IP_ROW_DELETED)
 				return (v->state & IP_ROW_MOVED) ? IPF_MOVED : IPF_DELETED;
 			if (snapshot && IsMVCCSnapshot(snapshot) &&
-				!ip_version_change_visible(v, snapshot) && !ip_memo_matches(v, cid))
+				!ip_version_change_visible(v, snapshot) && !ip_version_is_target(v, target))
 				return IPF_UPDATED;
 			return IPF_OK;
 		case IP_XID_ABORTED:
@@ -139,7 +139,7 @@ ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid)
 }
 
 bool
-ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, CommandId cid)
+ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target)
 {
 	static IpVersion below;		/* no body: only who made it counts */
 
@@ -161,7 +161,7 @@ ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, CommandId cid)
 		below.state = (below.rec.flags & IP_REC_PREV_INSERTED) ? IP_ROW_INSERTED : 0;
 		below.rec_loaded = false;
 	}
-	return !ip_version_change_visible(&below, snapshot) && !ip_memo_matches(&below, cid);
+	return !ip_version_change_visible(&below, snapshot) && !ip_version_is_target(&below, target);
 }
 
 void
@@ -326,16 +326,21 @@ ip_write_row(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	}
 	ip_change_apply(&change);
 	UnlockReleaseBuffer(undo);
+	w->top.block = undo_block;
+	w->top.off = top_off;
 }
 
 void
-ip_write_lock(IpVersion *v, Buffer buffer, TransactionId xid, const IpLockState *lock)
+ip_write_lock(IpVersion *v, Buffer buffer, TransactionId xid, const IpLockState *lock,
+			  ItemPointerData *version_tid)
 {
 	IpRowWrite	w;
 
 	ip_write_same(&w, v, IP_XLOG_LOCK, xid);
 	w.lock = *lock;
 	ip_write_row(v, buffer, &w);
+	if (version_tid)
+		ItemPointerSet(version_tid, w.top.block, w.top.off + IP_VERSION_TID_OFFSET);
 }
 
 /* ---- what update and delete share ----------------------------------------------------- */
@@ -343,7 +348,7 @@ ip_write_lock(IpVersion *v, Buffer buffer, TransactionId xid, const IpLockState 
 typedef struct ModifyRequest
 {
 	Relation	rel;
-	ItemPointer tid;
+	IpTarget	target;
 	CommandId	cid;
 	Snapshot	snapshot;
 	Snapshot	crosscheck;
@@ -360,6 +365,7 @@ typedef struct ModifyRequest
 	Bitmapset  *blocking;		/* changes of these columns cannot be made in place */
 	Bitmapset  *key;			/* changes of these exclude FOR KEY SHARE */
 	bool		never_in_place;
+	bool		is_referencing; /* has foreign keys */
 	bool		blocked;		/* for the version that was found: no update in place */
 } ModifyRequest;
 
@@ -378,7 +384,7 @@ failure(IpVersion *v, IpFound found, ModifyRequest *req)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("attempted to %s invisible tuple", req->slot ? "update" : "delete")));
-	ip_modify_failure(v, found, req->tid, req->tmfd);
+	ip_modify_failure(v, found, &req->target.row, req->tmfd);
 	return results[found];
 }
 
@@ -397,23 +403,23 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 
 		CHECK_FOR_INTERRUPTS();
 		ip_undo_prepare(req->rel);
-		found = ip_modify_begin(v, req->rel, req->tid, req->xid, buffer);
+		found = ip_modify_begin(v, req->rel, &req->target.row, req->xid, buffer);
 		if (found == IPF_DELETED)
 		{
-			req->tmfd->ctid = *req->tid;
+			req->tmfd->ctid = req->target.row;
 			req->tmfd->xmax = InvalidTransactionId;
 			req->tmfd->cmax = InvalidCommandId;
 			UnlockReleaseBuffer(*buffer);
 			return TM_Deleted;
 		}
-		found = ip_modify_classify(v, req->snapshot, req->cid);
+		found = ip_modify_classify(v, req->snapshot, req->cid, &req->target);
 		if (req->slot)
 			update_columns(req, v);
 		if (found == IPF_OK && req->crosscheck != InvalidSnapshot &&
 			!ip_version_change_visible(v, req->crosscheck))
 			found = IPF_UPDATED;
 		if ((found == IPF_RUNNING || found == IPF_DELETED) &&
-			ip_modify_below_is_newer(v, req->snapshot, req->cid))
+			ip_modify_below_is_newer(v, req->snapshot, &req->target))
 			found = IPF_UPDATED;
 		if (found == IPF_RUNNING)
 			wait_for = (TransactionId) v->xid;
@@ -430,7 +436,7 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 		UnlockReleaseBuffer(*buffer);
 		if (!req->have_tuple_lock)
 			req->tuple_lock_mode = req->mode;
-		(void) ip_lock_wait(req->rel, req->tid, wait_for, req->mode, LockWaitBlock,
+		(void) ip_lock_wait(req->rel, &req->target.row, wait_for, req->mode, LockWaitBlock,
 							req->slot ? XLTW_Update : XLTW_Delete, &req->have_tuple_lock);
 	}
 }
@@ -438,7 +444,7 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 static void
 modify_end(ModifyRequest *req)
 {
-	ip_lock_wait_end(req->rel, req->tid, req->tuple_lock_mode, req->have_tuple_lock);
+	ip_lock_wait_end(req->rel, &req->target.row, req->tuple_lock_mode, req->have_tuple_lock);
 }
 
 /* ---- delete ---------------------------------------------------------------------------- */
@@ -448,23 +454,26 @@ ip_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 				Snapshot crosscheck, bool wait, TM_FailureData *tmfd, bool changing_part)
 {
 	ModifyRequest req = {
-		.rel = rel, .tid = tid, .cid = cid, .snapshot = snapshot,
+		.rel = rel, .cid = cid, .snapshot = snapshot,
 		.crosscheck = crosscheck, .wait = wait, .tmfd = tmfd,
 		.xid = GetCurrentTransactionId(), .mode = LockTupleExclusive
 	};
+	MemoryContext context = ip_work_begin();
 	IpVersion  *v = &modify_v;
 	HeapTuple	old = NULL;
 	IpRowWrite	w;
 	Buffer		buffer;
-	TM_Result	result = modify_find(&req, v, &buffer);
+	TM_Result	result;
 
+	ip_version_target(rel, tid, &req.target);
+	result = modify_find(&req, v, &buffer);
 	if (result == TM_Ok)
 	{
-		CheckForSerializableConflictIn(rel, tid, BufferGetBlockNumber(buffer));
+		CheckForSerializableConflictIn(rel, &req.target.row, BufferGetBlockNumber(buffer));
 		if (v->hdr & IP_HDR_HASEXTERNAL)
 			old = ip_heap_tuple(rel, v->hdr, v->body, v->bodylen);
 		ip_write_same(&w, v, IP_XLOG_DELETE, req.xid);
-		ip_lock_merge(v, req.xid, false, LockTupleKeyShare, &w.lock);
+		ip_lock_merge(v, req.xid, false, LockTupleExclusive, &w.lock);
 		w.has_undo = true;
 		w.undo.kind = IP_UNDO_DELETE;
 		w.undo.flags = IP_REC_KEYS | (changing_part ? IP_REC_PARTITION : 0);
@@ -477,6 +486,7 @@ ip_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 			ip_toast_delete(rel, old, false);
 	}
 	modify_end(&req);
+	MemoryContextSwitchTo(context);
 	return result;
 }
 
@@ -518,13 +528,12 @@ needs_version_tids(Relation rel, bool *is_referencing)
 static void
 blocking_columns(ModifyRequest *req)
 {
-	bool		is_referencing;
 	ListCell   *lc;
 
-	req->never_in_place = needs_version_tids(req->rel, &is_referencing);
+	req->never_in_place = needs_version_tids(req->rel, &req->is_referencing);
 	req->blocking = RelationGetIndexAttrBitmap(req->rel, INDEX_ATTR_BITMAP_HOT_BLOCKING);
 	req->key = RelationGetIndexAttrBitmap(req->rel, INDEX_ATTR_BITMAP_KEY);
-	if (!is_referencing)
+	if (!req->is_referencing)
 		return;
 	foreach(lc, RelationGetFKeyList(req->rel))
 	{
@@ -565,7 +574,9 @@ update_columns(ModifyRequest *req, IpVersion *v)
 	int			i = -1;
 
 	req->mode = LockTupleNoKeyExclusive;
-	req->blocked = req->never_in_place;
+	/* a foreign key's check of a version that we made may still be queued */
+	req->blocked = req->never_in_place ||
+		(req->is_referencing && ip_xid_status(v->xid) == IP_XID_MINE);
 	if (req->blocking == NULL)
 		return;
 	values = palloc(2 * desc->natts * sizeof(Datum));
@@ -597,7 +608,7 @@ update_toast(ModifyRequest *req, IpVersion *v, Buffer buffer)
 	if (!ip_lock_held(v, req->mode))
 	{
 		ip_lock_merge(v, req->xid, true, req->mode, &lock);
-		ip_write_lock(v, buffer, req->xid, &lock);
+		ip_write_lock(v, buffer, req->xid, &lock, NULL);
 	}
 	UnlockReleaseBuffer(buffer);
 	pfree(req->row.body);
@@ -675,7 +686,7 @@ carry_locks(ModifyRequest *req, IpRowWrite *w)
 
 	if (ip_version_begin(v, req->rel, block, BufferGetPage(w->newbuffer), w->newoff) != IPV_OK)
 		elog(ERROR, "could not find the row just inserted");
-	ip_write_lock(v, w->newbuffer, req->xid, &w->lock);
+	ip_write_lock(v, w->newbuffer, req->xid, &w->lock, NULL);
 }
 
 /* Write the new version; true: in place. */
@@ -687,7 +698,7 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 	bool		in_place;
 
 	ip_write_same(&w, v, IP_XLOG_UPDATE, req->xid);
-	ip_lock_merge(v, req->xid, false, LockTupleKeyShare, &w.lock);
+	ip_lock_merge(v, req->xid, false, req->mode, &w.lock);
 	memcpy(from_body, v->body, v->bodylen);
 	w.from = from_body;
 	w.has_undo = true;
@@ -706,8 +717,8 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 	}
 	ip_write_row(v, buffer, &w);
 	if (in_place)
-		ip_slot_set_written(req->slot, req->rel, ItemPointerGetBlockNumber(req->tid),
-							ItemPointerGetOffsetNumber(req->tid), req->xid, req->cid);
+		ip_slot_set_written(req->slot, req->rel, ItemPointerGetBlockNumber(&v->tid),
+							ItemPointerGetOffsetNumber(&v->tid), req->xid, req->cid);
 	else
 	{
 		ip_slot_set_written(req->slot, req->rel, BufferGetBlockNumber(w.newbuffer), w.newoff,
@@ -725,17 +736,18 @@ ip_tuple_update(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 				Snapshot snapshot, Snapshot crosscheck, bool wait, TM_FailureData *tmfd,
 				LockTupleMode *lockmode, CompatUpdateIndexes *update_indexes)
 {
-	ItemPointerData otid = *tid;	/* tid may be the slot's own */
 	ModifyRequest req = {
-		.rel = rel, .tid = &otid, .cid = cid, .snapshot = snapshot,
+		.rel = rel, .cid = cid, .snapshot = snapshot,
 		.crosscheck = crosscheck, .wait = wait, .tmfd = tmfd,
 		.xid = GetCurrentTransactionId(), .slot = slot
 	};
+	MemoryContext context = ip_work_begin();
 	IpVersion  *v = &modify_v;
 	bool		in_place;
 	Buffer		buffer;
 	TM_Result	result;
 
+	ip_version_target(rel, tid, &req.target);
 	blocking_columns(&req);
 	req.toast = ip_toast_needed(rel, slot);
 	ip_form(rel, slot, !req.toast, &req.row);
@@ -747,12 +759,12 @@ ip_tuple_update(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 		result = modify_find(&req, v, &buffer);
 		if (result != TM_Ok)
 			elog(ERROR, "row (%u,%u) of relation \"%s\" changed although it is locked",
-				 ItemPointerGetBlockNumber(&otid), ItemPointerGetOffsetNumber(&otid),
-				 RelationGetRelationName(rel));
+				 ItemPointerGetBlockNumber(&req.target.row),
+				 ItemPointerGetOffsetNumber(&req.target.row), RelationGetRelationName(rel));
 	}
 	if (result == TM_Ok)
 	{
-		CheckForSerializableConflictIn(rel, &otid, BufferGetBlockNumber(buffer));
+		CheckForSerializableConflictIn(rel, &req.target.row, BufferGetBlockNumber(buffer));
 		in_place = update_write(&req, v, buffer);
 		UnlockReleaseBuffer(buffer);
 		CompatCountUpdate(rel, in_place, false);
@@ -761,5 +773,6 @@ ip_tuple_update(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 		*update_indexes = in_place ? COMPAT_TU_NONE : COMPAT_TU_ALL;
 	}
 	modify_end(&req);
+	MemoryContextSwitchTo(context);
 	return result;
 }

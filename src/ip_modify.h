@@ -36,16 +36,17 @@ extern IpFound ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData
 
 /*
  * How v, a row's newest version, relates to a command.  snapshot may be NULL or
- * not MVCC: then no version is too new.
+ * not MVCC: then no version is too new.  Nor is the target's, if it is exact.
  */
-extern IpFound ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid);
+extern IpFound ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid,
+								  const IpTarget *target);
 
 /*
  * v's last change is running, or a delete: is the version that it started from
  * one that the snapshot does not see either?  Then the row was updated before,
  * and nobody needs to wait for the outcome.
  */
-extern bool ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, CommandId cid);
+extern bool ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target);
 
 /* Fill in what core wants to know about a change that we cannot make. */
 extern void ip_modify_failure(IpVersion *v, IpFound found, const ItemPointerData *tid,
@@ -75,6 +76,8 @@ typedef struct IpRowWrite
 	const uint8 *newbody;
 	uint32		newbodylen;
 	CommandId	cid;
+	/* result */
+	IpPtr		top;			/* topmost undo record of the row */
 } IpRowWrite;
 
 /* The row keeps its body and state: fill in w from v. */
@@ -90,9 +93,12 @@ extern bool ip_write_fits(IpVersion *v, Page page, uint32 bodylen);
  */
 extern void ip_write_row(IpVersion *v, Buffer buffer, IpRowWrite *w);
 
-/* Put the lock record that w->lock describes on top of the row. */
+/*
+ * Put the lock record that lock describes on top of the row.  version_tid (may
+ * be NULL) becomes the locked version's TID.
+ */
 extern void ip_write_lock(IpVersion *v, Buffer buffer, TransactionId xid,
-						  const IpLockState *lock);
+						  const IpLockState *lock, ItemPointerData *version_tid);
 
 extern TM_Result ip_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 								 Snapshot snapshot, Snapshot crosscheck, bool wait,

@@ -30,6 +30,28 @@ typedef enum PruneAction
 /* The newest version's body, while v goes to older ones. */
 static uint8 from_body[BLCKSZ];
 
+static bool
+is_default(IpVersion *v, IpSpecial *special)
+{
+	return (v->state & IP_ROW_INSERTED) &&
+		special->u.data.default_xid == (TransactionId) v->xid &&
+		special->u.data.default_cid == (CommandId) v->ptr.block;
+}
+
+/*
+ * Our removal horizon may be older than another backend's (VACUUM's is), which
+ * has found that all see the version v stands on, and has cleared the default
+ * inserter or recycled the undo record.  For an overlaid row that matters: the
+ * bytes under its version block would be lost.
+ */
+static bool
+is_final_for_others(IpVersion *v, IpSpecial *special, uint8 overlaid)
+{
+	if (!overlaid || is_default(v, special))
+		return false;
+	return ip_version_load_rec(v) != IPV_OK || v->rec.saved == NULL;
+}
+
 /* The row's state on the page becomes that of the version v stands on. */
 static void
 set_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
@@ -42,7 +64,8 @@ set_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
 	op->bodylen = v->bodylen;
 	op->own_xid = false;
 	op->undo_off = 0;
-	if (ip_xid_removable(v->rel, v->xid) && ip_xid_did_commit(v->xid))
+	if ((ip_xid_removable(v->rel, v->xid) && ip_xid_did_commit(v->xid)) ||
+		is_final_for_others(v, special, overlaid))
 	{
 		*conflict = Max(*conflict, v->xid);
 		op->state = 0;
@@ -50,9 +73,7 @@ set_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
 		op->bodylen = Max(IP_ROW_MIN_BODY,
 						  ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen));
 	}
-	else if ((v->state & IP_ROW_INSERTED) &&
-			 special->u.data.default_xid == (TransactionId) v->xid &&
-			 special->u.data.default_cid == (CommandId) v->ptr.block)
+	else if (is_default(v, special))
 		op->state = IP_ROW_DEFAULT;
 	else
 	{

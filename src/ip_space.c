@@ -77,7 +77,7 @@ set_cache(Relation rel)
 {
 	IpRelCache *cache = MemoryContextAllocZero(CacheMemoryContext, sizeof(IpRelCache));
 
-	cache->undo_current = InvalidBlockNumber;
+	cache->undo_current = cache->undo_examined = InvalidBlockNumber;
 	rel->rd_amcache = cache;
 }
 

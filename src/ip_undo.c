@@ -24,7 +24,7 @@
 #include "ip_xid.h"
 
 /* Look for the next page when the current one has less than this left. */
-#define UNDO_NEARLY_FULL	256
+#define UNDO_NEARLY_FULL	2048
 /* A ring grows by as many pages as it has, but by no more than this. */
 #define UNDO_MAX_EXTENT		8
 /* A page's xids stay within 2^31 of its newest; leave a wide margin. */
@@ -83,7 +83,8 @@ ip_undo_read(Relation rel, IpPtr ptr, const ItemPointerData *row, uint8 *buf, Ip
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	len = copy_record(rel, BufferGetPage(buffer), ptr, buf, rec);
 	UnlockReleaseBuffer(buffer);
-	return len > 0 && ItemPointerEquals(&rec->row, unconstify(ItemPointerData *, row));
+	return len > 0 &&
+		(row == NULL || ItemPointerEquals(&rec->row, unconstify(ItemPointerData *, row)));
 }
 
 /* ---- rings ----------------------------------------------------------------------- */
@@ -256,11 +257,11 @@ grow(Relation rel, Buffer current, uint16 slot)
 }
 
 /*
- * The next current page, locked; releases current.  If the oldest page's newest
- * xid is "clean", the caller has made sure that no row needs that page.
+ * The next current page, locked; releases current.  ip_undo_prepare may have made
+ * sure that no row needs the oldest page: then its newest xid is undo_clean.
  */
 static Buffer
-advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot, IpXid clean)
+advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot)
 {
 	BlockNumber next = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
 	Buffer		result = InvalidBuffer;
@@ -277,15 +278,19 @@ advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot, IpXid clea
 					(errcode(ERRCODE_DATA_CORRUPTED),
 					 errmsg("undo ring %u of relation \"%s\" leads to block %u, which is not in it",
 							slot, RelationGetRelationName(rel), next)));
-		if (page_is_old(rel, page) &&
-			(IpPageGetSpecial(page)->u.undo.newest_xid == clean ||
-			 needed_rows(rel, next, page, NULL) == 0))
+		if (!page_is_old(rel, page))
+			UnlockReleaseBuffer(oldest);
+		else if (IpPageGetSpecial(page)->u.undo.newest_xid == cache->undo_clean ||
+				 needed_rows(rel, next, page, NULL) == 0)
 		{
 			recycle(rel, current, oldest, slot);
 			result = oldest;
 		}
 		else
+		{
+			cache->undo_blocked = true;
 			UnlockReleaseBuffer(oldest);
+		}
 	}
 	if (!BufferIsValid(result))
 		result = grow(rel, current, slot);
@@ -303,50 +308,56 @@ undo_free(Page page)
 	return newest + UNDO_MAX_XID_AGE < ip_next_xid() ? 0 : ip_page_free(page);
 }
 
+/* Rows that depend on the oldest page, if it is old; -1 if it is not. */
+static int
+examine_oldest(Relation rel, BlockNumber block, ItemPointerData *tids, IpXid *newest)
+{
+	Buffer		oldest = ip_read_buffer(rel, block);
+	Page		page = BufferGetPage(oldest);
+	int			ntids = -1;
+
+	LockBuffer(oldest, BUFFER_LOCK_SHARE);
+	if (ip_page_kind(rel, block, page) == IP_PAGE_UNDO && page_is_old(rel, page))
+	{
+		ntids = needed_rows(rel, block, page, tids);
+		*newest = IpPageGetSpecial(page)->u.undo.newest_xid;
+	}
+	UnlockReleaseBuffer(oldest);
+	return ntids;
+}
+
 void
 ip_undo_prepare(Relation rel)
 {
 	IpRelCache *cache = ip_rel_cache(rel);
 	ItemPointerData tids[MaxOffsetNumber];
-	uint16		slot = my_slot();
+	BlockNumber block;
 	Buffer		current;
-	Buffer		oldest;
-	BlockNumber block = InvalidBlockNumber;
 	IpXid		newest;
 	bool		clean = true;
-	int			ntids = 0;
+	int			ntids;
 
-	if (cache->undo_free >= UNDO_NEARLY_FULL || cache->undo_current == InvalidBlockNumber)
+	/* once for each current page, before ip_undo_begin needs the oldest one */
+	if ((cache->undo_free >= UNDO_NEARLY_FULL && !cache->undo_blocked) ||
+		cache->undo_current == InvalidBlockNumber ||
+		cache->undo_examined == cache->undo_current)
 		return;
-	current = lock_current(rel, cache, slot, BUFFER_LOCK_SHARE);
+	current = lock_current(rel, cache, my_slot(), BUFFER_LOCK_SHARE);
 	if (!BufferIsValid(current))
 		return;
 	cache->undo_free = undo_free(BufferGetPage(current));
-	if (cache->undo_free < UNDO_NEARLY_FULL)
-		block = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
+	block = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
 	UnlockReleaseBuffer(current);
-	if (block == InvalidBlockNumber || block == cache->undo_current)
+	if (block == cache->undo_current)
 		return;
-
-	oldest = ip_read_buffer(rel, block);
-	LockBuffer(oldest, BUFFER_LOCK_SHARE);
-	if (ip_page_kind(rel, block, BufferGetPage(oldest)) == IP_PAGE_UNDO &&
-		page_is_old(rel, BufferGetPage(oldest)))
-		ntids = needed_rows(rel, block, BufferGetPage(oldest), tids);
-	newest = IpPageGetSpecial(BufferGetPage(oldest))->u.undo.newest_xid;
-	UnlockReleaseBuffer(oldest);
-	if (ntids == 0)
-		return;					/* ip_undo_begin does the rest */
-
+	ntids = examine_oldest(rel, block, tids, &newest);
+	if (ntids < 0)
+		return;
 	for (int i = 0; i < ntids; i++)
 		clean &= ip_prune_row(rel, &tids[i], block);
-	current = lock_current(rel, cache, slot, BUFFER_LOCK_EXCLUSIVE);
-	if (!BufferIsValid(current))
-		return;
-	if (clean && IpPageGetSpecial(BufferGetPage(current))->u.undo.next == block)
-		current = advance(rel, cache, current, slot, newest);
-	cache->undo_free = undo_free(BufferGetPage(current));
-	UnlockReleaseBuffer(current);
+	cache->undo_examined = cache->undo_current;
+	cache->undo_clean = clean ? newest : IP_XID_NONE;
+	cache->undo_blocked = !clean;
 }
 
 Buffer
@@ -364,7 +375,7 @@ ip_undo_begin(Relation rel, uint32 size, OffsetNumber *off)
 	} while (!BufferIsValid(buffer));
 	cache->undo_current = BufferGetBlockNumber(buffer);
 	if (undo_free(BufferGetPage(buffer)) < size)
-		buffer = advance(rel, cache, buffer, slot, IP_XID_NONE);
+		buffer = advance(rel, cache, buffer, slot);
 	Assert(ip_page_free(BufferGetPage(buffer)) >= size);
 	cache->undo_free = ip_page_free(BufferGetPage(buffer)) - size;
 	*off = PageGetMaxOffsetNumber(BufferGetPage(buffer)) + 1;

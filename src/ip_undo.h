@@ -30,7 +30,7 @@ typedef struct IpUndoSpec
 } IpUndoSpec;
 
 /*
- * Read the record at ptr if it is about row; false if it is not there (any
+ * Read the record at ptr if it is about row (any, if NULL); false if it is not there (any
  * more).  buf must have BLCKSZ bytes, and rec points into it.  Takes and
  * releases a share lock on the undo page.  Errors: data_corrupted.
  */

@@ -8,6 +8,7 @@
 #include "access/subtrans.h"
 #include "access/xact.h"
 #include "storage/predicate.h"
+#include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 #include "ip_space.h"
@@ -26,6 +27,50 @@ ip_version_missing(IpVersion *v)
 					RelationGetRelationName(v->rel)),
 			 errhint("Run inplace_check('%s') to find all damage.",
 					 RelationGetRelationName(v->rel))));
+}
+
+void
+ip_version_target(Relation rel, const ItemPointerData *tid, IpTarget *target)
+{
+	static uint8 buf[BLCKSZ];
+	IpUndoRec	rec;
+	IpPtr		ptr;
+
+	target->row = *tid;
+	target->exact = ip_tid_is_version(tid);
+	if (!target->exact)
+		return;
+	ptr.block = ItemPointerGetBlockNumberNoCheck(tid);
+	ptr.off = ItemPointerGetOffsetNumberNoCheck(tid) - IP_VERSION_TID_OFFSET;
+	if (!ip_undo_read(rel, ptr, NULL, buf, &rec) || rec.kind != IP_UNDO_LOCK)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("row lock (%u,%u) of relation \"%s\" is missing",
+						ptr.block, ptr.off, RelationGetRelationName(rel))));
+	target->row = rec.row;
+	target->xid = rec.prev_xid;
+	target->ptr = rec.prev_ptr;
+}
+
+bool
+ip_version_is_target(IpVersion *v, const IpTarget *target)
+{
+	if (!target->exact || v->xid != target->xid)
+		return false;
+	ip_version_unlock(v);
+	return IpPtrEquals(v->ptr, target->ptr);
+}
+
+MemoryContext
+ip_work_begin(void)
+{
+	static MemoryContext context;
+
+	if (context == NULL)
+		context = AllocSetContextCreate(TopMemoryContext, "inplace work",
+										ALLOCSET_DEFAULT_SIZES);
+	MemoryContextReset(context);
+	return MemoryContextSwitchTo(context);
 }
 
 /* An overlaid row's first bytes are in the newest record of its chain. */

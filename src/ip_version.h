@@ -56,6 +56,30 @@ typedef struct IpVersion
 } IpVersion;
 
 /*
+ * What core asks for by TID: a row, or exactly one version of it.  The latter
+ * has the TID of the lock record that ip_tuple_lock put on top of the version,
+ * with an offset beyond those of rows; such a TID never reaches an index.
+ */
+#define IP_VERSION_TID_OFFSET	0x1000
+
+typedef struct IpTarget
+{
+	ItemPointerData row;
+	bool		exact;			/* the version with this maker and pointer */
+	IpXid		xid;
+	IpPtr		ptr;
+} IpTarget;
+
+#define ip_tid_is_version(tid) \
+	(ItemPointerGetOffsetNumberNoCheck(tid) >= IP_VERSION_TID_OFFSET)
+
+/* Errors: data_corrupted if it is a version's TID, but not of the current transaction. */
+extern void ip_version_target(Relation rel, const ItemPointerData *tid, IpTarget *target);
+
+/* Is v the exact version that the target names? */
+extern bool ip_version_is_target(IpVersion *v, const IpTarget *target);
+
+/*
  * Stand on the newest version of the row at off of page, which is the locked
  * data page, or a copy that outlives the use of v->body.  IPV_NONE: no row.
  */
@@ -96,6 +120,12 @@ extern bool ip_version_change_visible(IpVersion *v, Snapshot snapshot);
 extern bool ip_version_is_dead(IpVersion *v);
 
 extern void ip_version_id(IpVersion *v, IpVersionId *id);
+
+/*
+ * A memory context for the work of one call of the access method: what is
+ * palloc'd in it is gone at the next call.  Returns the caller's context.
+ */
+extern MemoryContext ip_work_begin(void);
 
 /* Put the version into a slot, by copying it. */
 extern void ip_version_to_slot(IpVersion *v, TupleTableSlot *slot);
