@@ -29,6 +29,11 @@ foreach my $round (1 .. rounds(10))
 	my $few_buffers = rand() < 0.5;
 	$node->adjust_conf('postgresql.conf', 'shared_buffers',
 		$few_buffers ? '2MB' : '64MB');
+
+	# A killed process tears no page, so replay may as well make every change
+	# itself instead of being given images.
+	my $images = rand() < 0.7 ? 'on' : 'off';
+	$node->adjust_conf('postgresql.conf', 'full_page_writes', $images);
 	$node->restart;
 
 	# In some rounds an old snapshot keeps all undo, so that the crash comes
@@ -60,6 +65,7 @@ foreach my $round (1 .. rounds(10))
 	my $recovery_too = rand() < 0.3;
 	note("$name: "
 		  . ($few_buffers  ? 'few'               : 'many')
+		  . " buffers, page images $images"
 		  . ($reader       ? ', old snapshot'    : '')
 		  . ($recovery_too ? ", $how, recovery killed too" : ", $how"));
 	crash_and_recover($node, $how, recovery_too => $recovery_too);
