@@ -17,7 +17,7 @@ FROM generate_series(1, {rows}) i'''
 EVENTS = '''
 CREATE TABLE events (id bigint, customer int, at timestamptz, amount numeric(10,2), status text, note text)'''
 EVENT_ROWS = '''
-SELECT i, 1 + i * 7919 % 100003, timestamptz '2024-01-01 UTC' + i * interval '7 seconds', (i * 31 % 100000) / 100.0,
+SELECT i, 1 + i::bigint * 7919 % 100003, timestamptz '2024-01-01 UTC' + i * interval '7 seconds', (i * 31 % 100000) / 100.0,
        (ARRAY['new', 'paid', 'shipped', 'returned'])[1 + i % 4], CASE WHEN i % 3 = 0 THEN 'order ' || md5(i::text) END
 FROM generate_series(1, {rows}) i'''
 
