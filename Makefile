@@ -37,8 +37,10 @@ PGFILEDESC = "inplace - tables that are updated in place"
 PG_CFLAGS += -fvisibility=hidden -Wextra -Wno-unused-parameter -Wno-sign-compare \
 	-Wno-missing-field-initializers
 
-REGRESS_OPTS = --inputdir=test/regress --outputdir=test/regress --schedule=test/regress/schedule
-REGRESS = preload
+# the server must have been started with shared_preload_libraries = 'inplace'
+REGRESS = $(shell sed -n 's/^test: *//p' test/regress/schedule)
+REGRESS_OPTS = --inputdir=test/regress --outputdir=test/regress
+ISOLATION = $(shell sed -n 's/^test: *//p' test/isolation/schedule 2>/dev/null)
 ISOLATION_OPTS = --inputdir=test/isolation --outputdir=test/isolation
 
 PG_CONFIG ?= pg_config

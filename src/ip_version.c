@@ -262,7 +262,8 @@ note_conflict_out(IpVersion *v, Snapshot snapshot)
 
 	if (!CheckForSerializableConflictOutNeeded(v->rel, snapshot) ||
 		TransactionIdIsCurrentTransactionId(xid) ||
-		ip_xid_status(v->xid) == IP_XID_ABORTED)
+		ip_xid_status(v->xid) == IP_XID_ABORTED ||
+		TransactionIdPrecedes(xid, TransactionXmin))
 		return;
 	xid = SubTransGetTopmostTransaction(xid);
 	if (!TransactionIdPrecedes(xid, TransactionXmin))
