@@ -500,12 +500,14 @@ static void
 check_meta_page(Check *c, BlockNumber block)
 {
 	Page		page = c->page.data;
+	PageHeader	ph = (PageHeader) page;
 	IpMeta	   *meta = IpPageGetMeta(page);
 
 	if (block != IP_META_BLOCK)
 		report(c, block, 0, "metapage is not the table's first page");
-	if (((PageHeader) page)->pd_lower != MAXALIGN(SizeOfPageHeaderData) + sizeof(IpMeta))
-		report(c, block, 0, fail(c, "metapage has lower %u", ((PageHeader) page)->pd_lower));
+	if (ph->pd_lower != MAXALIGN(SizeOfPageHeaderData) + sizeof(IpMeta) ||
+		ph->pd_upper != ph->pd_special)
+		report(c, block, 0, fail(c, "metapage has lower %u, upper %u", ph->pd_lower, ph->pd_upper));
 	if (meta->magic != IP_META_MAGIC)
 		report(c, block, 0, fail(c, "metapage has magic number 0x%08X", meta->magic));
 	if (meta->version != IP_FORMAT_VERSION)

@@ -248,7 +248,7 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid)
 {
 	Relation	rel = fetch->base.rel;
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
-	IpvResult	result = IPV_NONE;
+	IpvResult	result;
 	Page		page;
 
 	if (!BufferIsValid(fetch->buffer) || BufferGetBlockNumber(fetch->buffer) != block)
@@ -258,8 +258,12 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid)
 	}
 	page = BufferGetPage(fetch->buffer);
 	LockBuffer(fetch->buffer, BUFFER_LOCK_SHARE);
-	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
-		result = ip_version_begin(v, rel, block, page, ItemPointerGetOffsetNumber(tid));
+	if (ip_page_kind(rel, block, page) != IP_PAGE_DATA)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("an index of relation \"%s\" refers to block %u, which is not a data page",
+						RelationGetRelationName(rel), block)));
+	result = ip_version_begin(v, rel, block, page, ItemPointerGetOffsetNumber(tid));
 	if (result == IPV_OK)
 		ip_version_own_body(v);
 	LockBuffer(fetch->buffer, BUFFER_LOCK_UNLOCK);

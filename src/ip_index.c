@@ -45,6 +45,7 @@ version_to_index(BuildState *build, IpVersion *v, bool *alive)
 {
 	IpXidStatus status;
 	bool		deleted;
+	int			tries = 0;
 
 	while ((status = ip_xid_status(v->xid)) == IP_XID_ABORTED)
 	{
@@ -52,6 +53,8 @@ version_to_index(BuildState *build, IpVersion *v, bool *alive)
 
 		if (result == IPV_NONE || (result == IPV_STALE && !refetch(v)))
 			return false;
+		if (result == IPV_STALE && ++tries > 1000)
+			ip_version_missing(v);
 	}
 	deleted = (v->state & IP_ROW_DELETED) != 0;
 	*alive = !deleted;

@@ -9,6 +9,7 @@
 #include "access/xact.h"
 #include "storage/procarray.h"
 
+#include "ip_fetch.h"
 #include "ip_lock.h"
 #include "ip_modify.h"
 #include "ip_xid.h"
@@ -113,10 +114,7 @@ make_lock_state(const IpLocker *lockers, int n, IpLockState *state)
 		members[i].status = multi_status[lockers[i].mode];
 	}
 	if (n > 1)
-	{
-		MultiXactIdSetOldestMember();
 		state->locker = MultiXactIdCreateFromMembers(n, members);
-	}
 	else if (n == 1)
 		state->locker = lockers[0].xid;
 	pfree(members);
@@ -184,14 +182,14 @@ ip_lock_held(IpVersion *v, LockTupleMode mode)
 	int			n;
 
 	/*
-	 * What we inserted nobody else can reach; what this very subtransaction
-	 * updated stays locked as long as the lock would.
+	 * What we inserted others can only reach for FOR KEY SHARE (we may have
+	 * moved the row there); what this very subtransaction updated stays locked
+	 * as long as the lock would.
 	 */
 	status = ip_xid_status(v->xid);
-	if (status == IP_XID_MINE &&
+	if (status == IP_XID_MINE && mode <= LockTupleNoKeyExclusive &&
 		((v->state & IP_ROW_INSERTED) ||
-		 (mode <= LockTupleNoKeyExclusive &&
-		  (TransactionId) v->xid == GetCurrentTransactionIdIfAny())))
+		 (TransactionId) v->xid == GetCurrentTransactionIdIfAny()))
 		return true;
 	n = version_lockers(v, &lockers);
 	for (int i = 0; i < n; i++)
@@ -474,15 +472,8 @@ result_slot(LockRequest *req, IpVersion *v, TM_Result result, TupleTableSlot *sl
 	if (v->body == NULL)
 		return;
 	if (result == TM_Ok && req->see_old)
-	{
-		do
-		{
-			CHECK_FOR_INTERRUPTS();
-			found = ip_version_fetch(v, req->rel, &req->target.row);
-			if (found == IPV_OK)
-				found = ip_version_satisfy(v, req->snapshot ? req->snapshot : SnapshotSelf);
-		} while (found == IPV_STALE);
-	}
+		found = ip_fetch_satisfy(v, req->rel, &req->target.row,
+								 req->snapshot ? req->snapshot : SnapshotSelf, NULL);
 	if (found == IPV_OK)
 		ip_version_to_slot(v, slot);
 }
@@ -542,6 +533,7 @@ ip_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 
 	tmfd->traversed = false;
 	req.xid = GetCurrentTransactionId();
+	MultiXactIdSetOldestMember();
 	ip_version_target(rel, tid, &req.target);
 	ItemPointerSetInvalid(&req.forward_done);
 	ItemPointerSetInvalid(&req.version_tid);

@@ -12,6 +12,7 @@
 #include "ip_compat.h"
 
 #include "access/heaptoast.h"
+#include "access/multixact.h"
 #include "access/xact.h"
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
@@ -35,6 +36,17 @@ static uint8 from_body[BLCKSZ];
 
 /* ---- finding the version to change ------------------------------------------------ */
 
+/* The insertion of the row was rolled back. */
+static void
+kill_row(IpVersion *v, Buffer buffer)
+{
+	IpChange	change;
+
+	ip_change_begin(&change, v->rel, IP_XLOG_RESTORE, InvalidTransactionId);
+	ip_op_dead(ip_change_block(&change, buffer, false), ItemPointerGetOffsetNumber(&v->tid));
+	ip_change_apply(&change);
+}
+
 /* Put back an aborted change of a row that somebody holds a lock on. */
 static void
 restore_locked(IpVersion *v, Buffer buffer, TransactionId xid)
@@ -53,6 +65,11 @@ restore_locked(IpVersion *v, Buffer buffer, TransactionId xid)
 	w.from = from_body;
 	do
 	{
+		if (v->state & IP_ROW_INSERTED)
+		{
+			kill_row(v, buffer);
+			return;
+		}
 		if (ip_version_older(v) != IPV_OK)
 			ip_version_missing(v);
 	} while (ip_xid_status(v->xid) == IP_XID_ABORTED);
@@ -257,6 +274,15 @@ put_undo(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, BlockNumber 
 	ip_op_newest(ops, w->lock.newest);
 }
 
+/* Visible to all: then the row need not remember who made it. */
+static bool
+is_final(IpVersion *v)
+{
+	return IpXidIsFinal(v->xid) ||
+		(!(v->state & IP_ROW_DELETED) && ip_xid_removable(v->rel, v->xid) &&
+		 ip_xid_did_commit(v->xid));
+}
+
 static void
 put_row(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, OffsetNumber undo_off)
 {
@@ -264,7 +290,7 @@ put_row(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, OffsetNumber 
 		.off = ItemPointerGetOffsetNumber(&v->tid), .hdr = w->hdr,
 		.state = w->state | IP_ROW_VERSION,
 		.own_xid = w->has_undo,
-		.xid = IpXidIsFinal(v->xid) ? FrozenTransactionId : (TransactionId) v->xid,
+		.xid = is_final(v) ? FrozenTransactionId : (TransactionId) v->xid,
 		.undo_off = undo_off,
 		.base = w->saved ? IP_BASE_OVERLAID : IP_BASE_ROW, .saved = w->saved,
 		.from = w->from, .fromlen = w->fromlen, .body = w->body, .bodylen = w->bodylen
@@ -465,6 +491,7 @@ ip_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 	Buffer		buffer;
 	TM_Result	result;
 
+	MultiXactIdSetOldestMember();
 	ip_version_target(rel, tid, &req.target);
 	result = modify_find(&req, v, &buffer);
 	if (result == TM_Ok)
@@ -747,6 +774,7 @@ ip_tuple_update(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 	Buffer		buffer;
 	TM_Result	result;
 
+	MultiXactIdSetOldestMember();	/* others may make our lock a shared one */
 	ip_version_target(rel, tid, &req.target);
 	blocking_columns(&req);
 	req.toast = ip_toast_needed(rel, slot);

@@ -208,6 +208,7 @@ ip_prune_page(Relation rel, Buffer buffer, bool thorough)
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
 	IpXid		next = ip_next_xid();
 	IpXid		conflict = IP_XID_NONE;
+	IpXid		oldest = next;	/* of those that stay */
 	bool		changed = false;
 	PruneAction action;
 	IpChange	change;
@@ -221,6 +222,9 @@ ip_prune_page(Relation rel, Buffer buffer, bool thorough)
 		{
 			case IPV_OK:
 				changed |= prune_one(&v, page, thorough, w, &conflict, &action);
+				if (action != PRUNE_DEAD && !IpXidIsFinal(v.xid) &&
+					!(action == PRUNE_CHANGE && ip_xid_removable(rel, v.xid)))
+					oldest = Min(oldest, v.xid);
 				break;
 			case IPV_NONE:
 				break;
@@ -229,7 +233,8 @@ ip_prune_page(Relation rel, Buffer buffer, bool thorough)
 		}
 	}
 	changed |= prune_default(rel, page, w, &conflict);
-	if (thorough && next > IpPageGetSpecial(page)->u.data.xid_base + NEW_BASE_AGE + NEW_BASE_AGE / 2)
+	if (thorough && oldest + NEW_BASE_AGE > next &&
+		next > IpPageGetSpecial(page)->u.data.xid_base + NEW_BASE_AGE + NEW_BASE_AGE / 2)
 	{
 		ip_op_base(w, next - NEW_BASE_AGE);
 		changed = true;

@@ -488,10 +488,7 @@ ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double
 		IpXidStatus status;
 
 		if (!ItemIdIsNormal(lp))
-		{
-			*deadrows += ItemIdIsDead(lp) ? 1 : 0;
 			continue;
-		}
 		if (ip_version_begin(v, sscan->rs_rd, scan->block, scan->copy.data, scan->off) != IPV_OK)
 			continue;
 		status = ip_xid_status(v->xid);

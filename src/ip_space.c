@@ -134,6 +134,9 @@ ip_extend(Relation rel, Buffer *buffers, int n)
 		UnlockRelationForExtension(rel, ExclusiveLock);
 }
 
+/* try_page: somebody else has the page, so its free space is not known */
+#define NOT_LOOKED_AT	((Size) -1)
+
 /* Lock and look at a candidate; InvalidBuffer if it will not do. */
 static Buffer
 try_page(Relation rel, BlockNumber block, Size size, Size *found,
@@ -142,7 +145,7 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	Buffer		buffer;
 	Page		page;
 
-	*found = 0;
+	*found = NOT_LOOKED_AT;
 	if (BufferIsValid(other) && BufferGetBlockNumber(other) == block)
 		return InvalidBuffer;
 	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
@@ -153,6 +156,7 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 		ReleaseBuffer(buffer);
 		return InvalidBuffer;
 	}
+	*found = 0;
 	page = BufferGetPage(buffer);
 	*init = PageIsNew(page) && block != IP_META_BLOCK;
 	if (*init)
@@ -203,7 +207,10 @@ ip_space_find(Relation rel, Size size, int options, BulkInsertState bistate,
 		}
 		if (!use_fsm)
 			break;
-		block = RecordAndGetPageWithFreeSpace(rel, block, found, wanted);
+		if (found == NOT_LOOKED_AT)
+			block = GetPageWithFreeSpace(rel, wanted);
+		else
+			block = RecordAndGetPageWithFreeSpace(rel, block, found, wanted);
 	}
 	ip_extend(rel, &buffer, 1);
 	*init = true;

@@ -69,9 +69,8 @@ count_page(VacuumState *state, BlockNumber block, Page page)
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
-		if (ItemIdIsDead(PageGetItemId(page, off)))
-			state->dead += 1;
-		else if (ip_row_read(state->rel, block, page, off, &row))
+		/* dead items do not count: VACUUM can do nothing about them */
+		if (ip_row_read(state->rel, block, page, off, &row))
 			count_row(state, &row);
 	}
 }

@@ -16,6 +16,9 @@
 #include "ip_version.h"
 #include "ip_xid.h"
 
+/* More versions than a row can have had changes. */
+#define MAX_CHAIN	50000000
+
 void
 ip_version_missing(IpVersion *v)
 {
@@ -116,6 +119,7 @@ ip_version_begin(IpVersion *v, Relation rel, BlockNumber block, Page page, Offse
 	v->bodylen = row.bodylen;
 	v->end_xid = IP_XID_NONE;
 	v->end_cid = 0;
+	v->steps = 0;
 	v->rec_loaded = false;
 	v->has_lock = false;
 	v->saved = NULL;
@@ -194,6 +198,12 @@ ip_version_older(IpVersion *v)
 
 	if (result != IPV_OK)
 		return result;
+	if (++v->steps > MAX_CHAIN)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("version chain of row (%u,%u) of relation \"%s\" does not end",
+						ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid),
+						RelationGetRelationName(v->rel))));
 	if (v->rec.kind == IP_UNDO_UPDATE)
 	{
 		IpReader	r = {v->rec.delta, v->rec.delta + v->rec.deltalen, false};

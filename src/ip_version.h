@@ -41,6 +41,7 @@ typedef struct IpVersion
 	/* the change that made the next newer version, if this is not the newest */
 	IpXid		end_xid;
 	CommandId	end_cid;
+	uint32		steps;			/* versions passed */
 	/* record at ptr, if loaded */
 	bool		rec_loaded;
 	IpUndoRec	rec;

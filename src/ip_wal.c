@@ -164,8 +164,14 @@ ip_redo(XLogReaderState *record)
 		XLogRecGetBlockTag(record, IP_REF_DATA, NULL, NULL, &ctx.data_block);
 	if (XLogRecHasBlockRef(record, IP_REF_UNDO))
 		XLogRecGetBlockTag(record, IP_REF_UNDO, NULL, NULL, &ctx.undo_block);
+	/* data pages before the undo page: the order in which readers lock them */
 	for (int id = 0; id <= max; id++)
-		buffers[id] = redo_block(record, id, &ctx);
+	{
+		if (id != IP_REF_UNDO)
+			buffers[id] = redo_block(record, id, &ctx);
+	}
+	if (max >= IP_REF_UNDO)
+		buffers[IP_REF_UNDO] = redo_block(record, IP_REF_UNDO, &ctx);
 	for (int id = 0; id <= max; id++)
 	{
 		if (BufferIsValid(buffers[id]))
