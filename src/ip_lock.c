@@ -514,6 +514,8 @@ lock_row(LockRequest *req, IpVersion *v)
 			v->body = NULL;
 			break;
 		}
+		if (try == TRY_WAIT)
+			req->forward_failed = false;
 	}
 	ip_lock_wait_end(req->rel, &queued, req->mode, req->have_tuple_lock);
 	return result;

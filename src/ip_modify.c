@@ -699,8 +699,6 @@ prepare_move(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w)
 	w->newoff = w->newinit ? FirstOffsetNumber :
 		PageGetMaxOffsetNumber(BufferGetPage(w->newbuffer)) + 1;
 	w->undo.kind = IP_UNDO_DELETE;
-	if (req->mode == LockTupleExclusive)
-		w->undo.flags |= IP_REC_KEYS;
 	ItemPointerSet(&w->undo.forward, BufferGetBlockNumber(w->newbuffer), w->newoff);
 }
 
@@ -716,30 +714,36 @@ carry_locks(ModifyRequest *req, IpRowWrite *w)
 	ip_write_lock(v, w->newbuffer, req->xid, &w->lock, NULL);
 }
 
+/* What an update writes wherever the new version goes. */
+static void
+update_common(ModifyRequest *req, IpVersion *v, IpRowWrite *w, const IpLockState *lock)
+{
+	ip_write_same(w, v, IP_XLOG_UPDATE, req->xid);
+	w->lock = *lock;
+	w->has_undo = true;
+	w->cid = w->undo.cid = req->cid;
+	w->from = w->body = from_body;
+	/* as in heap, an update under our own FOR UPDATE excludes what that excludes */
+	if (req->mode == LockTupleExclusive || ip_lock_held(v, LockTupleExclusive))
+		w->undo.flags = IP_REC_KEYS;
+}
+
 /* Write the new version; true: in place. */
 static bool
 update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 {
 	uint8		delta[BLCKSZ];
+	IpLockState lock;
 	IpRowWrite	w;
 	bool		in_place;
 
-	ip_write_same(&w, v, IP_XLOG_UPDATE, req->xid);
-	ip_lock_merge(v, req->xid, false, req->mode, &w.lock);
+	ip_lock_merge(v, req->xid, false, req->mode, &lock);
 	memcpy(from_body, v->body, v->bodylen);
-	w.from = from_body;
-	w.has_undo = true;
-	w.cid = w.undo.cid = req->cid;
+	update_common(req, v, &w, &lock);
 	in_place = !req->blocked && prepare_in_place(req, v, buffer, &w, delta);
 	if (!in_place)
 	{
-		IpLockState lock = w.lock;
-
-		ip_write_same(&w, v, IP_XLOG_MOVE, req->xid);
-		w.lock = lock;
-		w.has_undo = true;
-		w.cid = w.undo.cid = req->cid;
-		w.from = w.body = from_body;
+		update_common(req, v, &w, &lock);
 		prepare_move(req, v, buffer, &w);
 	}
 	ip_write_row(v, buffer, &w);
