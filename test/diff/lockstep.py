@@ -163,6 +163,7 @@ class Session:
         self.monitor = monitor
         self.links = [Link(dsn, side, am if side == 'test' else 'heap') for side in SIDES]
         for link in self.links:
+            link.call('SET diff.session = %d' % number)
             monitor.pids[link.side].append(link.pid)
         self.waiting = None         # the Stmt that is blocked
         self.reset()

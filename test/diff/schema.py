@@ -218,7 +218,11 @@ def make_tables(features):
 
 
 def optional_tables():
-    deferred = Table('deferred', [int_column('u', 1, 150, indexes=()), int_column('v')], unique='u',
+    # Each session has its own values.  Else it would depend on whether an update makes new index entries (HOT or not)
+    # whether a transaction checks its values again at its end, and then waits for others.
+    own = Column('u', 'int', lambda r: "(%d * 8 + current_setting('diff.session')::int)" % r.randint(1, 20),
+                 comparison(1, 150))
+    deferred = Table('deferred', [own, int_column('v')], unique='u',
                      extra=', UNIQUE (u) DEFERRABLE INITIALLY DEFERRED', feature='deferred')
     triggered = Table('triggered', [int_column('a'), text_column('t')], feature='triggers')
     triggered.truncate = False

@@ -64,7 +64,7 @@ def assignments(r, table, many):
     for column in picked:
         if table.parent and column.name == table.parent[0]:
             value = str(table.parent[1].some_id(r)) if r.random() < 0.9 else 'NULL'
-        elif many and column.name == table.unique and table.name != 'deferred':
+        elif many and column.name == table.unique:
             value = column.random_value(r)
         else:
             value = column.random_change(r)
@@ -177,11 +177,17 @@ def select_range(r, session, table):
     return Stmt('SELECT %s FROM %s WHERE %s' % (columns, table.name, id_range(r, table, 60)))
 
 
+def unique_order(session, table):
+    """In REPEATABLE READ a deleted row may still be visible beside an own new one that has its id."""
+    return 'id' if session.isolation == 'rc' else 'id, %s::text' % table.name
+
+
 def select_ordered(r, session, table):
     if not table.key:
         return None
-    return Stmt('SELECT * FROM %s WHERE id >= %d ORDER BY id%s LIMIT %d' % (
-        table.name, table.some_id(r), r.choice(['', ' DESC']), r.randint(1, 30)), rows='list')
+    return Stmt('SELECT * FROM %s WHERE id >= %d ORDER BY %s%s LIMIT %d' % (
+        table.name, table.some_id(r), unique_order(session, table), r.choice(['', ' DESC']), r.randint(1, 30)),
+        rows='list')
 
 
 def select_all(r, session, table):
@@ -206,8 +212,8 @@ def lock_rows(r, session, table):
     wait = r.choice(['', '', ' NOWAIT', ' SKIP LOCKED'])
     tail = ' LIMIT %d' % r.randint(1, 5) if r.random() < 0.3 else ''
     where = 'id = %d' % table.some_id(r) if r.random() < 0.5 else id_range(r, table)
-    return Stmt('SELECT * FROM %s WHERE %s ORDER BY id%s %s' % (table.name, where, tail, lock_clause(r, wait)),
-                rows='list', steady=True, patient=not wait)
+    return Stmt('SELECT * FROM %s WHERE %s ORDER BY %s%s %s' % (
+        table.name, where, unique_order(session, table), tail, lock_clause(r, wait)), rows='list', steady=True, patient=not wait)
 
 
 def lock_where(r, session, table):

@@ -117,7 +117,7 @@ class Generator:
         if not table.key or r.random() < 0.4:
             cursor['ordered'] = cursor['scroll'] = False
         else:
-            query += ' ORDER BY id'
+            query += ' ORDER BY ' + statements.unique_order(session, table)
         if cursor['ordered'] and not cursor['scroll'] and 'locks' in self.features and r.random() < 0.3:
             query += ' ' + r.choice(statements.LOCK_MODES)
             cursor['current'] = True

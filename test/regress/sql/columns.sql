@@ -64,7 +64,7 @@ ROLLBACK;
 SELECT id, a FROM co_add WHERE id < 3 ORDER BY id;
 -- dropped columns
 ALTER TABLE co_add DROP COLUMN d;
-SELECT * FROM co_add WHERE id < 4 ORDER BY id;
+SELECT id, a, b, c, e FROM co_add WHERE id < 4 ORDER BY id;
 UPDATE co_add SET a = a + 1;
 INSERT INTO co_add (id, a) VALUES (8, 8);
 ALTER TABLE co_add DROP COLUMN a, ADD COLUMN a text DEFAULT 'again';
@@ -75,7 +75,7 @@ SELECT count(*), sum(b) FROM co_add;
 -- a new column after a rewrite, a changed type
 ALTER TABLE co_add ALTER COLUMN b TYPE text USING 'b' || b;
 ALTER TABLE co_add ADD COLUMN z int DEFAULT 3;
-SELECT b, c, e, a, z FROM co_add ORDER BY b COLLATE "C";
+SELECT b, c, e, a, z FROM co_add ORDER BY b COLLATE "C", e;
 -- no columns at all
 CREATE TABLE co_none ();
 INSERT INTO co_none DEFAULT VALUES;

@@ -60,7 +60,7 @@ SELECT count(*) FROM ct WHERE ctid > '(4000000,1)';
 SELECT count(*) FROM ct WHERE ctid < '(0,0)';
 SELECT (SELECT count(*) FROM ct WHERE ctid <= :'here') + (SELECT count(*) FROM ct WHERE ctid > :'here') AS all_rows;
 UPDATE ct SET a = -a WHERE ctid = :'here' RETURNING id, a;
-DELETE FROM ct WHERE ctid IN (SELECT ctid FROM ct WHERE id > 6) RETURNING id;
+WITH gone AS (DELETE FROM ct WHERE ctid IN (SELECT ctid FROM ct WHERE id > 6) RETURNING id) SELECT id FROM gone ORDER BY id;
 SELECT count(*) FROM ct a JOIN ct b ON a.ctid = b.ctid;
 -- TID range scans over many pages
 INSERT INTO ct SELECT i, i, repeat('r', 50) FROM generate_series(100, 2000) i;

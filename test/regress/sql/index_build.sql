@@ -21,10 +21,12 @@ SELECT count(*) FROM ib WHERE a < 0;
 SELECT count(*) FROM ib WHERE t = 'rolled back';
 SELECT id, a FROM ib WHERE a = 101 ORDER BY id;
 RESET enable_seqscan;
--- duplicates
+-- duplicates; which one is reported first may vary
+\set VERBOSITY terse
 CREATE UNIQUE INDEX ib_fail ON ib (a);
 CREATE UNIQUE INDEX ib_fail ON ib ((id / 2));
 SELECT count(*) FROM ib a JOIN ib b ON a.a = b.a AND a.id < b.id;
+\set VERBOSITY default
 DELETE FROM ib b USING ib a WHERE a.a = b.a AND a.id < b.id;
 CREATE UNIQUE INDEX ib_works ON ib (a);
 -- duplicates only among versions that are gone are none
@@ -61,14 +63,8 @@ CREATE INDEX ib_e ON ib ((a % 10), lower(t)) INCLUDE (id) WHERE t IS NOT NULL;
 SET enable_seqscan = off;
 SELECT count(*) FROM ib WHERE a % 10 = 3 AND t IS NOT NULL;
 RESET enable_seqscan;
--- constraints from indexes, concurrent builds
+-- constraints from indexes
 ALTER TABLE ib ADD PRIMARY KEY USING INDEX ib_id;
-CREATE INDEX CONCURRENTLY ib_conc ON ib (a DESC);
-CREATE UNIQUE INDEX CONCURRENTLY ib_conc_fail ON ib ((1));
-DROP INDEX ib_conc_fail;
-REINDEX INDEX CONCURRENTLY ib_a;
-REINDEX TABLE CONCURRENTLY ib;
-DROP INDEX CONCURRENTLY ib_conc;
 UPDATE ib SET a = a + 1;
 SELECT count(*), sum(a) FROM ib;
 SET enable_seqscan = off;

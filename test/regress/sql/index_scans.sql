@@ -76,7 +76,7 @@ SELECT * FROM ix_all() WHERE NOT same;
 -- ordered scans: forwards, backwards, nearest neighbours, index-only
 SET enable_seqscan = off;
 SET enable_sort = off;
-SELECT id, a FROM ix WHERE a > 47 ORDER BY a, t LIMIT 5;
+SELECT a, t FROM ix WHERE a > 47 ORDER BY a, t LIMIT 5;
 SELECT a, t FROM ix WHERE a < 3 ORDER BY a DESC, t DESC LIMIT 5;
 SELECT id FROM ix WHERE id > 1295 ORDER BY id DESC LIMIT 3;
 SELECT round((p <-> point(20, 20))::numeric, 3) AS d FROM ix ORDER BY p <-> point(20, 20) LIMIT 5;

@@ -33,10 +33,10 @@ BEGIN
 END $$;
 SELECT nb_dead() < 10000 AS few_dead;
 -- a bulk load is denser than heap's
-CREATE TABLE nb_heap (a int, b int) USING heap;
-CREATE TABLE nb_inplace (a int, b int);
-INSERT INTO nb_heap SELECT i, i FROM generate_series(1, 20000) i;
-INSERT INTO nb_inplace SELECT i, i FROM generate_series(1, 20000) i;
+CREATE TABLE nb_heap (a int, b bigint, t text, n int) USING heap;
+CREATE TABLE nb_inplace (LIKE nb_heap);
+INSERT INTO nb_heap SELECT i, i, 't' || i, i FROM generate_series(1, 20000) i;
+INSERT INTO nb_inplace SELECT i, i, 't' || i, i FROM generate_series(1, 20000) i;
 SELECT pg_relation_size('nb_inplace') < 0.7 * pg_relation_size('nb_heap') AS denser;
 DROP TABLE nb, nb_heap, nb_inplace;
 DROP FUNCTION nb_dead;

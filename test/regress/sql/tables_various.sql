@@ -39,7 +39,9 @@ SELECT count(*) FROM tv_renamed;
 -- updatable views with check option, rules
 CREATE VIEW tv_view AS SELECT id, a FROM tv_renamed WHERE a > 5 WITH CHECK OPTION;
 WITH x AS (UPDATE tv_view SET a = a + 1 RETURNING *) SELECT * FROM x ORDER BY id;
+\set VERBOSITY terse
 UPDATE tv_view SET a = 0;
+\set VERBOSITY default
 INSERT INTO tv_view VALUES (9, 99);
 DELETE FROM tv_view WHERE id = 2;
 SELECT * FROM tv_renamed ORDER BY id;

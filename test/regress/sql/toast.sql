@@ -71,7 +71,7 @@ INSERT INTO ta SELECT * FROM ta_heap;
 DROP TABLE ta_heap;
 SELECT * FROM ta_show();
 -- the toast table belongs to heap, and loses what is no longer needed
-SELECT am.amname FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid JOIN pg_am am ON am.oid = t.relam WHERE c.relname = 'ta';
+SELECT a.amhandler = (SELECT amhandler FROM pg_am WHERE amname = 'heap') AS heap FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid JOIN pg_am a ON a.oid = t.relam WHERE c.relname = 'ta';
 DELETE FROM ta;
 SELECT reltoastrelid::regclass AS toast_table FROM pg_class WHERE relname = 'ta' \gset
 SELECT count(*) FROM :toast_table;

@@ -1,0 +1,14 @@
+-- Not heap: an aborted change must not keep undo pages from being used again
+-- (one process: one ring; records of more than a thousand bytes)
+CREATE TABLE ur (id int, v text) USING inplace;
+ALTER TABLE ur ALTER v SET STORAGE plain;
+INSERT INTO ur SELECT i, repeat('a', 1250) FROM generate_series(1, 20) i;
+BEGIN;
+UPDATE ur SET v = repeat('z', 1250) WHERE id = 20;
+ROLLBACK;
+DO $$BEGIN FOR i IN 1..300 LOOP UPDATE ur SET v = repeat(chr(65 + i % 26), 1250) WHERE id = 1 + i % 19; COMMIT; END LOOP; END$$;
+SELECT sum(pages) < 40 AS small FROM inplace_undo_rings('ur');
+SELECT * FROM inplace_check('ur');
+SELECT count(*), count(DISTINCT left(v, 1)) > 1 AS changed FROM ur WHERE id < 20;
+SELECT left(v, 3) FROM ur WHERE id = 20;
+DROP TABLE ur;
