@@ -297,7 +297,9 @@ tap_file() {
 	printf 'FAIL  %-40s %s\n' "tap/$name" "$bad of $((good + bad)) tests"
 	show "$log" 60
 	cp -r "$FOLDER/tap/tmp_check/log" "$LOGS/tap_$name" 2>/dev/null || true
-	show "$LOGS/tap_$name/regress_log_$name" 40
+	log=$LOGS/tap_$name/regress_log_$name
+	grep -E 'psql:.*(ERROR|FATAL|PANIC)' "$log" | tail -n 10 || true
+	show "$log" 40
 }
 
 suite_tap() {
