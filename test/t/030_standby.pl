@@ -78,13 +78,13 @@ CREATE UNIQUE INDEX bulk_id ON bulk (id);
 CREATE INDEX bulk_hash ON bulk USING hash (grp);
 CREATE INDEX bulk_gin ON bulk USING gin (tags);
 CREATE INDEX bulk_brin ON bulk USING brin (id);
-CREATE INDEX CONCURRENTLY bulk_body ON bulk (body);
+CREATE INDEX bulk_body ON bulk (body);
 DELETE FROM bulk WHERE id % 3 = 0;
 VACUUM bulk;
 UPDATE bulk SET grp = id, body = repeat('x', id % 400) WHERE id % 2 = 0;
 INSERT INTO bulk SELECT i, i, NULL, NULL FROM generate_series(30001, 34000) i;
 VACUUM ANALYZE bulk;
-REINDEX TABLE CONCURRENTLY bulk;
+REINDEX TABLE bulk;
 
 CREATE TABLE emptied (id int PRIMARY KEY, body text) USING inplace;
 INSERT INTO emptied SELECT i, repeat('e', 100) FROM generate_series(1, 5000) i;
@@ -101,7 +101,8 @@ CREATE TABLE rewritten (id int PRIMARY KEY, body text) USING inplace;
 INSERT INTO rewritten SELECT i, 'r' || i FROM generate_series(1, 5000) i;
 UPDATE rewritten SET body = body || body;
 ALTER TABLE rewritten ALTER COLUMN body TYPE varchar(50), ADD COLUMN r float DEFAULT random();
-VACUUM FULL rewritten;
+ALTER TABLE rewritten SET ACCESS METHOD heap;
+ALTER TABLE rewritten SET ACCESS METHOD inplace;
 CREATE TABLE copied USING inplace AS SELECT * FROM rewritten;
 
 CREATE TABLE toasted (id int PRIMARY KEY, body text) USING inplace;

@@ -45,7 +45,7 @@ sub run_both
 # ---- wal_level = minimal ------------------------------------------------------
 
 my @tables = qw(copied changed truncated not_truncated truncated_twice
-  created_as view rewritten moved clustered savepoint big);
+  created_as view rewritten moved moved_back savepoint big);
 
 # At commit a new relation below wal_skip_threshold is written to WAL as a whole,
 # a larger one is flushed and synced.
@@ -114,11 +114,15 @@ CREATE TABLE T_moved (id int PRIMARY KEY, body text) USING heap;
 COPY T_moved FROM '$data';
 ALTER TABLE T_moved SET ACCESS METHOD AM;
 
-CREATE TABLE T_clustered (id int PRIMARY KEY, body text) USING AM;
-COPY T_clustered FROM '$data';
-DELETE FROM T_clustered WHERE id < 2000;
-CLUSTER T_clustered USING T_clustered_pkey;
-VACUUM FULL T_clustered;
+CREATE TABLE T_moved_back (id int PRIMARY KEY, body text) USING AM;
+COPY T_moved_back FROM '$data';
+DELETE FROM T_moved_back WHERE id < 2000;
+BEGIN;
+ALTER TABLE T_moved_back SET ACCESS METHOD heap;
+UPDATE T_moved_back SET body = body || id WHERE id % 3 = 0;
+ALTER TABLE T_moved_back SET ACCESS METHOD AM;
+UPDATE T_moved_back SET body = body || id WHERE id % 5 = 0;
+COMMIT;
 
 BEGIN;
 CREATE TABLE T_savepoint (id int PRIMARY KEY, body text) USING AM;
