@@ -53,28 +53,19 @@ data_page_base(void)
 }
 
 bool
-ip_put_inserter(IpWriter *w, Relation rel, Page page, bool init, TransactionId xid,
-				CommandId cid, IpXid *conflict)
+ip_put_inserter(IpWriter *w, Page page, bool init, TransactionId xid, CommandId cid)
 {
 	IpSpecial  *special;
-	IpXid		old;
 
 	if (init)
-	{
 		ip_op_init_data(w, data_page_base());
-		ip_op_default(w, cid);
-		return true;
-	}
-	special = IpPageGetSpecial(page);
-	if (special->u.data.default_xid == xid && special->u.data.default_cid == cid)
-		return true;
-	if (TransactionIdIsValid(special->u.data.default_xid))
+	else
 	{
-		old = ip_xid_after(special->u.data.xid_base, special->u.data.default_xid);
-		if (!ip_xid_removable(rel, old) || ip_xid_status(old) != IP_XID_COMMITTED)
+		special = IpPageGetSpecial(page);
+		if (special->u.data.default_xid == xid && special->u.data.default_cid == cid)
+			return true;
+		if (TransactionIdIsValid(special->u.data.default_xid))
 			return false;
-		*conflict = Max(*conflict, old);
-		ip_op_simple(w, IP_OP_CLEAR_DEFAULT);
 	}
 	ip_op_default(w, cid);
 	return true;
@@ -133,7 +124,7 @@ ip_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
 
 	ip_change_begin(&change, rel, IP_XLOG_INSERT, xid);
 	w = ip_change_block(&change, buffer, init);
-	use_default = ip_put_inserter(w, rel, page, init, xid, cid, &change.conflict);
+	use_default = ip_put_inserter(w, page, init, xid, cid);
 	ip_put_new_row(w, use_default, off, &row, NULL, cid);
 	ip_change_apply(&change);
 	ip_slot_set_written(slot, rel, BufferGetBlockNumber(buffer), off, xid, cid);
@@ -264,7 +255,7 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 
 	ip_change_begin(&change, rel, IP_XLOG_MULTI_INSERT, xid);
 	w = ip_change_block(&change, buffer, init);
-	use_default = ip_put_inserter(w, rel, page, init, xid, cid, &change.conflict);
+	use_default = ip_put_inserter(w, page, init, xid, cid);
 	do
 	{
 		Size		size = INSERT_SPACE(rows[n].bodylen);

@@ -47,10 +47,11 @@ extern bool ip_needs_toast_table(Relation rel);
 /*
  * Put the operations that must come before a page's first new row of (xid, cid).
  * True: the rows can use the page's default inserter; false: they need a version
- * block.  *conflict is raised to the xid of an old default inserter that goes.
+ * block, for the page has another default inserter.  (Only a prune clears that,
+ * because on a standby it conflicts with snapshots that do not see its rows.)
  */
-extern bool ip_put_inserter(IpWriter *w, Relation rel, Page page, bool init,
-							TransactionId xid, CommandId cid, IpXid *conflict);
+extern bool ip_put_inserter(IpWriter *w, Page page, bool init, TransactionId xid,
+							CommandId cid);
 
 /*
  * Put the operation that inserts a row.  from: the row of the operation before

@@ -524,16 +524,19 @@ inplace_undo_rings(PG_FUNCTION_ARGS)
 
 /* ---- inplace_versions -------------------------------------------------------------- */
 
-/* Can the version's body be deformed?  No lock is held, so errors may be caught. */
+/*
+ * Errors of a call that neither reads pages nor holds locks become false, with
+ * a warning unless quiet.
+ */
 static bool
-is_deformable(IpVersion *v)
+try_version(IpVersion *v, void (*call) (IpVersion *v), bool quiet)
 {
 	MemoryContext context = CurrentMemoryContext;
 	volatile bool result = false;
 
 	PG_TRY();
 	{
-		(void) ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen);
+		call(v);
 		result = true;
 	}
 	PG_CATCH();
@@ -543,11 +546,23 @@ is_deformable(IpVersion *v)
 		MemoryContextSwitchTo(context);
 		error = CopyErrorData();
 		FlushErrorState();
-		ereport(WARNING,
+		ereport(quiet ? DEBUG1 : WARNING,
 				(errcode(ERRCODE_DATA_CORRUPTED), errmsg_internal("%s", error->message)));
 	}
 	PG_END_TRY();
 	return result;
+}
+
+static void
+measure_body(IpVersion *v)
+{
+	(void) ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen);
+}
+
+static void
+apply_undo(IpVersion *v)
+{
+	(void) ip_version_older(v);
 }
 
 /*
@@ -626,17 +641,16 @@ kind_text(IpVersion *v)
 	return IpXidIsFinal(v->xid) ? "base" : "update";
 }
 
+/* v->rec is loaded, if there is one. */
 static void
 emit_version(ReturnSetInfo *rsinfo, IpVersion *v, int n, bool show_contents)
 {
 	bool		inserted = (v->state & IP_ROW_INSERTED) != 0;
-	bool		has_rec;
+	bool		has_rec = v->rec_loaded;
 	bool		has_cid;
 	bool		has_lock;
 	ResultRow	r = {.n = 0};
 
-	ip_version_unlock(v);
-	has_rec = ip_version_load_rec(v) == IPV_OK;
 	has_cid = has_rec || (inserted && !(v->hdr & IP_HDR_SPECULATIVE) &&
 						  v->ptr.block != InvalidBlockNumber);
 	has_lock = n == 1 && v->has_lock;
@@ -649,7 +663,7 @@ emit_version(ReturnSetInfo *rsinfo, IpVersion *v, int n, bool show_contents)
 	put_if(&r, has_lock, TransactionIdGetDatum(has_lock ? v->lock.locker : 0));
 	put_text(&r, has_lock ? mode_names[v->lock.mode] : NULL);
 	put_int(&r, v->bodylen);
-	show_contents = show_contents && is_deformable(v);
+	show_contents = show_contents && try_version(v, measure_body, false);
 	put_if(&r, show_contents, show_contents ? contents(v) : (Datum) 0);
 	emit(rsinfo, &r);
 }
@@ -666,6 +680,22 @@ emit_gone(ReturnSetInfo *rsinfo, int n)
 	emit(rsinfo, &r);
 }
 
+/*
+ * Go to the version before.  Below one that everybody sees undo is not kept
+ * carefully: what does not fit there is no damage, but gone.
+ */
+static IpvResult
+previous_version(IpVersion *v, IpvResult has_rec)
+{
+	bool		unneeded = ip_xid_removable(v->rel, v->xid) && ip_xid_did_commit(v->xid);
+
+	if (has_rec != IPV_OK || !unneeded)
+		return has_rec != IPV_OK ? has_rec : ip_version_older(v);
+	if (!try_version(v, apply_undo, true) || !try_version(v, measure_body, true))
+		return IPV_STALE;
+	return IPV_OK;
+}
+
 static void
 emit_versions(ReturnSetInfo *rsinfo, Relation rel, ItemPointer tid)
 {
@@ -679,12 +709,15 @@ emit_versions(ReturnSetInfo *rsinfo, Relation rel, ItemPointer tid)
 	while (result == IPV_OK)
 	{
 		MemoryContext old = MemoryContextSwitchTo(context);
+		IpvResult	has_rec;
 
 		CHECK_FOR_INTERRUPTS();
+		ip_version_unlock(v);
+		has_rec = ip_version_load_rec(v);
 		emit_version(rsinfo, v, n++, show_contents);
+		result = previous_version(v, has_rec);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(context);
-		result = ip_version_older(v);
 	}
 	if (result == IPV_STALE)
 		emit_gone(rsinfo, n);

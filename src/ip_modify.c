@@ -338,7 +338,7 @@ ip_write_row(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	put_row(ops, v, w, overlaid, top_off);
 	if (w->newbuffer == buffer)
 	{
-		use_default = ip_put_inserter(ops, v->rel, page, false, w->xid, w->cid, &change.conflict);
+		use_default = ip_put_inserter(ops, page, false, w->xid, w->cid);
 		ip_put_new_row(ops, use_default, w->newoff, &newrow, NULL, w->cid);
 	}
 	ops = ip_change_block(&change, undo, false);
@@ -346,8 +346,7 @@ ip_write_row(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	if (BufferIsValid(w->newbuffer) && w->newbuffer != buffer)
 	{
 		ops = ip_change_block(&change, w->newbuffer, w->newinit);
-		use_default = ip_put_inserter(ops, v->rel, BufferGetPage(w->newbuffer), w->newinit,
-									  w->xid, w->cid, &change.conflict);
+		use_default = ip_put_inserter(ops, BufferGetPage(w->newbuffer), w->newinit, w->xid, w->cid);
 		ip_put_new_row(ops, use_default, w->newoff, &newrow, NULL, w->cid);
 	}
 	ip_change_apply(&change);
