@@ -258,7 +258,8 @@ regress_suite() {
 	shift 2
 	local folder=$FOLDER/test/$suite
 	local options=(--bindir="$BINDIR" --dlpath="$("$PG_CONFIG" --pkglibdir)" --dbname="$suite"
-		--host="$FOLDER" --port=5432 --user=postgres --inputdir="$folder" --outputdir="$folder")
+		--host="$FOLDER" --port=5432 --user=postgres --inputdir="$folder" --outputdir="$folder"
+		--load-extension=inplace)
 	(($#)) || options+=(--schedule="$folder/schedule")
 	while IFS= read -r line; do
 		regress_line "$suite" "$line"
@@ -278,11 +279,13 @@ suite_isolation() { regress_suite isolation "$PGXS_TEST/isolation/pg_isolation_r
 
 # One file; its tests count one by one, and breaking off counts as one that failed.
 tap_file() {
-	local name log good bad status=0
+	local name log folder good bad status=0
 	name=$(basename "$1" .pl)
 	log=$LOGS/tap_$name.log
-	apart as_server env TESTDIR="$FOLDER/tap" TESTDATADIR="$FOLDER/tap/tmp_check" \
-		TESTLOGDIR="$FOLDER/tap/tmp_check/log" PATH="$BINDIR:$PATH" PGPORT=65432 \
+	folder=$FOLDER/tap/$name
+	as_server mkdir -p "$folder"
+	apart as_server env TESTDIR="$folder" TESTDATADIR="$folder/tmp_check" \
+		TESTLOGDIR="$folder/tmp_check/log" PATH="$BINDIR:$PATH" PGPORT=65432 \
 		PG_REGRESS="$PGXS_TEST/regress/pg_regress" top_builddir="$FOLDER/tap" \
 		PERL5LIB="$PGXS_TEST/perl" PG_CONFIG="$PG_CONFIG" \
 		timeout --foreground "$LIMIT" prove -v "$1" >"$log" 2>&1 || status=$?
@@ -292,11 +295,12 @@ tap_file() {
 	PASSED=$((PASSED + good)) FAILED=$((FAILED + bad))
 	if ((bad == 0)); then
 		printf 'ok    %-40s %s\n' "tap/$name" "$good tests"
+		rm -rf "$folder"
 		return
 	fi
 	printf 'FAIL  %-40s %s\n' "tap/$name" "$bad of $((good + bad)) tests"
 	show "$log" 60
-	cp -r "$FOLDER/tap/tmp_check/log" "$LOGS/tap_$name" 2>/dev/null || true
+	cp -r "$folder/tmp_check/log" "$LOGS/tap_$name" 2>/dev/null || true
 	log=$LOGS/tap_$name/regress_log_$name
 	grep -E 'psql:.*(ERROR|FATAL|PANIC)' "$log" | tail -n 10 || true
 	show "$log" 40
@@ -304,8 +308,6 @@ tap_file() {
 
 suite_tap() {
 	local file
-	mkdir "$FOLDER/tap"
-	((EUID != 0)) || chown "$(server_user)" "$FOLDER/tap"
 	for file in "$FOLDER"/test/t/*.pl; do
 		if (($# == 0)) || [[ " $* " == *" $(basename "$file" .pl) "* ]]; then tap_file "$file"; fi
 	done
