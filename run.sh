@@ -284,7 +284,7 @@ tap_file() {
 	log=$LOGS/tap_$name.log
 	folder=$FOLDER/tap/$name
 	as_server mkdir -p "$folder"
-	apart as_server env TESTDIR="$folder" TESTDATADIR="$folder/tmp_check" \
+	apart as_server env TMPDIR="$FOLDER" TESTDIR="$folder" TESTDATADIR="$folder/tmp_check" \
 		TESTLOGDIR="$folder/tmp_check/log" PATH="$BINDIR:$PATH" PGPORT=65432 \
 		PG_REGRESS="$PGXS_TEST/regress/pg_regress" top_builddir="$FOLDER/tap" \
 		PERL5LIB="$PGXS_TEST/perl" PG_CONFIG="$PG_CONFIG" \
