@@ -12,6 +12,7 @@ use warnings;
 use Exporter 'import';
 use InplaceTest;
 use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(
@@ -153,13 +154,20 @@ GROUP BY client, total HAVING total <> count(n)));
 
 # ---- twins ---------------------------------------------------------------------
 
-our @twin_tables = qw(i_acc i_doc);
+our @twin_tables = qw(i_acc i_doc i_bulk);
 
 my $twin_rows = 1500;
+
+# What COPY reads, once create_twins has made it.
+my $bulk_file;
 
 sub create_twins
 {
 	my ($node) = @_;
+
+	$bulk_file = PostgreSQL::Test::Utils::tempdir('bulk') . '/rows';
+	append_to_file($bulk_file,
+		join '', map { "$_\t" . 'b' x ($_ % 60) . "\n" } 1 .. 300);
 	$node->safe_psql(
 		'postgres', qq{
 -- acc: small rows, changed in every way.  Rows 0 to 9 are never deleted: they
@@ -174,6 +182,11 @@ INSERT INTO h_acc TABLE i_acc;
 -- doc: rows from empty to toasted.
 CREATE TABLE i_doc (id int PRIMARY KEY, ver int, body text, tags text[]) USING inplace;
 CREATE TABLE h_doc (LIKE i_doc INCLUDING ALL) USING heap;
+
+-- bulk: rows that come and go by the hundred.
+CREATE TABLE i_bulk (id int, body text, batch int NOT NULL DEFAULT pg_backend_pid() % 7) USING inplace;
+CREATE INDEX ON i_bulk (id);
+CREATE TABLE h_bulk (LIKE i_bulk INCLUDING ALL) USING heap;
 
 CREATE SEQUENCE doc_id;
 
@@ -208,6 +221,11 @@ BEGIN
 		(TABLE i_doc EXCEPT ALL TABLE h_doc) UNION ALL (TABLE h_doc EXCEPT ALL TABLE i_doc)) d;
 	IF n <> 0 THEN
 		RAISE EXCEPTION 'twins differ: doc in % rows', n;
+	END IF;
+	SELECT count(*) INTO n FROM (
+		(TABLE i_bulk EXCEPT ALL TABLE h_bulk) UNION ALL (TABLE h_bulk EXCEPT ALL TABLE i_bulk)) d;
+	IF n <> 0 THEN
+		RAISE EXCEPTION 'twins differ: bulk in % rows', n;
 	END IF;
 END \$\$;
 
@@ -385,13 +403,43 @@ ROLLBACK;
 COMMIT;
 \\endif
 ";
-	return ([ $transaction, 100 ], [ $change, 50 ], twin_check_script(),
-		[ "VACUUM i_acc;\n", 1 ], [ "VACUUM i_doc;\n", 1 ]);
+	# One at a time: all rows of a batch, found by two statements with their own
+	# snapshots, have to be the same in both tables.
+	my $bulk = "\\set what random(0, 9)
+\\set end random(0, 3)
+BEGIN;
+SELECT pg_advisory_xact_lock(1);
+\\if :what = 0
+TRUNCATE i_bulk, h_bulk;
+\\elif :what < 4
+UPDATE i_bulk SET body = body || id WHERE batch = pg_backend_pid() % 7;
+UPDATE h_bulk SET body = body || id WHERE batch = pg_backend_pid() % 7;
+\\else
+DELETE FROM i_bulk WHERE batch = pg_backend_pid() % 7;
+DELETE FROM h_bulk WHERE batch = pg_backend_pid() % 7;
+\\endif
+COPY i_bulk (id, body) FROM '$bulk_file';
+COPY h_bulk (id, body) FROM '$bulk_file';
+\\if :end = 0
+ROLLBACK;
+\\else
+COMMIT;
+\\endif
+";
+	my $index = 'BEGIN;
+SELECT pg_advisory_xact_lock(2);
+CREATE INDEX not_for_long ON i_acc (note);
+DROP INDEX not_for_long;
+COMMIT;
+';
+	return ([ $transaction, 200 ], [ $change, 100 ], twin_check_script(),
+		[ $bulk, 10 ], [ $index, 1 ],
+		map { [ "VACUUM $_;\n", 1 ] } @twin_tables);
 }
 
 sub twin_check_script
 {
-	return [ "SELECT check_twins();\n", 4 ];
+	return [ "SELECT check_twins();\n", 8 ];
 }
 
 # Both ways, and as seen by every index.

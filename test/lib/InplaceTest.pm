@@ -83,6 +83,7 @@ shared_buffers = 32MB
 synchronous_commit = on
 full_page_writes = on
 autovacuum_naptime = 1s
+deadlock_timeout = 50ms
 ));
 	# PostgreSQL::Test::Cluster's default for a lone server is minimal, which
 	# leaves WAL out of just what most tests want to replay.
