@@ -149,8 +149,11 @@ typedef enum IpUndoKind
 #define IP_REC_MULTI		0x40	/* LOCK: the locker is a MultiXactId */
 #define IP_REC_PARTITION	0x80	/* DELETE: the row moved to another partition */
 
+#define IP_KIND_MASK		0x0F
+#define IP_KIND_CID			0x80	/* in the kind's byte: a cid follows, else it is 0 */
+
 /*
- * Record: kind (1) flags (1) xid (4), row block, row offset, cid,
+ * Record: kind (1) flags (1) xid (4), row block, row offset, [cid]
  *		   [prev xid, prev pointer] [saved (10)] [hdr (2)]
  *		   [forward TID (6)] [LOCK: locker (4) mode (1)] [UPDATE: delta]
  *

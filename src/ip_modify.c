@@ -274,13 +274,16 @@ put_undo(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, BlockNumber 
 	ip_op_newest(ops, w->lock.newest);
 }
 
-/* Visible to all: then the row need not remember who made it. */
+/*
+ * Visible to all, for so long that the row had better not remember who made it
+ * (and no standby's snapshot can be that old).
+ */
 static bool
 is_final(IpVersion *v)
 {
 	return IpXidIsFinal(v->xid) ||
-		(!(v->state & IP_ROW_DELETED) && ip_xid_removable(v->rel, v->xid) &&
-		 ip_xid_did_commit(v->xid));
+		(v->xid + MAX_PREV_AGE < ip_next_xid() && !(v->state & IP_ROW_DELETED) &&
+		 ip_xid_removable(v->rel, v->xid) && ip_xid_did_commit(v->xid));
 }
 
 static void
@@ -334,6 +337,7 @@ ip_write_row(IpVersion *v, Buffer buffer, IpRowWrite *w)
 
 	top_off = undo_off + (w->has_undo && w->lock.any ? 1 : 0);
 	ip_change_begin(&change, v->rel, w->info, w->xid);
+	change.conflict = w->conflict;
 	ops = ip_change_block(&change, buffer, false);
 	put_row(ops, v, w, overlaid, top_off);
 	if (w->newbuffer == buffer)
@@ -658,6 +662,9 @@ prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w,
 	if (ip_xid_removable(v->rel, v->xid))
 		floor = Max(IP_ROW_MIN_BODY,
 					ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen));
+	/* a standby's snapshot may want to look below them */
+	if (floor < v->bodylen)
+		w->conflict = v->xid;
 	w->bodylen = Max(req->row.bodylen, floor);
 	if (!ip_write_fits(v, BufferGetPage(buffer), w->bodylen))
 		return false;

@@ -76,6 +76,7 @@ typedef struct IpRowWrite
 	const uint8 *newbody;
 	uint32		newbodylen;
 	CommandId	cid;
+	IpXid		conflict;		/* see IpChange */
 	/* result */
 	IpPtr		top;			/* topmost undo record of the row */
 } IpRowWrite;

@@ -116,14 +116,16 @@ ip_undo_decode(BlockNumber block, uint64 newest_xid, const uint8 *item, uint32 l
 	IpReader	r = {item, item + len, false};
 	BlockNumber row_block;
 	TransactionId xid;
+	uint8		kind;
 
-	rec->kind = ip_get_u8(&r);
+	kind = ip_get_u8(&r);
+	rec->kind = kind & IP_KIND_MASK;
 	rec->flags = ip_get_u8(&r);
 	xid = ip_get_u32(&r);
 	rec->xid = ip_xid_near(newest_xid, xid);
 	row_block = ip_get_varint(&r);
 	ItemPointerSet(&rec->row, row_block, ip_get_varint(&r));
-	rec->cid = ip_get_varint(&r);
+	rec->cid = (kind & IP_KIND_CID) ? ip_get_varint(&r) : 0;
 	rec->prev_xid = IP_XID_NONE;
 	rec->prev_ptr = ip_ptr_cid(0);
 	rec->saved = NULL;
@@ -659,6 +661,7 @@ desc_undo(StringInfo buf, IpReader *r)
 	uint8		kind = ip_get_u8(r);
 	uint32		taillen;
 
+	kind &= IP_KIND_MASK;
 	(void) ip_get_u8(r);
 	taillen = ip_get_varint(r);
 	(void) ip_get_bytes(r, taillen);

@@ -20,8 +20,9 @@ typedef struct IpRelCache
 	BlockNumber undo_current;	/* this backend's undo page, if it still is */
 	uint32		undo_free;		/* free bytes in it, when last seen */
 	BlockNumber undo_examined;	/* current page when the oldest one was cleaned */
-	IpXid		undo_clean;		/* newest xid of that oldest page */
-	bool		undo_blocked;	/* the ring had to grow, for rows depend on its oldest page */
+	BlockNumber undo_clean;		/* that oldest page: no row depends on it ... */
+	IpXid		undo_clean_xid; /* ... as long as this is its newest xid */
+	BlockNumber undo_blocked;	/* rows depended on this page, so the ring had to grow */
 } IpRelCache;
 
 /*

@@ -258,7 +258,7 @@ grow(Relation rel, Buffer current, uint16 slot)
 
 /*
  * The next current page, locked; releases current.  ip_undo_prepare may have made
- * sure that no row needs the oldest page: then its newest xid is undo_clean.
+ * sure that no row needs the oldest page: then that is undo_clean.
  */
 static Buffer
 advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot)
@@ -280,7 +280,8 @@ advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot)
 							slot, RelationGetRelationName(rel), next)));
 		if (!page_is_old(rel, page))
 			UnlockReleaseBuffer(oldest);
-		else if (IpPageGetSpecial(page)->u.undo.newest_xid == cache->undo_clean ||
+		else if ((next == cache->undo_clean &&
+				  IpPageGetSpecial(page)->u.undo.newest_xid == cache->undo_clean_xid) ||
 				 needed_rows(rel, next, page, NULL) == 0)
 		{
 			recycle(rel, current, oldest, slot);
@@ -288,10 +289,11 @@ advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot)
 		}
 		else
 		{
-			cache->undo_blocked = true;
+			cache->undo_blocked = next;
 			UnlockReleaseBuffer(oldest);
 		}
 	}
+	cache->undo_clean = InvalidBlockNumber;
 	if (!BufferIsValid(result))
 		result = grow(rel, current, slot);
 	UnlockReleaseBuffer(current);
@@ -337,8 +339,11 @@ ip_undo_prepare(Relation rel)
 	bool		clean = true;
 	int			ntids;
 
-	/* once for each current page, before ip_undo_begin needs the oldest one */
-	if ((cache->undo_free >= UNDO_NEARLY_FULL && !cache->undo_blocked) ||
+	/*
+	 * Once for each current page, before ip_undo_begin needs the oldest one.
+	 * Long records may need it early, which then shows in undo_blocked.
+	 */
+	if ((cache->undo_free >= UNDO_NEARLY_FULL && cache->undo_blocked == InvalidBlockNumber) ||
 		cache->undo_current == InvalidBlockNumber ||
 		cache->undo_examined == cache->undo_current)
 		return;
@@ -356,8 +361,13 @@ ip_undo_prepare(Relation rel)
 	for (int i = 0; i < ntids; i++)
 		clean &= ip_prune_row(rel, &tids[i], block);
 	cache->undo_examined = cache->undo_current;
-	cache->undo_clean = clean ? newest : IP_XID_NONE;
-	cache->undo_blocked = !clean;
+	if (clean)
+	{
+		cache->undo_clean = block;
+		cache->undo_clean_xid = newest;
+		if (cache->undo_blocked == block)
+			cache->undo_blocked = InvalidBlockNumber;
+	}
 }
 
 Buffer
@@ -390,9 +400,14 @@ ip_undo_put(IpWriter *w, BlockNumber undo_block, TransactionId xid, OffsetNumber
 {
 	uint8		tail[BLCKSZ];
 	IpWriter	t = {tail, tail + sizeof(tail), false};
+	uint8		kind = spec->kind;
 	uint8		flags = spec->flags;
 
-	ip_put_varint(&t, spec->cid);
+	if (spec->cid != 0)
+	{
+		kind |= IP_KIND_CID;
+		ip_put_varint(&t, spec->cid);
+	}
 	if (!IpXidIsFinal(spec->prev_xid))
 	{
 		flags |= IP_REC_PREV | (spec->prev_inserted ? IP_REC_PREV_INSERTED : 0);
@@ -429,5 +444,5 @@ ip_undo_put(IpWriter *w, BlockNumber undo_block, TransactionId xid, OffsetNumber
 	ip_put_bytes(&t, spec->delta, spec->deltalen);
 	if (t.bad)
 		elog(ERROR, "undo record of an inplace table is too long");
-	ip_op_undo(w, row_off, spec->kind, flags, tail, t.p - tail);
+	ip_op_undo(w, row_off, kind, flags, tail, t.p - tail);
 }

@@ -35,15 +35,34 @@ typedef struct VacuumState
 	BlockNumber undo_pages;
 } VacuumState;
 
+/*
+ * Somebody holds a lock on the row, so its aborted changes could not be put
+ * back: pg_xact must keep them all.
+ */
 static void
-count_row(VacuumState *state, const IpRow *row)
+note_unresolved(VacuumState *state, BlockNumber block, Page page, OffsetNumber off)
+{
+	static IpVersion v;
+	IpvResult	result = ip_version_begin(&v, state->rel, block, page, off);
+
+	while (result == IPV_OK && ip_xid_status(v.xid) == IP_XID_ABORTED)
+	{
+		if (state->unresolved == IP_XID_NONE || v.xid < state->unresolved)
+			state->unresolved = v.xid;
+		result = ip_version_older(&v);
+	}
+	if (result == IPV_STALE)
+		ip_version_missing(&v);
+}
+
+static void
+count_row(VacuumState *state, BlockNumber block, Page page, OffsetNumber off,
+		  const IpRow *row)
 {
 	switch (ip_xid_status(row->xid))
 	{
 		case IP_XID_ABORTED:
-			/* somebody holds a lock on it, so it could not be put back */
-			if (state->unresolved == IP_XID_NONE || row->xid < state->unresolved)
-				state->unresolved = row->xid;
+			note_unresolved(state, block, page, off);
 			state->live += 1;
 			break;
 		case IP_XID_COMMITTED:
@@ -71,7 +90,7 @@ count_page(VacuumState *state, BlockNumber block, Page page)
 	{
 		/* dead items do not count: VACUUM can do nothing about them */
 		if (ip_row_read(state->rel, block, page, off, &row))
-			count_row(state, &row);
+			count_row(state, block, page, off, &row);
 	}
 }
 
