@@ -314,7 +314,7 @@ suite_tap() {
 }
 
 suite_diff() {
-	local seed log statements=20000 seeds=3
+	local seed log statements=50000 seeds=4
 	((FULL == 0)) || statements=100000 seeds=10
 	for ((seed = INPLACE_SEED; seed < INPLACE_SEED + seeds; seed++)); do
 		log=$LOGS/diff_$seed.log
