@@ -177,25 +177,35 @@ hunk_end(const uint8 *a, const uint8 *b, uint32 i, uint32 len)
 	return end;
 }
 
+/*
+ * Hunks for the bytes that differ at the same place; what the longer one has
+ * more goes into a hunk of its own at the end.
+ */
 static void
-delta_same_length(IpWriter *w, const uint8 *from, const uint8 *to, uint32 len)
+delta_in_place(IpWriter *w, const uint8 *from, uint32 fromlen, const uint8 *to, uint32 tolen)
 {
+	uint32		len = Min(fromlen, tolen);
 	uint8	   *count_at = w->p;
 	uint32		done = 0;
 	uint32		nhunks = 0;
 
-	/* one byte for the number of hunks; with more than 127 use a single hunk */
+	/* one byte for the number of hunks: the 126th takes all the rest */
 	ip_put_u8(w, 0);
-	while (nhunks < 127)
+	while (nhunks < 126)
 	{
 		uint32		start = done + common_prefix(from + done, to + done, len - done);
 		uint32		end;
 
 		if (start == len)
 			break;
-		end = nhunks == 126 ? len : hunk_end(from, to, start, len);
+		end = nhunks == 125 ? len : hunk_end(from, to, start, len);
 		put_hunk(w, start - done, end - start, to + start, end - start);
 		done = end;
+		nhunks++;
+	}
+	if (fromlen != tolen)
+	{
+		put_hunk(w, len - done, fromlen - len, to + len, tolen - len);
 		nhunks++;
 	}
 	if (!w->bad)
@@ -207,16 +217,28 @@ ip_delta_make(IpWriter *w, const uint8 *from, uint32 fromlen,
 			  const uint8 *to, uint32 tolen)
 {
 	uint32		shorter = Min(fromlen, tolen);
+	uint8	   *start = w->p;
 	uint32		prefix;
 	uint32		suffix;
 
 	if (fromlen == tolen)
 	{
-		delta_same_length(w, from, to, tolen);
+		delta_in_place(w, from, fromlen, to, tolen);
 		return;
 	}
+	/* bytes were inserted or removed somewhere, or values change all over */
 	prefix = common_prefix(from, to, shorter);
 	suffix = common_suffix(from + fromlen, to + tolen, shorter - prefix);
+	if (w->bad)
+		return;
+	if (tolen - prefix - suffix > 8)
+	{
+		delta_in_place(w, from, fromlen, to, tolen);
+		if (!w->bad && w->p - start <= tolen - prefix - suffix)
+			return;
+		w->p = start;
+		w->bad = false;
+	}
 	ip_put_varint(w, 1);
 	put_hunk(w, prefix, fromlen - prefix - suffix, to + prefix, tolen - prefix - suffix);
 }

@@ -73,12 +73,11 @@ ip_put_inserter(IpWriter *w, Page page, bool init, TransactionId xid, CommandId 
 
 void
 ip_put_new_row(IpWriter *w, bool use_default, OffsetNumber off, const IpFormed *row,
-			   const IpFormed *from, CommandId cid)
+			   CommandId cid)
 {
 	IpRowOp		op = {
 		.off = off, .hdr = row->hdr, .body = row->body, .bodylen = row->bodylen,
-		.base = from ? IP_BASE_PREVIOUS : IP_BASE_NONE,
-		.from = from ? from->body : NULL, .fromlen = from ? from->bodylen : 0
+		.base = IP_BASE_NONE
 	};
 
 	if (use_default)
@@ -125,7 +124,7 @@ ip_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
 	ip_change_begin(&change, rel, IP_XLOG_INSERT, xid);
 	w = ip_change_block(&change, buffer, init);
 	use_default = ip_put_inserter(w, page, init, xid, cid);
-	ip_put_new_row(w, use_default, off, &row, NULL, cid);
+	ip_put_new_row(w, use_default, off, &row, cid);
 	ip_change_apply(&change);
 	ip_slot_set_written(slot, rel, BufferGetBlockNumber(buffer), off, xid, cid);
 	UnlockReleaseBuffer(buffer);
@@ -242,6 +241,7 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 	Size		free;
 	bool		init;
 	bool		use_default;
+	uint8	   *begin = NULL;
 	int			n = 0;
 
 	buffer = find_page(rel, rows[0].bodylen, options, bistate, &init);
@@ -256,6 +256,8 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 	ip_change_begin(&change, rel, IP_XLOG_MULTI_INSERT, xid);
 	w = ip_change_block(&change, buffer, init);
 	use_default = ip_put_inserter(w, page, init, xid, cid);
+	if (use_default)
+		begin = ip_op_rows_begin(w, off);
 	do
 	{
 		Size		size = INSERT_SPACE(rows[n].bodylen);
@@ -267,12 +269,20 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 			size += IP_VERSION_BLOCK_SZ;
 		if (n > 0 && (size + reserve > free || off > IP_MAX_ROWS_PER_PAGE))
 			break;
-		ip_put_new_row(w, use_default, off, &rows[n], n > 0 ? &rows[n - 1] : NULL, cid);
+		if (!use_default)
+			ip_put_new_row(w, false, off, &rows[n], cid);
+		else if (n == 0)
+			ip_op_rows_add(w, rows[n].hdr, rows[n].body, rows[n].bodylen, 0, NULL, 0);
+		else
+			ip_op_rows_add(w, rows[n].hdr, rows[n].body, rows[n].bodylen,
+						   rows[n - 1].hdr, rows[n - 1].body, rows[n - 1].bodylen);
 		ip_slot_set_written(slots[n], rel, BufferGetBlockNumber(buffer), off, xid, cid);
 		free -= Min(size, free);
 		off++;
 		n++;
 	} while (n < nrows);
+	if (use_default)
+		ip_op_rows_end(w, begin, n);
 	ip_change_apply(&change);
 	UnlockReleaseBuffer(buffer);
 	return n;

@@ -53,12 +53,9 @@ extern bool ip_needs_toast_table(Relation rel);
 extern bool ip_put_inserter(IpWriter *w, Page page, bool init, TransactionId xid,
 							CommandId cid);
 
-/*
- * Put the operation that inserts a row.  from: the row of the operation before
- * on this page, or NULL.
- */
+/* Put the operation that inserts a row. */
 extern void ip_put_new_row(IpWriter *w, bool use_default, OffsetNumber off,
-						   const IpFormed *row, const IpFormed *from, CommandId cid);
+						   const IpFormed *row, CommandId cid);
 
 /* The slot now holds a version that we have just made. */
 extern void ip_slot_set_written(TupleTableSlot *slot, Relation rel, BlockNumber block,

@@ -343,7 +343,7 @@ ip_write_row(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	if (w->newbuffer == buffer)
 	{
 		use_default = ip_put_inserter(ops, page, false, w->xid, w->cid);
-		ip_put_new_row(ops, use_default, w->newoff, &newrow, NULL, w->cid);
+		ip_put_new_row(ops, use_default, w->newoff, &newrow, w->cid);
 	}
 	ops = ip_change_block(&change, undo, false);
 	put_undo(ops, v, w, overlaid, undo_block, &undo_off);
@@ -351,7 +351,7 @@ ip_write_row(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	{
 		ops = ip_change_block(&change, w->newbuffer, w->newinit);
 		use_default = ip_put_inserter(ops, BufferGetPage(w->newbuffer), w->newinit, w->xid, w->cid);
-		ip_put_new_row(ops, use_default, w->newoff, &newrow, NULL, w->cid);
+		ip_put_new_row(ops, use_default, w->newoff, &newrow, w->cid);
 	}
 	ip_change_apply(&change);
 	UnlockReleaseBuffer(undo);

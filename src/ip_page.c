@@ -236,6 +236,53 @@ ip_op_row(IpWriter *w, const IpRowOp *op)
 	ip_delta_make(w, op->from, op->fromlen, op->body, op->bodylen);
 }
 
+/* IP_OP_ROWS: how a row is given */
+#define ROWS_HDR	0x01		/* its hdr follows, else it is that of the row before */
+#define ROWS_DELTA	0x02		/* delta to the row before, else length and bytes */
+
+uint8 *
+ip_op_rows_begin(IpWriter *w, OffsetNumber off)
+{
+	uint8	   *count_at;
+
+	ip_put_u8(w, IP_OP_ROWS);
+	ip_put_varint(w, off);
+	count_at = w->p;
+	ip_put_u16(w, 0);
+	return count_at;
+}
+
+void
+ip_op_rows_add(IpWriter *w, uint16 hdr, const uint8 *body, uint32 bodylen,
+			   uint16 prev_hdr, const uint8 *prev, uint32 prevlen)
+{
+	uint8		how = (prev == NULL || hdr != prev_hdr) ? ROWS_HDR : 0;
+	uint8	   *start = w->p;
+
+	if (prev != NULL)
+	{
+		ip_put_u8(w, how | ROWS_DELTA);
+		if (how & ROWS_HDR)
+			ip_put_u16(w, hdr);
+		ip_delta_make(w, prev, prevlen, body, bodylen);
+		if (!w->bad && w->p - start < bodylen + 2)
+			return;
+		w->p = start;
+	}
+	ip_put_u8(w, how);
+	if (how & ROWS_HDR)
+		ip_put_u16(w, hdr);
+	ip_put_varint(w, bodylen);
+	ip_put_bytes(w, body, bodylen);
+}
+
+void
+ip_op_rows_end(IpWriter *w, uint8 *begin, uint16 count)
+{
+	if (!w->bad)
+		memcpy(begin, &count, sizeof(count));
+}
+
 void
 ip_op_dead(IpWriter *w, OffsetNumber off)
 {
@@ -432,6 +479,7 @@ apply_row(Page page, IpReader *r, const IpOpContext *ctx)
 	TransactionId xid = ctx->xid;
 	IpPtr		ptr = {ctx->undo_block, 0};
 	const uint8 *saved = NULL;
+	const char *problem;
 	int			from = row_buffers.last;
 	int			to;
 	int			len;
@@ -448,13 +496,9 @@ apply_row(Page page, IpReader *r, const IpOpContext *ctx)
 		saved = ip_get_bytes(r, IP_VERSION_BLOCK_SZ);
 	if (r->bad)
 		return "operation is too short";
-	if (base != IP_BASE_PREVIOUS)
-	{
-		const char *problem = load_base(page, off, base, saved, from);
-
-		if (problem)
-			return problem;
-	}
+	problem = load_base(page, off, base, saved, from);
+	if (problem)
+		return problem;
 	to = 1 - from;
 	len = ip_delta_apply(r, row_buffers.body[from], row_buffers.len[from],
 						 row_buffers.body[to], BLCKSZ);
@@ -463,6 +507,49 @@ apply_row(Page page, IpReader *r, const IpOpContext *ctx)
 	row_buffers.len[to] = len;
 	row_buffers.last = to;
 	return write_row(page, off, hdr, state, xid, ptr, row_buffers.body[to], len);
+}
+
+static const char *
+apply_rows(Page page, IpReader *r)
+{
+	OffsetNumber off = ip_get_varint(r);
+	uint16		count = ip_get_u16(r);
+	uint16		hdr = 0;
+	IpPtr		no_ptr = {0, 0};
+
+	row_buffers.len[row_buffers.last] = 0;
+	for (; count > 0; count--, off++)
+	{
+		uint8		how = ip_get_u8(r);
+		int			from = row_buffers.last;
+		int			to = 1 - from;
+		const uint8 *bytes;
+		const char *problem;
+		int			len;
+
+		if (how & ROWS_HDR)
+			hdr = ip_get_u16(r);
+		if (how & ROWS_DELTA)
+			len = ip_delta_apply(r, row_buffers.body[from], row_buffers.len[from],
+								 row_buffers.body[to], BLCKSZ);
+		else
+		{
+			len = ip_get_varint(r);
+			bytes = len <= BLCKSZ ? ip_get_bytes(r, len) : NULL;
+			if (bytes == NULL)
+				return "row is too long";
+			memcpy(row_buffers.body[to], bytes, len);
+		}
+		if (len < 0 || r->bad)
+			return "delta does not fit";
+		row_buffers.len[to] = len;
+		row_buffers.last = to;
+		problem = write_row(page, off, hdr, IP_ROW_DEFAULT, InvalidTransactionId, no_ptr,
+							row_buffers.body[to], len);
+		if (problem)
+			return problem;
+	}
+	return NULL;
 }
 
 static const char *
@@ -561,6 +648,8 @@ apply_op(Page page, IpOp op, IpReader *r, const IpOpContext *ctx)
 			return NULL;
 		case IP_OP_ROW:
 			return apply_row(page, r, ctx);
+		case IP_OP_ROWS:
+			return apply_rows(page, r);
 		case IP_OP_DEAD:
 			return resize_item(page, ip_get_varint(r), 0) ? NULL : "no such row";
 		case IP_OP_UNDO:
@@ -629,7 +718,7 @@ skip_delta(IpReader *r)
 static void
 desc_row(StringInfo buf, IpReader *r)
 {
-	static const char *const bases[] = {"put row", "change row", "change overlaid row", "put row"};
+	static const char *const bases[] = {"put row", "change row", "change overlaid row", "?"};
 	uint32		off = ip_get_varint(r);
 	uint16		hdr = ip_get_u16(r);
 	uint8		state = ip_get_u8(r);
@@ -651,6 +740,26 @@ desc_row(StringInfo buf, IpReader *r)
 	appendStringInfo(buf, "%s %u natts %u state 0x%02X delta %d bytes",
 					 bases[how & ROW_BASE_MASK], off, hdr & IP_HDR_NATTS_MASK, state,
 					 (int) (r->p - start));
+}
+
+static void
+desc_rows(StringInfo buf, IpReader *r)
+{
+	uint32		off = ip_get_varint(r);
+	uint16		count = ip_get_u16(r);
+
+	appendStringInfo(buf, "put %u rows from %u on", count, off);
+	for (; count > 0 && !r->bad; count--)
+	{
+		uint8		how = ip_get_u8(r);
+
+		if (how & ROWS_HDR)
+			(void) ip_get_u16(r);
+		if (how & ROWS_DELTA)
+			skip_delta(r);
+		else
+			(void) ip_get_bytes(r, ip_get_varint(r));
+	}
 }
 
 static void
@@ -704,6 +813,9 @@ desc_op(StringInfo buf, IpOp op, IpReader *r)
 			break;
 		case IP_OP_ROW:
 			desc_row(buf, r);
+			break;
+		case IP_OP_ROWS:
+			desc_rows(buf, r);
 			break;
 		case IP_OP_DEAD:
 			appendStringInfo(buf, "row %u dead", ip_get_varint(r));

@@ -117,7 +117,8 @@ typedef enum IpOp
 	IP_OP_UNDO,					/* append an undo record */
 	IP_OP_NEWEST,				/* raise newest_xid */
 	IP_OP_RING,					/* next, flags of an undo page */
-	IP_OP_SLOT					/* slot, current, npages of the metapage */
+	IP_OP_SLOT,					/* slot, current, npages of the metapage */
+	IP_OP_ROWS					/* put new rows of the default inserter */
 } IpOp;
 
 /* What the operations of a record share; the record itself knows it. */
@@ -133,8 +134,7 @@ typedef enum IpRowBase
 {
 	IP_BASE_NONE = 0,			/* a new row */
 	IP_BASE_ROW,				/* the row as it is */
-	IP_BASE_OVERLAID,			/* the same, with its overlaid bytes in the operation */
-	IP_BASE_PREVIOUS			/* the row of the operation before (bulk load) */
+	IP_BASE_OVERLAID			/* the same, with its overlaid bytes in the operation */
 } IpRowBase;
 
 /* Arguments of IP_OP_ROW. */
@@ -162,6 +162,15 @@ extern void ip_op_simple(IpWriter *w, IpOp op);
 extern void ip_op_default(IpWriter *w, CommandId cid);
 extern void ip_op_base(IpWriter *w, uint64 xid_base);
 extern void ip_op_row(IpWriter *w, const IpRowOp *op);
+/*
+ * Many new rows at consecutive offsets from off on, made by the page's default
+ * inserter.  Each is given as it is or as a delta to the one before (NULL: there
+ * is none), whichever is shorter.  _begin returns what _end needs.
+ */
+extern uint8 *ip_op_rows_begin(IpWriter *w, OffsetNumber off);
+extern void ip_op_rows_add(IpWriter *w, uint16 hdr, const uint8 *body, uint32 bodylen,
+						   uint16 prev_hdr, const uint8 *prev, uint32 prevlen);
+extern void ip_op_rows_end(IpWriter *w, uint8 *begin, uint16 count);
 extern void ip_op_dead(IpWriter *w, OffsetNumber off);
 extern void ip_op_undo(IpWriter *w, OffsetNumber row_off, uint8 kind, uint8 flags,
 					   const uint8 *tail, uint32 taillen);

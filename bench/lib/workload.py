@@ -23,7 +23,7 @@ class Workload:
     pgbench: tuple
 
 
-SIMPLE_UPDATE = Workload('simple update', 'pgbench_accounts', ('--builtin=simple-update',))
+SIMPLE_UPDATE = Workload('simple update', 'pgbench_accounts', ('--builtin=simple-update', '--protocol=prepared'))
 HOT_ROWS = Workload('hot rows', 'counters',
                     ('--protocol=prepared', f'--define=counters={COUNTERS}',
                      f'--file={Path(__file__).parent / "hot_rows.sql"}'))
