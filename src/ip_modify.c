@@ -228,13 +228,24 @@ ip_write_fits(IpVersion *v, Page page, uint32 bodylen)
 		(may_overlay(v) && ip_item_size(IP_ROW_VERSION | IP_ROW_OVERLAID, bodylen) <= have);
 }
 
+/*
+ * Visible to all, so that nobody needs to know who made it: it was so already
+ * when its lock record was recycled, or it is so old that no standby's snapshot
+ * can be older.
+ */
+static bool
+is_final(IpVersion *v)
+{
+	return IpXidIsFinal(v->xid) || v->ptr.block == InvalidBlockNumber ||
+		(v->xid + MAX_PREV_AGE < ip_next_xid() && !(v->state & IP_ROW_DELETED) &&
+		 ip_xid_removable(v->rel, v->xid) && ip_xid_did_commit(v->xid));
+}
+
 /* The version before, for an undo record; nothing if all see it anyway. */
 static void
 set_prev(IpUndoSpec *spec, IpVersion *v)
 {
-	if (IpXidIsFinal(v->xid) ||
-		(v->xid + MAX_PREV_AGE < ip_next_xid() && ip_xid_removable(v->rel, v->xid)) ||
-		(!(v->state & IP_ROW_INSERTED) && v->ptr.block == InvalidBlockNumber))
+	if (is_final(v))
 		return;
 	spec->prev_xid = v->xid;
 	spec->prev_inserted = (v->state & IP_ROW_INSERTED) != 0;
@@ -272,18 +283,6 @@ put_undo(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, BlockNumber 
 	lock.mode = w->lock.mode;
 	ip_undo_put(ops, undo_block, w->xid, row_off, &lock);
 	ip_op_newest(ops, w->lock.newest);
-}
-
-/*
- * Visible to all, for so long that the row had better not remember who made it
- * (and no standby's snapshot can be that old).
- */
-static bool
-is_final(IpVersion *v)
-{
-	return IpXidIsFinal(v->xid) ||
-		(v->xid + MAX_PREV_AGE < ip_next_xid() && !(v->state & IP_ROW_DELETED) &&
-		 ip_xid_removable(v->rel, v->xid) && ip_xid_did_commit(v->xid));
 }
 
 static void
