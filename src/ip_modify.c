@@ -159,6 +159,7 @@ bool
 ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target)
 {
 	static IpVersion below;		/* no body: only who made it counts */
+	IpXidStatus status;
 
 	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
 		return false;
@@ -169,7 +170,8 @@ ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target
 	below.xid = v->xid;
 	below.ptr = v->ptr;
 	below.rec_loaded = below.has_lock = false;
-	while (ip_xid_status(below.xid) == IP_XID_RUNNING || (below.state & IP_ROW_DELETED))
+	while ((below.state & IP_ROW_DELETED) ||
+		   (status = ip_xid_status(below.xid)) == IP_XID_RUNNING || status == IP_XID_ABORTED)
 	{
 		if (ip_version_load_rec(&below) != IPV_OK)
 			return false;		/* inserted by the running transaction */

@@ -161,6 +161,8 @@ ip_undo_decode(BlockNumber block, uint64 newest_xid, const uint8 *item, uint32 l
 	rec->deltalen = r.end - r.p;
 	if (r.bad)
 		return "undo record is too short";
+	if (!ItemPointerIsValid(&rec->row))
+		return "undo record names no row";
 	if (rec->kind < IP_UNDO_LOCK || rec->kind > IP_UNDO_DELETE)
 		return "unknown kind of undo record";
 	return NULL;
