@@ -26,7 +26,7 @@
 /* Look for the next page when the current one has less than this left. */
 #define UNDO_NEARLY_FULL	2048
 /* A ring grows by as many pages as it has, but by no more than this. */
-#define UNDO_MAX_EXTENT		8
+#define UNDO_MAX_EXTENT		4
 /* A page's xids stay within 2^31 of its newest; leave a wide margin. */
 #define UNDO_MAX_XID_AGE	((IpXid) 1 << 29)
 
