@@ -16,7 +16,8 @@ from lockstep import (Difference, IDLE, IN_ERROR, Monitor, OneSided, SCHEMA, Ses
 from transactions import Generator
 
 FEATURES = ['savepoints', 'cursors', 'current_of', 'locks', 'plpgsql', 'fk', 'toast', 'special', 'truncate', 'vacuum', 'ddl',
-            'rewrite', 'copy', 'self_join', 'on_conflict', 'merge', 'triggers', 'deferred', 'partition']
+            'rewrite', 'copy', 'self_join', 'on_conflict', 'merge', 'triggers', 'deferred', 'partition',
+            'check']
 AUDIT_EVERY = 1000
 QUIET_EVERY = 2000      # steps between moments without open transactions
 HISTORY = 40
@@ -37,6 +38,8 @@ def parse_options():
     parser.add_argument('--only', default=None, help='features to use, instead of all')
     parser.add_argument('--tables', default=None, help='only these tables')
     parser.add_argument('--log', default=None, help='write all statements and outcomes to this file')
+    parser.add_argument('--check-from', type=int, default=None, metavar='STEP',
+                        help='from this step on, inplace_check() all tables after every step')
     parser.add_argument('--audit-every', type=int, default=AUDIT_EVERY)
     return parser.parse_args()
 
@@ -172,6 +175,8 @@ class Run:
         started = time.monotonic()
         while self.done < self.options.statements:
             self.one_step()
+            if self.options.check_from is not None and self.step >= self.options.check_from:
+                self.auditor.check_all()
             if self.step % self.options.audit_every == 0:
                 self.auditor.run()
             if self.step % QUIET_EVERY == 0:
