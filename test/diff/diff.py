@@ -2,6 +2,7 @@
 """Random statements on a heap table and on a table of the access method under test: both must behave alike."""
 import argparse
 import collections
+import os
 import random
 import shutil
 import sys
@@ -10,14 +11,17 @@ import time
 
 import psycopg2
 
-import schema
+import statements
+import tables
 from audit import Auditor
 from lockstep import (Difference, IDLE, IN_ERROR, Monitor, OneSided, SCHEMA, Session, SIDES, Stmt, return_values_as_text)
 from transactions import Generator
 
 FEATURES = ['savepoints', 'cursors', 'current_of', 'locks', 'plpgsql', 'fk', 'toast', 'special', 'truncate', 'vacuum', 'ddl',
             'rewrite', 'copy', 'self_join', 'on_conflict', 'merge', 'triggers', 'deferred', 'partition',
-            'check']
+            'check', 'temp', 'twophase', 'tid', 'parallel', 'serializable', 'exclusion', 'derived', 'views', 'matview',
+            'passing']
+NEEDS = {'triggers': 'triggered', 'partition': 'parted', 'matview': 'narrow'}      # features and their tables
 AUDIT_EVERY = 1000
 QUIET_EVERY = 2000      # steps between moments without open transactions
 HISTORY = 40
@@ -34,7 +38,8 @@ def parse_options():
     parser.add_argument('--time-limit', type=float, default=None, help='seconds')
     parser.add_argument('--sessions', type=int, default=4)
     parser.add_argument('--am', default='inplace', help='access method under test')
-    parser.add_argument('--skip', default='rewrite', help='(%(default)s: not supported yet) features to leave out, of: ' + ', '.join(FEATURES))
+    parser.add_argument('--skip', default='rewrite',
+                        help='(%(default)s: not supported yet) features to leave out, of: ' + ', '.join(FEATURES))
     parser.add_argument('--only', default=None, help='features to use, instead of all')
     parser.add_argument('--tables', default=None, help='only these tables')
     parser.add_argument('--log', default=None, help='write all statements and outcomes to this file')
@@ -50,9 +55,11 @@ class Run:
         self.r = random.Random(options.seed)
         names = FEATURES if options.only is None else options.only.split(',')
         self.features = set(names) - set(options.skip.split(','))
-        self.tables = schema.make_tables(self.features)
+        self.tables = tables.make_tables(self.features)
         if options.tables:
             self.tables = [t for t in self.tables if t.name in options.tables.split(',')]
+        names = {t.name for t in self.tables}
+        self.features -= {feature for feature, table in NEEDS.items() if table not in names}
         self.dsn = 'host=%s port=%s dbname=%s user=%s' % (options.socket, options.port, options.dbname, options.user)
         self.done, self.step, self.quiet = 0, 0, False
         self.history = collections.deque(maxlen=HISTORY)
@@ -66,24 +73,35 @@ class Run:
         cursor.execute('SELECT 1 FROM pg_am WHERE amname = %s', (self.options.am,))
         if cursor.fetchone() is None:
             cursor.execute('CREATE EXTENSION ' + self.options.am)
+        self.look_at_server(conn, cursor)
         for side in SIDES:
             cursor.execute('SET default_table_access_method = %s' % (self.options.am if side == 'test' else 'heap'))
             cursor.execute('DROP SCHEMA IF EXISTS %s CASCADE; CREATE SCHEMA %s; SET search_path = %s' % (
                 (SCHEMA[side],) * 3))
             for table in self.tables:
-                cursor.execute(table.create())
+                if not table.local:
+                    cursor.execute(table.create())
                 if table.after:
                     cursor.execute(table.after)
-            if any(t.name == 'triggered' for t in self.tables):
-                cursor.execute(schema.TRIGGER_SETUP)
+            if 'matview' in self.features:
+                cursor.execute(tables.SUMMARY_SETUP)
         conn.close()
-        names = {t.name for t in self.tables}
-        self.features -= {f for f in ('triggers', 'partition') if {'triggers': 'triggered',
-                                                                   'partition': 'parted'}[f] not in names}
+
+    def look_at_server(self, conn, cursor):
+        cursor.execute('SHOW max_prepared_transactions')
+        if cursor.fetchone()[0] == '0':
+            self.features.discard('twophase')
+        cursor.execute("SELECT gid FROM pg_prepared_xacts WHERE starts_with(gid, 'diff_') AND database = current_database()")
+        for (gid,) in cursor.fetchall():
+            cursor.execute("ROLLBACK PREPARED '%s'" % gid)
+        if conn.server_version >= 160000:
+            statements.MODES['parallel'] = statements.MODES['parallel'].replace('force_parallel_mode',
+                                                                                'debug_parallel_query')
 
     def connect(self, scratch):
         self.monitor = Monitor(self.dsn)
-        self.sessions = [Session(i, self.dsn, self.options.am, self.monitor) for i in range(self.options.sessions)]
+        self.sessions = [Session(i, self.dsn, self.options.am, self.monitor, self.tables)
+                         for i in range(self.options.sessions)]
         self.auditor = Auditor(self.dsn, self.options.am, self.tables, self.features)
         for session in self.sessions:
             session.features = self.features
@@ -97,6 +115,10 @@ class Run:
         ended = session.start(stmt, patient)
         entry[3] = session.links[0].outcome.brief() if ended else 'waits'
         self.note(entry)
+        if stmt.gid and session.links[0].outcome.command == 'PREPARE TRANSACTION':
+            if stmt.commit:
+                return self.execute(session, Stmt("COMMIT PREPARED '%s'" % stmt.gid))
+            self.generator.prepared.append(stmt.gid)
         if not ended:
             self.stats['waits'] += 1
         elif session.state != IDLE and session.state != IN_ERROR and not stmt.sql.startswith('ROLLBACK TO'):
@@ -142,10 +164,12 @@ class Run:
         session = self.r.choice([s for s in self.sessions if not s.waiting])
         if self.quiet:
             session = self.next_open() or session
+            if session.state == IDLE and self.generator.prepared:
+                return self.execute(session, self.generator.finish_prepared())
             if session.state == IDLE:
                 self.quiet = False
                 return self.definitions(session)
-            return self.execute(session, Stmt('COMMIT' if self.r.random() < 0.7 else 'ROLLBACK'))
+            return self.execute(session, self.generator.commit(session) if self.r.random() < 0.7 else Stmt('ROLLBACK'))
         if self.waiting() and session.kind != 'read':
             session.left -= 2
         stmt = self.generator.next(session)
@@ -184,7 +208,7 @@ class Run:
             if self.options.time_limit and time.monotonic() - started > self.options.time_limit:
                 break
         self.quiet = True
-        while self.next_open():
+        while self.next_open() or self.generator.prepared:
             self.step += 1
             self.one_step()
         self.auditor.run()
@@ -208,9 +232,8 @@ def main():
     print('seed %d' % options.seed, flush=True)
     return_values_as_text()
     run = Run(options)
-    scratch = tempfile.mkdtemp(prefix='diff-')
+    scratch = tempfile.mkdtemp(prefix='diff_')
     try:
-        import os
         os.chmod(scratch, 0o755)
         run.prepare()
         run.connect(scratch)
@@ -220,6 +243,7 @@ def main():
         return 1
     finally:
         shutil.rmtree(scratch)
+    run.stats['refused on one side'] = sum(session.refusals for session in run.sessions)
     print(', '.join('%s: %d' % item for item in sorted(run.stats.items())))
     print('%d statements, 0 differences, seed %d' % (run.done, options.seed))
     return 0

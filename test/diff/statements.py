@@ -9,6 +9,8 @@ MODES = {
     'plain': '',
     'index': 'SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off',
     'bitmap': 'SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off',
+    'parallel': 'SET LOCAL force_parallel_mode = on; SET LOCAL min_parallel_table_scan_size = 0;'
+                ' SET LOCAL max_parallel_workers_per_gather = 2; SET LOCAL parallel_setup_cost = 0',
     'seq': 'SET LOCAL enable_indexscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_indexonlyscan = off',
 }
 LOCK_MODES = ('FOR UPDATE', 'FOR NO KEY UPDATE', 'FOR SHARE', 'FOR KEY SHARE')
@@ -34,7 +36,10 @@ def new_id(r, table):
 
 
 def returning(r, table):
-    return r.choice(['', '', '', ' RETURNING *', ' RETURNING id', ' RETURNING id, %s' % table.some_column(r).name])
+    if r.random() < 0.5:
+        return ''
+    return ' RETURNING ' + r.choice(['*', 'id', 'id, ' + table.some_column(r).name,
+                                     'id' if table.kind == 'VIEW' else 'tableoid::regclass, *'])
 
 
 def insert_one(r, session, table):
@@ -113,15 +118,13 @@ def update_from(r, session, table):
 
 def update_id(r, session, table):
     """Move rows to other ids; cannot depend on the order of visits."""
-    if not table.movable:
-        return None
     kind = r.random()
     if kind < 0.4:
         old, new = table.some_id(r), new_id(r, table)
         table.live.discard(old)
         table.live.add(new)
         return Stmt('UPDATE %s SET id = %d WHERE id = %d' % (table.name, new, old),
-                    steady=bool(table.key) and table.name != 'parent')
+                    steady=bool(table.key) and not table.referenced)
     if kind < 0.7:
         return Stmt('UPDATE %s SET id = id + 1000 WHERE %s' % (table.name, id_range(r, table)))
     if kind < 0.9:
@@ -133,13 +136,13 @@ def delete_point(r, session, table):
     number = table.some_id(r) if r.random() < 0.3 else r.randint(1, 220)
     table.live.discard(number)
     return Stmt('DELETE FROM %s WHERE id = %d%s' % (table.name, number, returning(r, table)),
-                steady=bool(table.key) and table.name != 'parent')
+                steady=bool(table.key) and not table.referenced)
 
 
 def delete_range(r, session, table):
     width = 25 if len(table.live) > 150 else 6
     return Stmt('DELETE FROM %s WHERE %s%s' % (table.name, id_range(r, table, width), returning(r, table)),
-                steady=steady_range(session, table) and table.name != 'parent')
+                steady=steady_range(session, table) and not table.referenced)
 
 
 def delete_where(r, session, table):
@@ -173,7 +176,7 @@ def select_where(r, session, table):
 
 
 def select_range(r, session, table):
-    columns = r.choice(['*', 'id', 'tableoid::regclass::text, *', 'count(*)'])
+    columns = r.choice(['*', 'id', 'tableoid::regclass::text, *' if table.kind != 'VIEW' else '*', 'count(*)'])
     return Stmt('SELECT %s FROM %s WHERE %s' % (columns, table.name, id_range(r, table, 60)))
 
 
@@ -245,13 +248,36 @@ def exception_block(r, session, table):
     first, second, third = (update_or_delete(r, session, table) for _ in range(3))
     return Stmt('DO $$ DECLARE counted int; BEGIN %s; BEGIN %s; %s; EXCEPTION WHEN division_by_zero OR raise_exception OR '
                 'unique_violation THEN GET DIAGNOSTICS counted = ROW_COUNT; RAISE NOTICE \'handled %%\', SQLSTATE; END;'
-                ' %s; END $$' % (first, second, handled, third), steady=bool(table.key) and table.name != 'parent')
+                ' %s; END $$' % (first, second, handled, third), steady=bool(table.key) and not table.referenced)
 
 
 def update_or_delete(r, session, table):
     if r.random() < 0.25:
         return 'DELETE FROM %s WHERE id = %d' % (table.name, table.some_id(r))
     return 'UPDATE %s SET %s WHERE id = %d' % (table.name, assignments(r, table, False), table.some_id(r))
+
+
+def subtransactions(r, session, table):
+    """More subtransactions than a backend's cache holds, some undone."""
+    session.nested = session.nested or bool(session.savepoints)
+    low = table.some_id(r)
+    return Stmt('DO $$ BEGIN FOR i IN 1..%d LOOP BEGIN UPDATE %s SET %s WHERE id = %d + i %% 3; IF i %% %d = 0 THEN RAISE'
+                " EXCEPTION 'undo'; END IF; EXCEPTION WHEN raise_exception THEN NULL; END; END LOOP; END $$" % (
+                    r.choice([5, 70]), table.name, assignments(r, table, False), low, r.randint(1, 4)),
+                steady=bool(table.key) and not table.referenced)
+
+
+def by_tid(r, session, table):
+    """Rows found by their TID, whatever it is."""
+    if table.kind in ('PARTITIONED', 'VIEW'):
+        return None
+    where = 'WHERE ctid = ANY (ARRAY(SELECT ctid FROM %s WHERE %s))' % (table.name, id_range(r, table, 3))
+    kind = r.random()
+    if kind < 0.4:
+        return Stmt('SELECT * FROM %s %s' % (table.name, where))
+    if kind < 0.8:
+        return Stmt('UPDATE %s SET %s %s%s' % (table.name, assignments(r, table, True), where, returning(r, table)))
+    return Stmt('DELETE FROM %s %s%s' % (table.name, where, returning(r, table)))
 
 
 def modify_twice(r, session, table):
@@ -263,35 +289,83 @@ def modify_twice(r, session, table):
 
 
 def on_conflict(r, session, table):
-    if not table.key or table.name == 'parted' and r.random() < 0.5:
+    """One row, or (not in REPEATABLE READ, where heap and we refuse in other words) several that may be the same."""
+    if not table.key or table.kind == 'PARTITIONED' and r.random() < 0.5:
         return None
-    row = insert_values(r, table, table.some_id(r))
     column = table.some_column(r)
     if column.name == table.unique:
         return None
-    nothing = [] if session.isolation == 'rr' else ['NOTHING']      # heap would report rows changed since the snapshot
-    action = r.choice(nothing + [ 'UPDATE SET %s = excluded.%s' % (column.name, column.name),
-                       'UPDATE SET %s = %s WHERE %s.id %% 3 > 0' % (column.name, column.random_value(r), table.name)])
-    return Stmt('INSERT INTO %s (%s) VALUES %s ON CONFLICT (id) DO %s%s' % (
-        table.name, column_list(table), row, action, returning(r, table)), steady=True)
+    several = r.randint(2, 5) if session.isolation == 'rc' and not table.unique and r.random() < 0.2 else 1
+    rows = ', '.join(insert_values(r, table, table.some_id(r)) for _ in range(several))
+    nothing = ['NOTHING'] if session.isolation == 'rc' else []      # heap would report rows changed since the snapshot
+    action = r.choice(nothing + [
+        'UPDATE SET %s = excluded.%s' % (column.name, column.name),
+        'UPDATE SET %s = %s WHERE %s.id %% 3 > 0' % (column.name, column.random_value(r), table.name)])
+    target = '(id)' if action != 'NOTHING' or r.random() < 0.5 else ''
+    return Stmt('INSERT INTO %s (%s) VALUES %s ON CONFLICT %s DO %s%s' % (
+        table.name, column_list(table), rows, target, action, returning(r, table)), steady=True)
 
 
 def merge(r, session, table):
-    if not table.key or table.unique or table.parent or table.name == 'parent':
+    if not table.key or table.unique or table.parent or table.referenced or table.kind == 'VIEW':
         return None
     column = table.some_column(r)
     low = table.some_id(r)
     high = low + r.choice([0, 0, 4, 8])
+    insert = r.choice(['INSERT (id) VALUES (s)', 'INSERT (id, %s) VALUES (s, %s)' % (column.name, column.random_value(r))])
+    also = r.choice(['', ' AND ' + column.condition(r, 't.' + column.name)])
     return Stmt('MERGE INTO %s t USING generate_series(%d, %d) s ON t.id = s WHEN MATCHED AND s %% 5 = 0 THEN DELETE '
-                'WHEN MATCHED THEN UPDATE SET %s = %s WHEN NOT MATCHED AND s %% 2 = 0 THEN INSERT (id) VALUES (s)' % (
-                    table.name, low, high, column.name, column.random_value(r)), steady=low == high)
+                'WHEN MATCHED AND s %% 7 = 1 THEN DO NOTHING WHEN MATCHED%s THEN UPDATE SET %s = %s '
+                'WHEN NOT MATCHED AND s %% 2 = 0 THEN %s' % (
+                    table.name, low, high, also, column.name, column.random_value(r), insert), steady=low == high)
+
+
+def merge_from(r, session, table):
+    """Another table's rows as the source; a row may be matched twice."""
+    other = r.choice(session.tables)
+    if not table.key or table.unique or table.parent or table.referenced or table.kind == 'VIEW' or other is table:
+        return None
+    column = table.some_column(r)
+    return Stmt('MERGE INTO %s t USING (SELECT * FROM %s WHERE %s) o ON t.id = o.id %s WHEN MATCHED AND o.id %% 4 = 0 THEN '
+                'DELETE WHEN MATCHED THEN UPDATE SET %s = %s WHEN NOT MATCHED THEN INSERT (id) VALUES (o.id)' % (
+                    table.name, other.name, id_range(r, other, 6), r.choice(['', '', '/ 2']), column.name,
+                    column.random_value(r)))
+
+
+def passing_definitions(r, session, table):
+    """DDL inside a transaction, while others wait for it or it gives up; undone at once, or later with the transaction."""
+    if table.kind != 'TABLE' or r.random() < 0.5:
+        return None
+    column = table.some_column(r)
+    write = update_or_delete(r, session, table)
+    kinds = ['CREATE INDEX passing ON %s (id, %s); %s; DROP INDEX passing' % (table.name, column.name, write)
+             if column.sqltype not in ('point',) else write,
+             'ALTER TABLE %s ADD COLUMN passing int DEFAULT 5; %s; ALTER TABLE %s DROP COLUMN passing' % (
+                 table.name, write, table.name),
+             'ALTER TABLE %s ADD COLUMN passing float DEFAULT random(); %s; ALTER TABLE %s DROP COLUMN passing' % (
+                 table.name, write, table.name),
+             'ALTER TABLE %s DISABLE TRIGGER USER; %s; ALTER TABLE %s ENABLE TRIGGER USER' % (
+                 table.name, write, table.name),
+             'LOCK TABLE %s IN %s MODE' % (table.name, r.choice(['SHARE', 'EXCLUSIVE', 'ACCESS EXCLUSIVE']))]
+    return Stmt(r.choice(kinds), steady=True, patient=False)
+
+
+def committing_loop(r, session, table):
+    """A procedure that ends transactions while its query is open."""
+    if not table.key or session.kind is not None:
+        return None
+    return Stmt('DO $$ DECLARE r record; done int := 0; BEGIN FOR r IN SELECT id FROM %s WHERE %s ORDER BY id LOOP UPDATE %s '
+                'SET %s WHERE id = r.id; done := done + 1; IF done %% 3 = 0 THEN ROLLBACK; ELSIF done %% 2 = 0 THEN COMMIT; '
+                'END IF; END LOOP; RAISE NOTICE \'done %%\', done; END $$' % (
+                    table.name, id_range(r, table), table.name, assignments(r, table, True)),
+                steady=not table.referenced)
 
 
 def set_constraints(r, session, table):
     return Stmt('SET CONSTRAINTS ALL %s' % r.choice(['IMMEDIATE', 'DEFERRED']))
 
 
-# name: (weight, generator, feature)
+# (weight, generator, feature)
 READS = [
     (6, select_point, None), (4, select_where, None), (3, select_range, None), (3, select_ordered, None),
     (3, select_all, None), (2, select_join, None),
@@ -301,8 +375,9 @@ WRITES = [
     (4, update_range, None), (3, update_where, None), (1.5, update_from, None), (2, update_id, None),
     (4, delete_point, None), (1.2, delete_range, None), (0.6, delete_where, None), (0.6, delete_using, None),
     (5, lock_rows, 'locks'), (1.5, lock_where, 'locks'), (0.7, truncate, 'truncate'), (1, loop_block, 'plpgsql'),
-    (1.5, exception_block, 'plpgsql'), (0.7, modify_twice, None), (4, on_conflict, 'on_conflict'), (1, merge, 'merge'),
-    (0.2, set_constraints, 'deferred'),
+    (1.5, exception_block, 'plpgsql'), (0.7, modify_twice, None), (0.3, subtransactions, 'plpgsql'),
+    (0.4, committing_loop, 'plpgsql'), (0.6, by_tid, 'tid'), (4, on_conflict, 'on_conflict'), (1, merge, 'merge'),
+    (0.6, merge_from, 'merge'), (0.2, set_constraints, 'deferred'), (0.3, passing_definitions, 'passing'),
 ]
 
 

@@ -5,6 +5,7 @@ import statements
 from lockstep import IDLE, IN_ERROR, Stmt
 
 READER_LENGTH = (30, 100)
+LEVELS = {'rc': 'READ COMMITTED', 'rr': 'REPEATABLE READ', 'ser': 'SERIALIZABLE'}
 
 
 class Generator:
@@ -16,6 +17,7 @@ class Generator:
         self.names = 0
         self.focus = []             # tables that are used most at the moment
         self.calls = 0
+        self.prepared = []          # names of prepared transactions
 
     def next(self, session):
         """The session's next statement."""
@@ -39,6 +41,8 @@ class Generator:
         session.reset()
         kind = self.r.random()
         session.tables = self.pick_tables()
+        if self.prepared and self.r.random() < 0.06:
+            return self.finish_prepared()
         if kind < 0.012:
             return self.maintenance()
         if kind < 0.45:
@@ -49,13 +53,16 @@ class Generator:
         r = self.r
         kind = r.random()
         session.isolation = r.choice(['rc', 'rc', 'rr'])
+        if {'serializable', 'twophase'} <= self.features and r.random() < 0.15:
+            session.isolation = 'ser'
         session.mode = r.choice(['plain', 'index', 'index', 'bitmap', 'seq'])
+        if r.random() < 0.01 and 'parallel' in self.features:
+            session.mode = 'parallel'
         session.kind = 'write'
         session.left = r.randint(1, 8) if kind < 0.6 else r.randint(6, 25)
         if kind > 0.988:
             session.kind, session.isolation, session.left = 'read', 'rr', r.randint(*READER_LENGTH)
-        level = 'READ COMMITTED' if session.isolation == 'rc' else 'REPEATABLE READ'
-        return Stmt('BEGIN ISOLATION LEVEL %s; %s' % (level, statements.MODES[session.mode]))
+        return Stmt('BEGIN ISOLATION LEVEL %s; %s' % (LEVELS[session.isolation], statements.MODES[session.mode]))
 
     def after_error(self, session):
         if session.savepoints and self.r.random() < 0.7:
@@ -65,7 +72,7 @@ class Generator:
     def in_transaction(self, session):
         session.left -= 1
         if session.left <= 0:
-            return Stmt('ROLLBACK' if self.r.random() < 0.25 else 'COMMIT')
+            return self.end(session)
         kind = self.r.random()
         if session.kind == 'read':
             return self.any_of(self.reads, session)
@@ -74,6 +81,26 @@ class Generator:
         if 'cursors' in self.features and kind < (0.45 if session.cursors else 0.23):
             return self.cursor_step(session)
         return self.statement(session)
+
+    def end(self, session):
+        if self.r.random() < 0.25:
+            return Stmt('ROLLBACK')
+        if 'twophase' in self.features and len(self.prepared) < 3 and self.r.random() < 0.03:
+            return self.prepare(False)
+        return self.commit(session)
+
+    def commit(self, session):
+        """Of SERIALIZABLE only one side may be refused; then the other one must not have committed yet."""
+        return self.prepare(True) if session.isolation == 'ser' and session.state != IN_ERROR else Stmt('COMMIT')
+
+    def prepare(self, commit):
+        self.names += 1
+        gid = 'diff_{side}_%s_%d' % (os.path.basename(self.scratch), self.names)
+        return Stmt("PREPARE TRANSACTION '%s'" % gid, gid=gid, commit=commit)
+
+    def finish_prepared(self):
+        gid = self.prepared.pop(self.r.randrange(len(self.prepared)))
+        return Stmt("%s PREPARED '%s'" % (self.r.choice(['COMMIT', 'COMMIT', 'ROLLBACK']), gid))
 
     def savepoint_step(self, session):
         kind = self.r.random()
@@ -158,6 +185,8 @@ class Generator:
             table = self.r.choice(session.tables if session.kind != 'read' else self.tables)
             stmt = make(self.r, session, table)
             if stmt is not None:
+                if not table.steady:
+                    stmt.steady = stmt.patient = False
                 return stmt
 
     def maintenance(self):
@@ -178,10 +207,10 @@ class Generator:
         """May a query be open?  Its pins would keep an aggressive VACUUM, or one of some indexes, waiting for ever."""
         return any(s.cursors or s.waiting for s in self.sessions)
 
-    def copy(self, table):
+    def copy(self, table, before='', options=''):
         """COPY reads a file: asynchronous connections cannot feed COPY FROM STDIN."""
         columns = [c for c in table.columns if c.raw and c.name != table.unique and not table.parent]
-        if not columns:
+        if not columns or table.kind == 'VIEW':
             return None
         r = self.r
         path = os.path.join(self.scratch, 'copy.txt')
@@ -190,26 +219,52 @@ class Generator:
                 number = table.fresh_id(r)
                 table.live.add(number)
                 f.write('\t'.join([str(number)] + [r.choice(['\\N', c.raw(r), c.raw(r)]) for c in columns]) + '\n')
-        return Stmt("COPY %s (id, %s) FROM '%s'" % (table.name, ', '.join(c.name for c in columns), path), steady=True, patient=False)
+        return Stmt("%sCOPY %s (id, %s) FROM '%s'%s" % (
+            before, table.name, ', '.join(c.name for c in columns), path, options), steady=True, patient=False)
 
     def definition_change(self):
         """DDL, for moments when no transaction is open.  May return None."""
         r = self.r
-        table = r.choice(self.tables)
+        table = r.choice([t for t in self.tables if t.stored or t.kind == 'PARTITIONED'])
         kind = r.random()
-        if kind < 0.35:
+        if kind < 0.3:
             return self.create_index(table)
-        if kind < 0.6:
+        if kind < 0.5:
             return self.drop_index(table)
-        if kind < 0.75:
+        if kind < 0.65:
             return self.change_columns(table)
-        if kind < 0.8 and 'rewrite' in self.features:
-            return Stmt(r.choice(['VACUUM FULL %s', 'REINDEX TABLE %s']) % table.name)
-        if kind < 0.83 and 'rewrite' in self.features and table.key and table.name != 'parted':
-            return Stmt('CLUSTER %s USING %s_pkey' % (table.name, table.name))
-        if kind < 0.9 and table.name != 'parted':
+        if kind < 0.75:
+            return self.rewrite(table)
+        if kind < 0.8 and 'matview' in self.features:
+            return Stmt('REFRESH MATERIALIZED VIEW %ssummary' % r.choice(['', 'CONCURRENTLY ']))
+        if kind < 0.85 and 'partition' in self.features:
+            return self.move_partition()
+        if not table.stored:
+            return None
+        if kind < 0.88:
+            return Stmt('ALTER TABLE %s SET ACCESS METHOD heap; ALTER TABLE %s SET ACCESS METHOD {am}' % (
+                table.name, table.name))
+        if kind < 0.94:
             return Stmt('ALTER TABLE %s SET (fillfactor = %d)' % (table.name, r.choice([10, 50, 90, 100])))
+        if 'copy' in self.features and table.truncate:
+            return self.copy(table, 'TRUNCATE %s; ' % table.name, ' (FREEZE)')
         return None
+
+    def rewrite(self, table):
+        kinds = ['REINDEX TABLE %s'] + ([] if table.local else ['REINDEX TABLE CONCURRENTLY %s'])
+        if table.stored:
+            kinds += ['VACUUM FULL %s', 'VACUUM FULL %s'] + ['CLUSTER %%s USING %s_pkey' % table.name] * bool(table.key)
+        if 'rewrite' not in self.features:
+            return None
+        return Stmt(self.r.choice(kinds) % table.name)
+
+    def move_partition(self):
+        name, bounds = self.r.choice([('parted_low', '(MINVALUE) TO (2)'), ('parted_mid', '(2) TO (100)'),
+                                      ('parted_high', '(100) TO (MAXVALUE)')])
+        between = self.r.choice(['', 'ALTER TABLE %s SET ACCESS METHOD heap; ALTER TABLE %s SET ACCESS METHOD {am}; ' % (
+            name, name), 'ALTER TABLE %s SET UNLOGGED; ALTER TABLE %s SET LOGGED; ' % (name, name)])
+        return Stmt('ALTER TABLE parted DETACH PARTITION %s; %sALTER TABLE parted ATTACH PARTITION %s FOR VALUES FROM %s' % (
+            name, between, name, bounds))
 
     def create_index(self, table):
         column = table.some_column(self.r)
@@ -222,7 +277,7 @@ class Generator:
         if ' WHERE ' not in how and self.r.random() < 0.15:
             where = ' WHERE id % 2 = 0'
         table.indexes[name] = column.name
-        concurrently = 'CONCURRENTLY ' if 'rewrite' in self.features and table.name != 'parted' and (
+        concurrently = 'CONCURRENTLY ' if 'rewrite' in self.features and table.stored and (
             self.r.random() < 0.2) else ''
         return Stmt('CREATE INDEX %s%s ON %s USING %s%s' % (concurrently, name, table.name, how, where)
                     if not how.startswith('btree (id, ') or table.key else 'ANALYZE ' + table.name)
@@ -243,6 +298,8 @@ class Generator:
             table.columns.remove(column)
             table.indexes = {k: v for k, v in table.indexes.items() if v != column.name}
             return Stmt('ALTER TABLE %s DROP COLUMN %s' % (table.name, column.name))
+        if added and r.random() < 0.2 and added[-1].sqltype == 'int':
+            return Stmt('ALTER TABLE %s ALTER COLUMN %s TYPE bigint' % (table.name, added[-1].name))
         if len(added) >= 3 or table.added > 400:
             return None
         table.added += 1
