@@ -1,0 +1,637 @@
+/*-------------------------------------------------------------------------
+ * wp_encode.c
+ *	  A chunk of WAL into the sections of wp_format.h.
+ *
+ * The pages' headers are taken out first, so that records are contiguous.
+ * Then come items: runs of records, and literal bytes where there is no record
+ * that the model reproduces exactly: the continuation of a record of the
+ * segment before, the start of one that ends in the next segment, garbage
+ * behind the end of WAL, damage.  After garbage the next page that says where
+ * a record starts is tried.
+ *-------------------------------------------------------------------------
+ */
+#include "wp_port.h"
+
+#include <stdlib.h>
+
+#include "wp_model.h"
+
+#define MAX_KEY		(16 + (WP_MAX_BLOCK_ID + 1) * 8)
+
+/* Open-addressing table from byte strings to 1 + index. */
+typedef struct KeyTable
+{
+	uint32	   *slots;
+	uint32		mask;
+	uint32		n;
+} KeyTable;
+
+typedef struct WpEncoder
+{
+	WpContext  *ctx;
+	WpBuf	   *sections;
+	WpPages		pages;
+	uint8	   *payload;		/* the chunk without page headers */
+	uint32		payload_len;
+	uint64		next_prev;		/* xl_prev that the next record should have */
+	uint32		run;			/* records since the last literal */
+	uint32		literal;		/* start of literal bytes not yet written */
+	KeyTable	class_table;
+	uint32	   *class_keys;		/* start of each class's key in its section; one more */
+	WpClass    *classes;
+	uint32		nclasses;
+	uint32		maxclasses;
+	KeyTable	rel_table;
+	WpRelation **rels;
+	uint32		nrels;
+	uint32		maxrels;
+	WpXids		xids;
+	WpGroup		first_symbols;	/* xid symbol of the first record */
+	WpGroup		first_codes;	/* classes of transactions' first records */
+	WpGroup		rel_keys;
+	WpPageMap	map;
+	const uint8 *mapped;		/* the image that map describes */
+} WpEncoder;
+
+/* ---- dictionaries ---- */
+
+static uint32
+hash_key(const uint8 *key, uint32 len)
+{
+	uint64		h = len;
+
+	for (; len >= 8; key += 8, len -= 8)
+		h = (h ^ wp_get64(key)) * UINT64CONST(0x9E3779B97F4A7C15), h ^= h >> 29;
+	for (; len > 0; key++, len--)
+		h = (h ^ *key) * UINT64CONST(0x9E3779B97F4A7C15);
+	return (uint32) (h >> 32);
+}
+
+static void *
+grow(WpContext *ctx, void *old, uint32 n, uint32 *max, size_t size)
+{
+	void	   *p;
+
+	if (n < *max)
+		return old;
+	*max = Max(32, *max * 2);
+	p = realloc(old, *max * size);
+	if (p == NULL)
+		wp_fail(ctx, "out of memory");
+	return p;
+}
+
+/* Make the table at most half full; rehash(i) gives the hash of key i. */
+static void
+table_grow(WpEncoder *e, KeyTable *t, uint32 (*rehash) (WpEncoder *e, uint32 i))
+{
+	uint32		size = t->slots ? (t->mask + 1) * 2 : 256;
+
+	if (t->slots && t->n * 2 <= t->mask)
+		return;
+	free(t->slots);
+	t->slots = calloc(size, sizeof(uint32));
+	if (t->slots == NULL)
+		wp_fail(e->ctx, "out of memory");
+	t->mask = size - 1;
+	for (uint32 i = 0; i < t->n; i++)
+	{
+		uint32		h = rehash(e, i);
+
+		while (t->slots[h & t->mask] != 0)
+			h++;
+		t->slots[h & t->mask] = i + 1;
+	}
+}
+
+static const uint8 *
+class_key(WpEncoder *e, uint32 i, uint32 *len)
+{
+	*len = e->class_keys[i + 1] - e->class_keys[i];
+	return e->sections[WP_SEC_CLASSES].data + e->class_keys[i];
+}
+
+static uint32
+class_rehash(WpEncoder *e, uint32 i)
+{
+	uint32		len;
+	const uint8 *key = class_key(e, i, &len);
+
+	return hash_key(key, len);
+}
+
+static uint32
+rel_rehash(WpEncoder *e, uint32 i)
+{
+	return hash_key(e->rels[i]->key, sizeof(e->rels[i]->key));
+}
+
+/* The index of a relation's fork, or -1 if there are too many. */
+static int
+find_rel(WpEncoder *e, const WpBlock *b)
+{
+	uint8		key[13];
+	uint32		h;
+	WpRelation *rel;
+
+	memcpy(key, b->rel, 12);
+	key[12] = b->flags & WP_FORK_MASK;
+	h = hash_key(key, sizeof(key));
+	table_grow(e, &e->rel_table, rel_rehash);
+	for (; e->rel_table.slots[h & e->rel_table.mask] != 0; h++)
+	{
+		uint32		i = e->rel_table.slots[h & e->rel_table.mask] - 1;
+
+		if (memcmp(e->rels[i]->key, key, sizeof(key)) == 0)
+			return i;
+	}
+	if (e->nrels >= WP_MAX_RELS)
+		return -1;
+	e->rels = grow(e->ctx, e->rels, e->nrels, &e->maxrels, sizeof(WpRelation *));
+	rel = calloc(1, sizeof(WpRelation));
+	if (rel == NULL)
+		wp_fail(e->ctx, "out of memory");
+	memcpy(rel->key, key, sizeof(key));
+	memcpy(wp_group_add(e->ctx, &e->rel_keys, sizeof(key)), key, sizeof(key));
+	e->rels[e->nrels] = rel;
+	e->rel_table.slots[h & e->rel_table.mask] = ++e->nrels;
+	e->rel_table.n = e->nrels;
+	return e->nrels - 1;
+}
+
+static uint8 *
+key_varint(uint8 *p, uint32 v)
+{
+	for (; v >= 0x80; v >>= 7)
+		*p++ = (uint8) v | 0x80;
+	*p++ = (uint8) v;
+	return p;
+}
+
+/* The class's key; false if the record is better stored literally. */
+static bool
+make_key(WpEncoder *e, const WpRecord *rec, bool prev_ok, uint8 *key, uint32 *len,
+		 uint16 *rels, uint8 *modes)
+{
+	uint8	   *p = key;
+
+	*p++ = rec->rmid;
+	*p++ = rec->info;
+	*p++ = (rec->main_id == WP_ID_MAIN_SHORT ? WP_CLASS_MAIN_SHORT : 0) |
+		(rec->main_id == WP_ID_MAIN_LONG ? WP_CLASS_MAIN_LONG : 0) |
+		(rec->origin ? WP_CLASS_ORIGIN : 0) | (rec->topxid ? WP_CLASS_TOPXID : 0) |
+		(prev_ok ? 0 : WP_CLASS_PREV);
+	*p++ = rec->nblocks;
+	for (uint32 i = 0; i < rec->nblocks; i++)
+	{
+		const WpBlock *b = &rec->blocks[i];
+		int			rel = find_rel(e, b);
+
+		if (rel < 0)
+			return false;
+		rels[i] = rel;
+		modes[i] = WP_IMAGE_OPAQUE;
+		*p++ = b->id;
+		*p++ = b->flags;
+		p = key_varint(p, rel);
+		if (b->flags & WP_HAS_IMAGE)
+		{
+			if (wp_page_check(b, &e->map))
+				modes[i] = WP_IMAGE_PAGE;
+			e->mapped = b->image;
+			*p++ = b->img_info;
+			*p++ = modes[i];
+		}
+		if (b->flags & WP_HAS_DATA)
+			*p++ = wp_bucket(b->data_len);
+	}
+	if (rec->main_id != 0)
+		*p++ = wp_bucket(rec->main_len);
+	*len = p - key;
+	return true;
+}
+
+static void
+fill_class(WpEncoder *e, WpClass *c, const WpRecord *rec, uint8 flags,
+		   const uint16 *rels, const uint8 *modes)
+{
+	memset(c, 0, sizeof(*c));
+	c->rmid = rec->rmid;
+	c->info = rec->info;
+	c->flags = flags;
+	c->nblocks = rec->nblocks;
+	c->blocks = calloc(Max(1, c->nblocks), sizeof(WpClassBlock));
+	if (c->blocks == NULL)
+		wp_fail(e->ctx, "out of memory");
+	for (uint32 i = 0; i < c->nblocks; i++)
+	{
+		c->blocks[i].flags = rec->blocks[i].flags;
+		c->blocks[i].img_mode = modes[i];
+		c->blocks[i].img_info = rec->blocks[i].img_info;
+		c->blocks[i].rel = rels[i];
+	}
+}
+
+/* The index of the record's class, or -1. */
+static int
+find_class(WpEncoder *e, const WpRecord *rec, bool prev_ok)
+{
+	uint8		key[MAX_KEY];
+	uint16		rels[WP_MAX_BLOCK_ID + 1];
+	uint8		modes[WP_MAX_BLOCK_ID + 1];
+	uint32		len;
+	uint32		h;
+
+	if (!make_key(e, rec, prev_ok, key, &len, rels, modes))
+		return -1;
+	h = hash_key(key, len);
+	table_grow(e, &e->class_table, class_rehash);
+	for (; e->class_table.slots[h & e->class_table.mask] != 0; h++)
+	{
+		uint32		i = e->class_table.slots[h & e->class_table.mask] - 1;
+		uint32		other_len;
+		const uint8 *other = class_key(e, i, &other_len);
+
+		if (other_len == len && memcmp(other, key, len) == 0)
+			return i;
+	}
+	if (e->nclasses >= WP_MAX_CLASSES)
+		return -1;
+	if (e->nclasses + 1 >= e->maxclasses)
+	{
+		uint32		max = e->maxclasses;
+
+		e->classes = grow(e->ctx, e->classes, max, &e->maxclasses, sizeof(WpClass));
+		e->class_keys = grow(e->ctx, e->class_keys, max, &max, sizeof(uint32));
+		e->class_keys[0] = 0;
+	}
+	fill_class(e, &e->classes[e->nclasses], rec, key[2], rels, modes);
+	wp_put_bytes(e->ctx, &e->sections[WP_SEC_CLASSES], key, len);
+	e->class_table.slots[h & e->class_table.mask] = ++e->nclasses;
+	e->class_table.n = e->nclasses;
+	e->class_keys[e->nclasses] = e->sections[WP_SEC_CLASSES].used;
+	return e->nclasses - 1;
+}
+
+/* ---- records ---- */
+
+/* The record's transaction: its symbol; puts it into the first slot. */
+static uint8
+put_xid(WpEncoder *e, uint32 xid)
+{
+	WpXids	   *x = &e->xids;
+
+	if (xid == 0)
+		return WP_XID_NONE;
+	if (xid <= x->max)
+		for (uint32 i = 0; i < x->n; i++)
+			if (x->slots[i].xid == xid)
+			{
+				wp_xid_touch(x, i);
+				return i;
+			}
+	if (xid == x->max + 1)
+	{
+		wp_xid_new(x, xid);
+		return WP_XID_NEXT;
+	}
+	wp_put_varint(e->ctx, &e->sections[WP_SEC_NUMBERS], wp_zigzag(xid - x->max));
+	wp_xid_new(x, xid);
+	return WP_XID_OTHER;
+}
+
+static void
+put_code(WpEncoder *e, WpGroup *codes, uint32 cls)
+{
+	if (cls < WP_CODE_SHORT)
+		*wp_group_add(e->ctx, codes, 1) = cls;
+	else
+	{
+		uint8	   *p = wp_group_add(e->ctx, codes, 3);
+
+		p[0] = WP_CODE_SHORT;
+		wp_set16(p + 1, cls);
+	}
+}
+
+static void
+put_block(WpEncoder *e, WpClassBlock *cb, const WpBlock *b)
+{
+	WpContext  *ctx = e->ctx;
+	WpRelation *rel = e->rels[cb->rel];
+
+	wp_set32(wp_group_add(ctx, &cb->numbers, 4), b->number);
+	wp_set32(wp_group_add(ctx, &cb->rel_numbers, 4), wp_zigzag(b->number - rel->last_block));
+	rel->last_block = b->number;
+	if (b->flags & WP_HAS_IMAGE)
+	{
+		if (cb->img_mode == WP_IMAGE_PAGE)
+		{
+			if (e->mapped != b->image)
+				wp_page_check(b, &e->map);
+			e->mapped = b->image;
+			if (rel->tuples == NULL && (rel->tuples = calloc(WP_BUCKETS, sizeof(WpGroup))) == NULL)
+				wp_fail(ctx, "out of memory");
+			wp_page_write(ctx, rel, b, &e->map, &e->sections[WP_SEC_GAPS]);
+		}
+		else
+		{
+			uint8	   *p = wp_group_add(ctx, &cb->img_headers, 6);
+
+			wp_set16(p, b->img_len);
+			wp_set16(p + 2, b->hole_off);
+			wp_set16(p + 4, b->hole_len);
+			wp_put_bytes(ctx, &e->sections[WP_SEC_IMAGES], b->image, b->img_len);
+		}
+	}
+	if (b->flags & WP_HAS_DATA)
+		memcpy(wp_group_add(ctx, &cb->data, b->data_len), b->data, b->data_len);
+}
+
+/* Add the record at pos to the model; false if it must be literal. */
+static bool
+put_record(WpEncoder *e, uint32 pos, const WpRecord *rec)
+{
+	WpContext  *ctx = e->ctx;
+	bool		prev_ok = rec->prev == e->next_prev;
+	uint32		context = e->xids.record_context;
+	uint8		symbol;
+	WpClass    *c;
+	int			cls = find_class(e, rec, prev_ok);
+
+	if (cls < 0)
+		return false;
+	c = &e->classes[cls];
+	symbol = put_xid(e, rec->xid);
+	*wp_group_add(ctx, context ? &e->classes[context - 1].xid_symbols : &e->first_symbols, 1) = symbol;
+	context = rec->xid ? e->xids.slots[0].context : e->xids.none_context;
+	put_code(e, context ? &e->classes[context - 1].codes : &e->first_codes, cls);
+	wp_xid_done(&e->xids, rec->xid != 0, cls, rec->rmid);
+	if (!prev_ok)
+		wp_set64(wp_group_add(ctx, &c->prev, 8), rec->prev);
+	for (uint32 i = 0; i < rec->nblocks; i++)
+		put_block(e, &c->blocks[i], &rec->blocks[i]);
+	if (rec->origin)
+		memcpy(wp_group_add(ctx, &c->origin, 2), rec->origin, 2);
+	if (rec->topxid)
+		memcpy(wp_group_add(ctx, &c->topxid, 4), rec->topxid, 4);
+	if (rec->main_id)
+		memcpy(wp_group_add(ctx, &c->main, rec->main_len), rec->main, rec->main_len);
+	e->next_prev = wp_lsn_at(&e->pages, pos);
+	return true;
+}
+
+/* ---- items ---- */
+
+/* Literal bytes up to pos; at their end a record of which rem_len bytes were announced. */
+static void
+flush_literal(WpEncoder *e, uint32 pos, uint32 announced)
+{
+	WpBuf	   *items = &e->sections[WP_SEC_ITEMS];
+
+	wp_put_varint(e->ctx, items, e->run);
+	wp_put_varint(e->ctx, items, pos - e->literal);
+	wp_put_varint(e->ctx, items, announced);
+	wp_pages_item(&e->pages, e->literal, announced, pos);
+	wp_put_bytes(e->ctx, &e->sections[WP_SEC_LITERAL], e->payload + e->literal, pos - e->literal);
+	e->run = 0;
+}
+
+/* The record at pos, if there is a whole and sound one. */
+static bool
+record_at(WpEncoder *e, uint32 pos, WpRecord *rec)
+{
+	const uint8 *p = e->payload + pos;
+	uint32		avail = e->payload_len - pos;
+
+	if (!wp_record_parse(p, avail, rec) || WP_ALIGN8(rec->tot_len) > avail)
+		return false;
+	for (uint32 i = rec->tot_len; i % 8 != 0; i++)
+		if (p[i] != 0)
+			return false;
+	return wp_record_crc(p, rec->tot_len) == rec->crc;
+}
+
+/* The first page at or behind page i whose header says where a record starts; 0: none. */
+static uint32
+next_start_page(WpEncoder *e, const uint8 *raw, uint32 i, uint32 *pos)
+{
+	for (; i < e->pages.npages; i++)
+	{
+		const uint8 *header = raw + (size_t) i * e->pages.page_size;
+		uint32		rem = (wp_get16(header + 2) & WP_XLP_CONTRECORD) ? wp_get32(header + 16) : 0;
+
+		if (wp_known_magic(wp_get16(header)) && rem < e->pages.page_size)
+		{
+			*pos = wp_page_start(&e->pages, i) + WP_ALIGN8(rem);
+			if (*pos < e->payload_len)
+				return i;
+		}
+	}
+	return 0;
+}
+
+static void
+put_items(WpEncoder *e, const uint8 *raw)
+{
+	uint32		pos = 0;
+	uint32		rem = (wp_get16(raw + 2) & WP_XLP_CONTRECORD) ? wp_get32(raw + 16) : 0;
+	WpRecord	rec;
+
+	if (rem > 0)
+	{
+		pos = Min(WP_ALIGN8((uint64) rem), e->payload_len);
+		flush_literal(e, pos, rem);
+	}
+	while (pos < e->payload_len)
+	{
+		uint32		start = pos;
+		uint32		avail = e->payload_len - pos;
+		uint32		announced = wp_get32(e->payload + pos);
+		uint32		page;
+
+		if (record_at(e, pos, &rec) && put_record(e, pos, &rec))
+		{
+			e->run++;
+			wp_pages_item(&e->pages, pos, rec.tot_len, pos + WP_ALIGN8(rec.tot_len));
+			pos += WP_ALIGN8(rec.tot_len);
+			continue;
+		}
+		/* a record that goes on in the next segment, or bytes up to where one starts */
+		if (announced < avail || announced > 0x40000000)
+			announced = 0;
+		page = (pos + e->pages.header_len - WP_PAGE_HEADER) / (e->pages.page_size - WP_PAGE_HEADER) + 1;
+		do
+		{
+			page = next_start_page(e, raw, page, &pos);
+			if (page == 0)
+				pos = e->payload_len;
+			page++;
+		} while (pos <= start || (pos < e->payload_len && !record_at(e, pos, &rec)));
+		e->literal = start;
+		flush_literal(e, pos, announced);
+	}
+	if (e->run > 0)
+	{
+		e->literal = pos;
+		flush_literal(e, pos, 0);
+	}
+}
+
+/* ---- pages ---- */
+
+/* Take the page headers out of the chunk. */
+static void
+split_pages(WpEncoder *e, const uint8 *raw, uint32 raw_len, uint32 page_size)
+{
+	WpPages    *pages = &e->pages;
+	uint8	   *out;
+
+	pages->page_size = page_size;
+	pages->npages = raw_len / page_size;
+	pages->long_header = (wp_get16(raw + 2) & WP_XLP_LONG) != 0;
+	pages->header_len = pages->long_header ? WP_LONG_HEADER : WP_PAGE_HEADER;
+	memcpy(pages->first, raw, pages->header_len);
+	e->payload_len = pages->npages * (page_size - WP_PAGE_HEADER) - (pages->header_len - WP_PAGE_HEADER);
+	e->payload = out = wp_alloc(e->ctx, e->payload_len);
+	pages->rem_len = wp_alloc(e->ctx, pages->npages * sizeof(uint32));
+	pages->next_page = 1;
+	for (uint32 i = 0; i < pages->npages; i++)
+	{
+		uint32		header = i == 0 ? pages->header_len : WP_PAGE_HEADER;
+
+		memcpy(out, raw + (size_t) i * page_size + header, page_size - header);
+		out += page_size - header;
+	}
+}
+
+/* The first page's header, and those that are not as predicted. */
+static void
+put_pages(WpEncoder *e, const uint8 *raw)
+{
+	WpPages    *pages = &e->pages;
+	WpBuf	   *sec = &e->sections[WP_SEC_PAGES];
+	uint16		removable = wp_get16(raw + 2) & WP_XLP_REMOVABLE;
+	uint32		last = 0;
+
+	wp_put_varint(e->ctx, sec, pages->page_size);
+	wp_put_u8(e->ctx, sec, pages->long_header);
+	wp_put_bytes(e->ctx, sec, pages->first, pages->header_len);
+	wp_put_varint(e->ctx, sec, e->nclasses);
+	for (uint32 i = 1; i < pages->npages; i++)
+	{
+		const uint8 *header = raw + (size_t) i * pages->page_size;
+		uint8		expected[WP_PAGE_HEADER];
+
+		wp_page_predict(pages, i, removable, expected);
+		if (memcmp(header, expected, WP_PAGE_HEADER) == 0)
+			continue;
+		wp_put_varint(e->ctx, sec, i - last);
+		wp_put_bytes(e->ctx, sec, header, WP_PAGE_HEADER);
+		removable = wp_get16(header + 2) & WP_XLP_REMOVABLE;
+		last = i;
+	}
+}
+
+/* ---- groups, in the order in which the decoder reads them ---- */
+
+static void
+write_class(WpEncoder *e, WpClass *c)
+{
+	WpContext  *ctx = e->ctx;
+	WpBuf	   *sections = e->sections;
+
+	wp_group_write(ctx, &c->xid_symbols, sections);
+	wp_group_write(ctx, &c->codes, sections);
+	wp_group_write(ctx, &c->prev, sections);
+	for (uint32 i = 0; i < c->nblocks; i++)
+	{
+		WpClassBlock *b = &c->blocks[i];
+
+		if (b->rel_numbers.n > 0 && wp_group_cost(&b->rel_numbers) < wp_group_cost(&b->numbers))
+		{
+			b->rel_numbers.flags = WP_GROUP_BLOCK_REL;
+			wp_group_write(ctx, &b->rel_numbers, sections);
+		}
+		else
+			wp_group_write(ctx, &b->numbers, sections);
+		wp_group_write(ctx, &b->img_headers, sections);
+		wp_group_write(ctx, &b->data, sections);
+	}
+	wp_group_write(ctx, &c->origin, sections);
+	wp_group_write(ctx, &c->topxid, sections);
+	wp_group_write(ctx, &c->main, sections);
+}
+
+static void
+write_rel(WpEncoder *e, WpRelation *rel)
+{
+	wp_group_write(e->ctx, &rel->headers, e->sections);
+	if (rel->headers.n == 0)
+		return;
+	wp_group_write(e->ctx, &rel->items, e->sections);
+	wp_group_write(e->ctx, &rel->special, e->sections);
+	for (int i = 0; i < WP_BUCKETS; i++)
+		wp_group_write(e->ctx, &rel->tuples[i], e->sections);
+}
+
+static void
+free_encoder(WpEncoder *e)
+{
+	for (uint32 i = 0; i < e->nclasses; i++)
+	{
+		WpClass    *c = &e->classes[i];
+
+		for (uint32 j = 0; j < c->nblocks; j++)
+		{
+			wp_group_free(&c->blocks[j].numbers);
+			wp_group_free(&c->blocks[j].rel_numbers);
+			wp_group_free(&c->blocks[j].img_headers);
+			wp_group_free(&c->blocks[j].data);
+		}
+		free(c->blocks);
+		wp_group_free(&c->prev);
+		wp_group_free(&c->origin);
+		wp_group_free(&c->topxid);
+		wp_group_free(&c->main);
+		wp_group_free(&c->xid_symbols);
+		wp_group_free(&c->codes);
+	}
+	for (uint32 i = 0; i < e->nrels; i++)
+	{
+		wp_group_free(&e->rels[i]->headers);
+		wp_group_free(&e->rels[i]->items);
+		wp_group_free(&e->rels[i]->special);
+		for (int j = 0; e->rels[i]->tuples && j < WP_BUCKETS; j++)
+			wp_group_free(&e->rels[i]->tuples[j]);
+		free(e->rels[i]->tuples);
+		free(e->rels[i]);
+	}
+	free(e->rels);
+	free(e->classes);
+	free(e->class_keys);
+	free(e->class_table.slots);
+	free(e->rel_table.slots);
+	wp_group_free(&e->first_symbols);
+	wp_group_free(&e->first_codes);
+	wp_group_free(&e->rel_keys);
+}
+
+void
+wp_encode_records(WpContext *ctx, const uint8 *raw, uint32 raw_len,
+				  uint32 page_size, WpBuf *sections)
+{
+	WpEncoder	e = {.ctx = ctx,.sections = sections};
+
+	split_pages(&e, raw, raw_len, page_size);
+	put_items(&e, raw);
+	put_pages(&e, raw);
+	wp_group_write(ctx, &e.first_symbols, sections);
+	wp_group_write(ctx, &e.first_codes, sections);
+	wp_group_write(ctx, &e.rel_keys, sections);
+	for (uint32 i = 0; i < e.nclasses; i++)
+		write_class(&e, &e.classes[i]);
+	for (uint32 i = 0; i < e.nrels; i++)
+		write_rel(&e, e.rels[i]);
+	free_encoder(&e);
+}

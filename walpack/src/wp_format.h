@@ -1,0 +1,131 @@
+/*-------------------------------------------------------------------------
+ * wp_format.h
+ *	  The packed file.  docs/walpack-format.md explains it byte by byte.
+ *
+ *		+--------------------------------------------------+
+ *		| WpFileHeader                                     |
+ *		+--------------------------------------------------+
+ *		| WpChunkHeader | packed bytes of the first chunk  |   a chunk is up to
+ *		+--------------------------------------------------+   16 MB of the original
+ *		| WpChunkHeader | packed bytes of the next chunk   |   and decodes on its own
+ *		+--------------------------------------------------+
+ *		| WpFileTrailer                                    |
+ *		+--------------------------------------------------+
+ *
+ * All integers are little-endian.
+ *-------------------------------------------------------------------------
+ */
+#ifndef WP_FORMAT_H
+#define WP_FORMAT_H
+
+#define WP_MAGIC			"WALPACK\001"	/* the last byte is the version */
+#define WP_MAGIC_SIZE		8
+#define WP_MAX_CHUNK		(16 * 1024 * 1024)
+#define WP_MAX_FILE			UINT64CONST(0x100000000)
+
+typedef struct WpFileHeader
+{
+	char		magic[WP_MAGIC_SIZE];
+	uint8		raw_size[8];	/* bytes of the original */
+} WpFileHeader;
+
+typedef enum WpChunkKind
+{
+	WP_CHUNK_END = 0,			/* the trailer starts here */
+	WP_CHUNK_STORED = 1,		/* the bytes themselves */
+	WP_CHUNK_ZSTD = 2,			/* a zstd frame of them */
+	WP_CHUNK_RECORDS = 3		/* a zstd frame of the sections below */
+} WpChunkKind;
+
+typedef struct WpChunkHeader
+{
+	uint8		kind;
+	uint8		reserved[3];	/* 0 */
+	uint8		raw_len[4];		/* bytes of the original, > 0 */
+	uint8		packed_len[4];	/* bytes that follow */
+	uint8		body_len[4];	/* bytes that the frame decompresses to */
+} WpChunkHeader;
+
+typedef struct WpFileTrailer
+{
+	uint8		kind;			/* WP_CHUNK_END */
+	uint8		reserved[7];	/* 0 */
+	uint8		hash[8];		/* XXH64 of the original */
+} WpFileTrailer;
+
+StaticAssertDecl(sizeof(WpFileHeader) == 16, "WpFileHeader is 16 bytes");
+StaticAssertDecl(sizeof(WpChunkHeader) == 16, "WpChunkHeader is 16 bytes");
+StaticAssertDecl(sizeof(WpFileTrailer) == 16, "WpFileTrailer is 16 bytes");
+
+/*
+ * The sections of a chunk of records, in this order in the body, which starts
+ * with the length of each as a variable-length integer.
+ */
+typedef enum WpSection
+{
+	WP_SEC_PAGES,				/* first page; headers that are not as predicted */
+	WP_SEC_ITEMS,				/* runs of records and literal bytes */
+	WP_SEC_CLASSES,				/* shapes of records */
+	WP_SEC_XID_SYMBOLS,			/* one for each record, grouped by the class before */
+	WP_SEC_CLASS_CODES,			/* likewise, grouped by the xid's class before */
+	WP_SEC_NUMBERS,				/* xids that are not predicted */
+	WP_SEC_GROUPS,				/* descriptions of the groups */
+	WP_SEC_KINDS,				/* two bits for each column */
+	WP_SEC_CONSTANTS,			/* values of constant columns */
+	WP_SEC_LENGTHS,				/* lengths of rows that differ */
+	WP_SEC_COLUMNS,
+	WP_SEC_TAILS,				/* what longer rows have beyond the columns */
+	WP_SEC_GAPS,				/* bytes between the tuples of page images */
+	WP_SEC_IMAGES,				/* images that are no pages we understand */
+	WP_SEC_LITERAL
+} WpSection;
+
+#define WP_SECTIONS			(WP_SEC_LITERAL + 1)
+
+/* Not stored: where columns start, u32 each, so that zstd's blocks can start there too. */
+#define WP_CUTS				WP_SECTIONS
+
+/* How a column is stored. */
+typedef enum WpColumn
+{
+	WP_COL_RAW = 0,
+	WP_COL_DELTA = 1,			/* difference to the row before; the first to 0 */
+	WP_COL_CONST = 2			/* one byte in WP_SEC_CONSTANTS */
+} WpColumn;
+
+/* Flags of a group's description. */
+#define WP_GROUP_VARLEN		0x01
+#define WP_GROUP_BLOCK_REL	0x02	/* block numbers: differences to the relation's last */
+
+/* A class: flags, and how an image is stored. */
+#define WP_CLASS_MAIN_SHORT	0x01
+#define WP_CLASS_MAIN_LONG	0x02
+#define WP_CLASS_ORIGIN		0x04
+#define WP_CLASS_TOPXID		0x08
+#define WP_CLASS_PREV		0x10	/* xl_prev is not the record before */
+
+#define WP_IMAGE_OPAQUE		0
+#define WP_IMAGE_PAGE		1
+
+/* Symbols for a record's xid: ranks below WP_XID_SLOTS, then these. */
+#define WP_XID_SLOTS		64
+#define WP_XID_NEXT			64		/* one more than the highest so far */
+#define WP_XID_NONE			65		/* 0 */
+#define WP_XID_OTHER		66		/* zigzag difference to the highest in WP_SEC_NUMBERS */
+#define WP_XID_SYMBOLS		67
+
+/* A class code is one byte, or this and two bytes. */
+#define WP_CODE_SHORT		255
+
+/* Limits that bound the decoder. */
+#define WP_MAX_CLASSES		0xFFFF
+#define WP_MAX_RELS			0xFFFF
+#define WP_PAGE_SIZE		8192	/* of images that are taken apart */
+#define WP_PAGE_ROW			25		/* page header and one byte of flags */
+#define WP_PAGE_GAPS		0x01	/* the gaps between tuples are not all zero */
+#define WP_BUCKETS			64
+
+/* The rows of a chunk's groups have at most this many bytes, plus one for each row. */
+#define WP_ROW_BUDGET(raw_len)	((size_t) (raw_len) * 3 + 65536)
+
+#endif							/* WP_FORMAT_H */

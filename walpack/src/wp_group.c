@@ -1,0 +1,406 @@
+/*-------------------------------------------------------------------------
+ * wp_group.c
+ *	  Groups of similar byte rows, stored column by column.
+ *-------------------------------------------------------------------------
+ */
+#include "wp_port.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "wp_group.h"
+
+#define TILE			128		/* rows that are transposed together */
+#define SAMPLE			512		/* rows that decide how a column is stored */
+#define SMALL			48		/* with fewer rows a count of repeats decides */
+#define FEW				8		/* with fewer rows there are no columns */
+
+/* Bytes that a row's length takes. */
+static uint32
+length_width(const WpGroup *g)
+{
+	uint32		range = g->maxlen - g->minlen;
+
+	return range < 256 ? 1 : range < 65536 ? 2 : 4;
+}
+
+static void
+group_remember_len(WpContext *ctx, WpGroup *g, uint32 len)
+{
+	if (g->lens == NULL || g->n == g->lencap)
+	{
+		uint32		cap = Max(64, g->n * 2);
+		uint32	   *lens = realloc(g->lens, cap * sizeof(uint32));
+
+		if (lens == NULL)
+			wp_fail(ctx, "out of memory");
+		if (g->lens == NULL)
+			for (uint32 i = 0; i < g->n; i++)
+				lens[i] = g->minlen;
+		g->lens = lens;
+		g->lencap = cap;
+	}
+	g->lens[g->n] = len;
+	g->minlen = Min(g->minlen, len);
+	g->maxlen = Max(g->maxlen, len);
+}
+
+uint8 *
+wp_group_add(WpContext *ctx, WpGroup *g, uint32 len)
+{
+	uint8	   *row;
+
+	if (g->cap - g->used < len)
+	{
+		WpBuf		buf = {g->data, g->used, g->cap};
+
+		wp_buf_grow(ctx, &buf, len);
+		g->data = buf.data;
+		g->cap = buf.cap;
+	}
+	if (g->n == 0)
+		g->minlen = g->maxlen = len;
+	else if (g->lens != NULL || len != g->minlen)
+		group_remember_len(ctx, g, len);
+	row = g->data + g->used;
+	g->used += len;
+	g->n++;
+	return row;
+}
+
+void
+wp_group_free(WpGroup *g)
+{
+	free(g->data);
+	free(g->lens);
+}
+
+/* ---- encoder ---- */
+
+/* Bits that an order-0 entropy coder would need, times 1 row. */
+static double
+sample_cost(const uint32 *count, uint32 total)
+{
+	double		bits = 0;
+
+	for (int i = 0; i < 256; i++)
+		if (count[i] > 0)
+			bits += count[i] * (log2(total) - log2(count[i]) + 0.02) + 4;
+	return bits;
+}
+
+/* Estimated bits of a sample of column j as it is, and as differences. */
+static void
+column_costs(const uint8 *rows, uint32 stride, uint32 n, uint32 j, double *raw_cost, double *delta_cost)
+{
+	uint32		raw[256] = {0};
+	uint32		delta[256] = {0};
+	uint32		step = n > SAMPLE ? n / (SAMPLE / 64) : 64;
+	uint32		total = 0;
+
+	/* runs of 64 rows from all over the group */
+	for (uint32 start = 1; start < n; start += step)
+		for (uint32 i = start; i < Min(n, start + 64); i++)
+		{
+			uint8		v = rows[(size_t) i * stride + j];
+
+			raw[v]++;
+			delta[(uint8) (v - rows[(size_t) (i - 1) * stride + j])]++;
+			total++;
+		}
+	*raw_cost = sample_cost(raw, total);
+	*delta_cost = sample_cost(delta, total);
+}
+
+/* Which of raw and delta is the smaller for column j? */
+static WpColumn
+choose_column(const uint8 *rows, uint32 stride, uint32 n, uint32 j)
+{
+	double		raw;
+	double		delta;
+	uint32		same = 0;
+
+	if (n >= SMALL)
+	{
+		column_costs(rows, stride, n, j, &raw, &delta);
+		return delta < raw ? WP_COL_DELTA : WP_COL_RAW;
+	}
+	for (uint32 i = 1; i < n; i++)
+		same += rows[(size_t) i * stride + j] == rows[(size_t) (i - 1) * stride + j];
+	return same * 4 > n ? WP_COL_DELTA : WP_COL_RAW;
+}
+
+double
+wp_group_cost(const WpGroup *g)
+{
+	double		cost = 0;
+
+	for (uint32 j = 0; j < g->minlen; j++)
+	{
+		double		raw;
+		double		delta;
+
+		column_costs(g->data, g->minlen, g->n, j, &raw, &delta);
+		cost += Min(raw, delta);
+	}
+	return cost;
+}
+
+/* Which columns are not the same in all rows? */
+static void
+find_changing(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, uint8 *changing)
+{
+	memset(changing, 0, ncols);
+	for (uint32 i = 1; i < n; i++)
+	{
+		const uint8 *row = rows + (size_t) i * stride;
+
+		for (uint32 j = 0; j < ncols; j++)
+			changing[j] |= row[j] ^ rows[j];
+	}
+}
+
+static void
+write_columns(WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, WpBuf *sections)
+{
+	uint8	   *kinds = wp_buf_add(ctx, &sections[WP_SEC_KINDS], ncols);
+	uint32	   *stored = malloc(ncols * sizeof(uint32));
+	uint32		nstored = 0;
+	uint8	   *out;
+
+	if (stored == NULL)
+		wp_fail(ctx, "out of memory");
+	find_changing(rows, stride, n, ncols, kinds);
+	for (uint32 j = 0; j < ncols; j++)
+	{
+		if (kinds[j] == 0)
+		{
+			kinds[j] = WP_COL_CONST;
+			wp_put_u8(ctx, &sections[WP_SEC_CONSTANTS], rows[j]);
+			continue;
+		}
+		kinds[j] = choose_column(rows, stride, n, j);
+		stored[nstored++] = j;
+	}
+	for (uint32 s = 0; s < nstored; s++)
+		wp_set32(wp_buf_add(ctx, &sections[WP_CUTS], 4), sections[WP_SEC_COLUMNS].used + s * n);
+	out = wp_buf_add(ctx, &sections[WP_SEC_COLUMNS], (size_t) nstored * n);
+	for (uint32 first = 0; first < n; first += TILE)
+	{
+		uint32		last = Min(n, first + TILE);
+
+		for (uint32 s = 0; s < nstored; s++)
+		{
+			const uint8 *in = rows + stored[s];
+			uint8	   *col = out + (size_t) s * n;
+			uint8		prev = 0;
+
+			if (kinds[stored[s]] == WP_COL_RAW)
+			{
+				for (uint32 i = first; i < last; i++)
+					col[i] = in[(size_t) i * stride];
+				continue;
+			}
+			if (first > 0)
+				prev = in[(size_t) (first - 1) * stride];
+			for (uint32 i = first; i < last; i++)
+			{
+				uint8		v = in[(size_t) i * stride];
+
+				col[i] = v - prev;
+				prev = v;
+			}
+		}
+	}
+	free(stored);
+}
+
+/* The lengths of rows that differ. */
+static void
+write_lengths(WpContext *ctx, const WpGroup *g, WpBuf *sections)
+{
+	uint32		width = length_width(g);
+	uint8	   *lens = wp_buf_add(ctx, &sections[WP_SEC_LENGTHS], (size_t) width * g->n);
+
+	for (uint32 i = 0; i < g->n; i++)
+		for (uint32 b = 0; b < width; b++)
+			lens[(size_t) b * g->n + i] = (g->lens[i] - g->minlen) >> (8 * b);
+}
+
+/* What rows have beyond their first ncols bytes; returns the beginnings, for the caller to free. */
+static uint8 *
+write_tails(WpContext *ctx, const WpGroup *g, uint32 ncols, WpBuf *sections)
+{
+	uint8	   *heads = malloc((size_t) ncols * g->n + 1);
+	uint8	   *tail = wp_buf_add(ctx, &sections[WP_SEC_TAILS], g->used - (size_t) ncols * g->n);
+	const uint8 *row = g->data;
+
+	if (heads == NULL)
+		wp_fail(ctx, "out of memory");
+	for (uint32 i = 0; i < g->n; i++)
+	{
+		uint32		len = g->lens ? g->lens[i] : g->minlen;
+
+		memcpy(heads + (size_t) i * ncols, row, ncols);
+		memcpy(tail, row + ncols, len - ncols);
+		tail += len - ncols;
+		row += len;
+	}
+	return heads;
+}
+
+void
+wp_group_write(WpContext *ctx, WpGroup *g, WpBuf *sections)
+{
+	WpBuf	   *desc = &sections[WP_SEC_GROUPS];
+	uint32		ncols = g->n < FEW ? 0 : g->minlen;
+
+	wp_put_varint(ctx, desc, g->n);
+	if (g->n == 0)
+		return;
+	wp_put_varint(ctx, desc, g->flags | (g->lens != NULL ? WP_GROUP_VARLEN : 0));
+	wp_put_varint(ctx, desc, g->minlen);
+	wp_put_varint(ctx, desc, ncols);
+	if (g->lens != NULL)
+	{
+		wp_put_varint(ctx, desc, g->maxlen);
+		write_lengths(ctx, g, sections);
+	}
+	if (ncols == g->maxlen)
+		write_columns(ctx, g->data, ncols, g->n, ncols, sections);
+	else
+	{
+		uint8	   *heads = write_tails(ctx, g, ncols, sections);
+
+		write_columns(ctx, heads, ncols, g->n, ncols, sections);
+		free(heads);
+	}
+}
+
+/* ---- decoder ---- */
+
+static void
+read_columns(WpContext *ctx, uint8 *rows, uint32 stride, uint32 n, uint32 ncols, WpReader *sections)
+{
+	const uint8 *kinds = wp_get_bytes(ctx, &sections[WP_SEC_KINDS], ncols);
+	const uint8 **cols = wp_alloc(ctx, ncols * sizeof(uint8 *));
+	uint32	   *stored = wp_alloc(ctx, ncols * sizeof(uint32));
+	uint32		nstored = 0;
+	uint8	   *template = wp_alloc(ctx, ncols);
+
+	for (uint32 j = 0; j < ncols; j++)
+	{
+		if (kinds[j] == WP_COL_CONST)
+			template[j] = wp_get_u8(ctx, &sections[WP_SEC_CONSTANTS]);
+		else if (kinds[j] > WP_COL_CONST)
+			wp_fail(ctx, "unknown kind of column");
+		else
+		{
+			cols[nstored] = wp_get_bytes(ctx, &sections[WP_SEC_COLUMNS], n);
+			stored[nstored++] = j;
+		}
+	}
+	for (uint32 first = 0; first < n; first += TILE)
+	{
+		uint32		last = Min(n, first + TILE);
+
+		for (uint32 i = first; i < last; i++)
+			memcpy(rows + (size_t) i * stride, template, ncols);
+		for (uint32 s = 0; s < nstored; s++)
+		{
+			uint8	   *out = rows + stored[s];
+			const uint8 *col = cols[s];
+			uint8		v = 0;
+
+			if (kinds[stored[s]] == WP_COL_RAW)
+			{
+				for (uint32 i = first; i < last; i++)
+					out[(size_t) i * stride] = col[i];
+				continue;
+			}
+			if (first > 0)
+				v = out[(size_t) (first - 1) * stride];
+			for (uint32 i = first; i < last; i++)
+			{
+				v += col[i];
+				out[(size_t) i * stride] = v;
+			}
+		}
+	}
+}
+
+/* The lengths of rows that differ; returns their sum. */
+static size_t
+read_lengths(WpContext *ctx, WpGroup *g, WpReader *sections)
+{
+	uint32		width = length_width(g);
+	const uint8 *lens = wp_get_bytes(ctx, &sections[WP_SEC_LENGTHS], (size_t) width * g->n);
+	size_t		total = 0;
+
+	g->lens = wp_alloc(ctx, (size_t) g->n * sizeof(uint32));
+	for (uint32 i = 0; i < g->n; i++)
+	{
+		uint32		len = 0;
+
+		for (uint32 b = 0; b < width; b++)
+			len |= (uint32) lens[(size_t) b * g->n + i] << (8 * b);
+		if (len > g->maxlen - g->minlen)
+			wp_fail(ctx, "a row is longer than its group allows");
+		g->lens[i] = g->minlen + len;
+		total += g->lens[i];
+	}
+	return total;
+}
+
+static void
+read_tails(WpContext *ctx, WpGroup *g, const uint8 *heads, uint32 ncols, WpReader *sections)
+{
+	size_t		size = g->used - (size_t) ncols * g->n;
+	const uint8 *tail = wp_get_bytes(ctx, &sections[WP_SEC_TAILS], size);
+	uint8	   *row = g->data;
+
+	for (uint32 i = 0; i < g->n; i++)
+	{
+		uint32		len = g->lens ? g->lens[i] : g->minlen;
+
+		memcpy(row, heads + (size_t) i * ncols, ncols);
+		memcpy(row + ncols, tail, len - ncols);
+		tail += len - ncols;
+		row += len;
+	}
+}
+
+void
+wp_group_read(WpContext *ctx, WpGroup *g, WpReader *sections, size_t *budget)
+{
+	WpReader   *desc = &sections[WP_SEC_GROUPS];
+	uint32		ncols;
+
+	g->n = wp_get_limited(ctx, desc, *budget);
+	if (g->n == 0)
+		return;
+	g->flags = wp_get_limited(ctx, desc, WP_GROUP_VARLEN | WP_GROUP_BLOCK_REL);
+	g->minlen = g->maxlen = wp_get_limited(ctx, desc, *budget);
+	ncols = wp_get_limited(ctx, desc, g->minlen);
+	g->used = (size_t) g->minlen * g->n;
+	if (g->flags & WP_GROUP_VARLEN)
+	{
+		g->maxlen = wp_get_limited(ctx, desc, *budget);
+		if (g->maxlen < g->minlen)
+			wp_fail(ctx, "a group's lengths are reversed");
+		g->used = read_lengths(ctx, g, sections);
+	}
+	if (g->used + g->n > *budget)
+		wp_fail(ctx, "groups are too big");
+	*budget -= g->used + g->n;
+	g->cursor = g->data = wp_alloc(ctx, g->used);
+	if (ncols == g->maxlen)
+		read_columns(ctx, g->data, ncols, g->n, ncols, sections);
+	else
+	{
+		uint8	   *heads = wp_alloc(ctx, (size_t) ncols * g->n);
+
+		read_columns(ctx, heads, ncols, g->n, ncols, sections);
+		read_tails(ctx, g, heads, ncols, sections);
+	}
+}

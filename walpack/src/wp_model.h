@@ -1,0 +1,187 @@
+/*-------------------------------------------------------------------------
+ * wp_model.h
+ *	  The model of a chunk of WAL that encoder and decoder share: record
+ *	  classes, relations, transactions.
+ *
+ * A class is everything about a record that repeats: resource manager, info
+ * bits, and for each block its flags, its relation and the size classes of
+ * its data.  What differs between records of a class goes to the class's
+ * groups.  Which class comes next is coded per class that the same transaction
+ * logged before; which transaction comes next, per class of the record before.
+ *-------------------------------------------------------------------------
+ */
+#ifndef WP_MODEL_H
+#define WP_MODEL_H
+
+#include "wp_page.h"
+
+typedef struct WpClassBlock
+{
+	uint8		id;
+	uint8		flags;
+	uint8		img_info;
+	uint8		img_mode;		/* WP_IMAGE_... */
+	uint8		data_bucket;
+	uint16		rel;			/* index of the relation */
+	WpGroup		numbers;		/* block numbers */
+	WpGroup		rel_numbers;	/* encoder: the same, relative to the relation's last */
+	WpGroup		img_headers;	/* of opaque images */
+	WpGroup		data;
+} WpClassBlock;
+
+typedef struct WpClass
+{
+	uint8		rmid;
+	uint8		info;
+	uint8		flags;			/* WP_CLASS_... */
+	uint8		main_bucket;
+	uint32		nblocks;
+	uint32		header_len;		/* decoder: bytes from the record's start to its data */
+	WpClassBlock *blocks;
+	WpGroup		prev;
+	WpGroup		origin;
+	WpGroup		topxid;
+	WpGroup		main;
+	WpGroup		xid_symbols;	/* of the records that follow one of this class */
+	WpGroup		codes;			/* classes that follow this one in a transaction */
+} WpClass;
+
+/* One recent transaction. */
+typedef struct WpXidSlot
+{
+	uint32		xid;
+	uint32		context;		/* 1 + class of its last record; 0: none yet */
+} WpXidSlot;
+
+/* Recent transactions, the latest first, and the records without one. */
+typedef struct WpXids
+{
+	WpXidSlot	slots[WP_XID_SLOTS];
+	uint32		n;
+	uint32		max;			/* highest xid so far */
+	uint32		none_context;
+	uint32		record_context;	/* 1 + class of the record before */
+} WpXids;
+
+/* Move the slot to the front. */
+static inline void
+wp_xid_touch(WpXids *x, uint32 rank)
+{
+	WpXidSlot	slot = x->slots[rank];
+
+	for (uint32 i = rank; i > 0; i--)
+		x->slots[i] = x->slots[i - 1];
+	x->slots[0] = slot;
+}
+
+/* A transaction that has no slot gets the first one. */
+static inline void
+wp_xid_new(WpXids *x, uint32 xid)
+{
+	if (x->n < WP_XID_SLOTS)
+		x->n++;
+	for (uint32 i = x->n - 1; i > 0; i--)
+		x->slots[i] = x->slots[i - 1];
+	x->slots[0].xid = xid;
+	x->slots[0].context = 0;
+	if (xid > x->max)
+		x->max = xid;
+}
+
+/*
+ * Remember the class of a record whose transaction is in the first slot, or
+ * which has none.  A transaction that ended needs no slot any more.
+ */
+static inline void
+wp_xid_done(WpXids *x, bool has_xid, uint32 cls, uint8 rmid)
+{
+	x->record_context = 1 + cls;
+	if (!has_xid)
+		x->none_context = 1 + cls;
+	else if (rmid != WP_RMID_XACT)
+		x->slots[0].context = 1 + cls;
+	else
+	{
+		x->n--;
+		memmove(x->slots, x->slots + 1, x->n * sizeof(WpXidSlot));
+	}
+}
+
+static inline uint32
+wp_zigzag(uint32 v)
+{
+	return (v << 1) ^ (uint32) -(int32) (v >> 31);
+}
+
+static inline uint32
+wp_unzigzag(uint32 v)
+{
+	return (v >> 1) ^ (uint32) -(int32) (v & 1);
+}
+
+/* Where the pages of a chunk are, and what their headers should be. */
+typedef struct WpPages
+{
+	uint32		page_size;
+	bool		long_header;	/* of the first page */
+	uint32		header_len;		/* of the first page */
+	uint32		npages;
+	uint32		next_page;		/* first page without a rem_len below */
+	uint32	   *rem_len;		/* of a record that goes on at the page's start */
+	uint8		first[WP_LONG_HEADER];	/* the first page's header */
+} WpPages;
+
+/* Position in the bytes without page headers of the start of page i > 0. */
+static inline uint32
+wp_page_start(const WpPages *pages, uint32 i)
+{
+	return i * (pages->page_size - WP_PAGE_HEADER) - (pages->header_len - WP_PAGE_HEADER);
+}
+
+/* WAL position of the byte at pos. */
+static inline uint64
+wp_lsn_at(const WpPages *pages, uint32 pos)
+{
+	uint32		payload = pages->page_size - WP_PAGE_HEADER;
+	uint32		shifted = pos + (pages->header_len - WP_PAGE_HEADER);
+
+	return wp_get64(pages->first + 8) + (uint64) (shifted / payload) * pages->page_size +
+		WP_PAGE_HEADER + shifted % payload;
+}
+
+/*
+ * There is an item from pos to end; its record has len bytes.  So the page
+ * headers within it are known.
+ */
+static inline void
+wp_pages_item(WpPages *pages, uint32 pos, uint32 len, uint32 end)
+{
+	while (pages->next_page < pages->npages)
+	{
+		uint32		start = wp_page_start(pages, pages->next_page);
+
+		if (start >= end)
+			return;
+		pages->rem_len[pages->next_page++] = start > pos && pos + len > start ? pos + len - start : 0;
+	}
+}
+
+/* The header that page i > 0 should have, if the one before has this flag. */
+static inline void
+wp_page_predict(const WpPages *pages, uint32 i, uint16 removable, uint8 *header)
+{
+	uint32		rem_len = pages->rem_len[i];
+
+	memcpy(header, pages->first, WP_PAGE_HEADER);
+	wp_set16(header + 2, removable | (rem_len > 0 ? WP_XLP_CONTRECORD : 0));
+	wp_set64(header + 8, wp_get64(pages->first + 8) + (uint64) i * pages->page_size);
+	wp_set32(header + 16, rem_len);
+	wp_set32(header + 20, 0);
+}
+
+/* wp_encode.c, wp_decode.c: a chunk to and from its sections. */
+extern void wp_encode_records(WpContext *ctx, const uint8 *raw, uint32 raw_len,
+							  uint32 page_size, WpBuf *sections);
+extern void wp_decode_records(WpContext *ctx, WpReader *sections, uint8 *raw, uint32 raw_len);
+
+#endif							/* WP_MODEL_H */

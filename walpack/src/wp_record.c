@@ -1,0 +1,160 @@
+/*-------------------------------------------------------------------------
+ * wp_record.c
+ *	  Splits WAL records.
+ *-------------------------------------------------------------------------
+ */
+#include "wp_port.h"
+
+#include "port/pg_crc32c.h"
+
+#include "wp_record.h"
+#include "wp_util.h"
+
+bool
+wp_known_magic(uint16 magic)
+{
+	return magic == 0xD110 ||	/* 15 */
+		magic == 0xD113 ||		/* 16 */
+		magic == 0xD116 ||		/* 17 */
+		magic == 0xD118;		/* 18 */
+}
+
+uint32
+wp_record_crc(const uint8 *p, uint32 tot_len)
+{
+	pg_crc32c	crc;
+
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, p + WP_REC_HEADER, tot_len - WP_REC_HEADER);
+	COMP_CRC32C(crc, p, WP_REC_HEADER - sizeof(uint32));
+	FIN_CRC32C(crc);
+	return crc;
+}
+
+/* One block reference at p; returns what follows, or NULL. */
+static const uint8 *
+parse_block(const uint8 *p, const uint8 *end, const uint8 **rel, WpBlock *b)
+{
+	if (end - p < 4)
+		return NULL;
+	b->id = p[0];
+	b->flags = p[1];
+	b->data_len = wp_get16(p + 2);
+	p += 4;
+	if (((b->flags & WP_HAS_DATA) != 0) != (b->data_len > 0))
+		return NULL;
+	b->img_len = b->hole_off = b->hole_len = 0;
+	b->img_info = 0;
+	if (b->flags & WP_HAS_IMAGE)
+	{
+		if (end - p < 7)
+			return NULL;
+		b->img_len = wp_get16(p);
+		b->hole_off = wp_get16(p + 2);
+		b->img_info = p[4];
+		p += 5;
+		if (WP_IMG_HAS_HOLE_LEN(b->img_info))
+		{
+			b->hole_len = wp_get16(p);
+			p += 2;
+		}
+	}
+	if (!(b->flags & WP_SAME_REL))
+	{
+		if (end - p < 12)
+			return NULL;
+		*rel = p;
+		p += 12;
+	}
+	if (*rel == NULL || end - p < 4)
+		return NULL;
+	b->rel = *rel;
+	b->number = wp_get32(p);
+	return p + 4;
+}
+
+/* The headers between the record's header and its data; returns their end, or NULL. */
+static const uint8 *
+parse_headers(const uint8 *p, const uint8 *end, WpRecord *rec, uint64 *data_len)
+{
+	const uint8 *rel = NULL;
+
+	while ((uint64) (end - p) > *data_len)
+	{
+		uint8		id = *p;
+
+		if (id <= WP_MAX_BLOCK_ID)
+		{
+			WpBlock    *b = &rec->blocks[rec->nblocks];
+
+			if (rec->origin || rec->topxid ||
+				(rec->nblocks > 0 && b[-1].id >= id) ||
+				(p = parse_block(p, end, &rel, b)) == NULL)
+				return NULL;
+			rec->nblocks++;
+			*data_len += b->img_len + b->data_len;
+		}
+		else if (id == WP_ID_ORIGIN && !rec->origin && !rec->topxid && end - p >= 3)
+		{
+			rec->origin = p + 1;
+			p += 3;
+		}
+		else if (id == WP_ID_TOPXID && !rec->topxid && end - p >= 5)
+		{
+			rec->topxid = p + 1;
+			p += 5;
+		}
+		else if (id == WP_ID_MAIN_SHORT && end - p >= 2)
+		{
+			rec->main_id = id;
+			rec->main_len = p[1];
+			*data_len += p[1];
+			return p + 2;		/* always the last */
+		}
+		else if (id == WP_ID_MAIN_LONG && end - p >= 5)
+		{
+			rec->main_id = id;
+			rec->main_len = wp_get32(p + 1);
+			*data_len += rec->main_len;
+			return p + 5;
+		}
+		else
+			return NULL;
+	}
+	return p;
+}
+
+bool
+wp_record_parse(const uint8 *p, size_t avail, WpRecord *rec)
+{
+	const uint8 *end;
+	uint64		data_len = 0;
+
+	if (avail < WP_REC_HEADER)
+		return false;
+	rec->tot_len = wp_get32(p);
+	if (rec->tot_len < WP_REC_HEADER || rec->tot_len > avail || p[18] != 0 || p[19] != 0)
+		return false;
+	rec->xid = wp_get32(p + 4);
+	rec->prev = wp_get64(p + 8);
+	rec->info = p[16];
+	rec->rmid = p[17];
+	rec->crc = wp_get32(p + 20);
+	rec->nblocks = 0;
+	rec->main_id = 0;
+	rec->main_len = 0;
+	rec->origin = rec->topxid = NULL;
+	end = p + rec->tot_len;
+	p = parse_headers(p + WP_REC_HEADER, end, rec, &data_len);
+	if (p == NULL || (uint64) (end - p) != data_len)
+		return false;
+	for (uint32 i = 0; i < rec->nblocks; i++)
+	{
+		rec->blocks[i].image = p;
+		p += rec->blocks[i].img_len;
+		rec->blocks[i].data = p;
+		p += rec->blocks[i].data_len;
+	}
+	rec->main = p;
+	return true;
+}

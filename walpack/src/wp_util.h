@@ -1,0 +1,151 @@
+/*-------------------------------------------------------------------------
+ * wp_util.h
+ *	  What all parts of the codec need: errors, growing buffers, bounded
+ *	  readers, little-endian integers, the hash.
+ *
+ * The codec is built for servers and for frontend programs; it uses no
+ * facility of either.  An error inside it jumps to the entry point of
+ * wp_codec.c, which frees what was allocated and returns false.
+ *-------------------------------------------------------------------------
+ */
+#ifndef WP_UTIL_H
+#define WP_UTIL_H
+
+#include <setjmp.h>
+#include <string.h>
+
+#define WP_ERROR_SIZE	256
+
+/* Where errors go, and memory that is given back as a whole. */
+typedef struct WpContext
+{
+	jmp_buf		jump;
+	char		error[WP_ERROR_SIZE];
+	uint8	   *arena;
+	size_t		arena_size;
+	size_t		arena_used;
+} WpContext;
+
+extern void wp_fail(WpContext *ctx, const char *fmt,...) pg_attribute_noreturn() pg_attribute_printf(2, 3);
+
+/* Memory from the arena, not cleared and cleared. */
+extern void *wp_alloc(WpContext *ctx, size_t size);
+extern void *wp_zalloc(WpContext *ctx, size_t size);
+
+/* Empty the arena and make it at least this big; false if there is no memory. */
+extern bool wp_arena_reset(WpContext *ctx, size_t size);
+
+/* ---- growing buffers; the owner frees them ---- */
+
+typedef struct WpBuf
+{
+	uint8	   *data;
+	size_t		used;
+	size_t		cap;
+} WpBuf;
+
+extern void wp_buf_grow(WpContext *ctx, WpBuf *buf, size_t more);
+extern void wp_buf_free(WpBuf *buf);
+
+/* Room for n more bytes, which become part of the buffer. */
+static inline uint8 *
+wp_buf_add(WpContext *ctx, WpBuf *buf, size_t n)
+{
+	uint8	   *p;
+
+	if (buf->cap - buf->used < n)
+		wp_buf_grow(ctx, buf, n);
+	p = buf->data + buf->used;
+	buf->used += n;
+	return p;
+}
+
+static inline void
+wp_put_bytes(WpContext *ctx, WpBuf *buf, const void *src, size_t n)
+{
+	if (n > 0)
+		memcpy(wp_buf_add(ctx, buf, n), src, n);
+}
+
+static inline void
+wp_put_u8(WpContext *ctx, WpBuf *buf, uint8 v)
+{
+	*wp_buf_add(ctx, buf, 1) = v;
+}
+
+extern void wp_put_varint(WpContext *ctx, WpBuf *buf, uint64 v);
+
+/* ---- bounded readers ---- */
+
+typedef struct WpReader
+{
+	const uint8 *p;
+	const uint8 *end;
+} WpReader;
+
+extern void wp_short(WpContext *ctx) pg_attribute_noreturn();
+
+static inline const uint8 *
+wp_get_bytes(WpContext *ctx, WpReader *r, size_t n)
+{
+	const uint8 *p = r->p;
+
+	if ((size_t) (r->end - p) < n)
+		wp_short(ctx);
+	r->p += n;
+	return p;
+}
+
+static inline uint8
+wp_get_u8(WpContext *ctx, WpReader *r)
+{
+	return *wp_get_bytes(ctx, r, 1);
+}
+
+extern uint64 wp_get_varint(WpContext *ctx, WpReader *r);
+
+/* A number that must not be above max. */
+extern uint32 wp_get_limited(WpContext *ctx, WpReader *r, uint64 max);
+
+/* ---- unaligned little-endian integers ---- */
+
+#ifdef WORDS_BIGENDIAN
+#define WP_LE(bits, v) __builtin_bswap##bits(v)
+#else
+#define WP_LE(bits, v) (v)
+#endif
+
+#define WP_INT(bits) \
+static inline uint##bits \
+wp_get##bits(const uint8 *p) \
+{ \
+	uint##bits	v; \
+\
+	memcpy(&v, p, sizeof(v)); \
+	return WP_LE(bits, v); \
+} \
+static inline void \
+wp_set##bits(uint8 *p, uint##bits v) \
+{ \
+	v = WP_LE(bits, v); \
+	memcpy(p, &v, sizeof(v)); \
+}
+
+WP_INT(16)
+WP_INT(32)
+WP_INT(64)
+
+/* ---- XXH64 with seed 0, in pieces ---- */
+
+typedef struct WpHash
+{
+	uint64		lane[4];
+	uint64		total;
+	uint8		rest[32];
+} WpHash;
+
+extern void wp_hash_init(WpHash *h);
+extern void wp_hash_add(WpHash *h, const uint8 *p, size_t n);
+extern uint64 wp_hash_end(const WpHash *h);
+
+#endif							/* WP_UTIL_H */
