@@ -233,6 +233,6 @@ CREATE TRIGGER instead_row INSTEAD OF INSERT OR UPDATE OR DELETE ON instead FOR 
 
 # A summary of another table; refreshed where definitions change.
 SUMMARY_SETUP = """
-CREATE MATERIALIZED VIEW summary AS SELECT a % 10 AS id, count(*) AS n, sum(b) AS s FROM narrow GROUP BY 1;
+CREATE MATERIALIZED VIEW summary AS SELECT coalesce(a % 10, 99) AS id, count(*) AS n, sum(b) AS s FROM narrow GROUP BY 1;
 CREATE UNIQUE INDEX summary_id ON summary (id)
 """
