@@ -289,7 +289,10 @@ def modify_twice(r, session, table):
 
 
 def on_conflict(r, session, table):
-    """One row, or (not in REPEATABLE READ, where heap and we refuse in other words) several that may be the same."""
+    """One row, or (not in REPEATABLE READ, where heap and we refuse in other words) several that may be the same.
+
+    In REPEATABLE READ a row that the snapshot does not see is refused; heap waits for its lockers before it does.
+    """
     if not table.key or table.kind == 'PARTITIONED' and r.random() < 0.5:
         return None
     column = table.some_column(r)
@@ -303,7 +306,7 @@ def on_conflict(r, session, table):
         'UPDATE SET %s = %s WHERE %s.id %% 3 > 0' % (column.name, column.random_value(r), table.name)])
     target = '(id)' if action != 'NOTHING' or r.random() < 0.5 else ''
     return Stmt('INSERT INTO %s (%s) VALUES %s ON CONFLICT %s DO %s%s' % (
-        table.name, column_list(table), rows, target, action, returning(r, table)), steady=True)
+        table.name, column_list(table), rows, target, action, returning(r, table)), steady=session.isolation == 'rc')
 
 
 def merge(r, session, table):
