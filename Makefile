@@ -18,6 +18,7 @@ OBJS = \
 	src/ip_modify.o \
 	src/ip_page.o \
 	src/ip_prune.o \
+	src/ip_rewrite.o \
 	src/ip_row.o \
 	src/ip_scan.o \
 	src/ip_slot.o \

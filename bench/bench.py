@@ -23,7 +23,7 @@ PARTS = {
     'copy': (storage.copy, 10, 10),
     'rollback': (storage.rollback, 25, 0),
     'tps': (load.throughput, 22, 25),
-    'held': (load.throughput_held, 42, 25),
+    'held': (load.throughput_held, 60, 0),
     'growth': (load.growth, 70, 0),
     'hot': (load.hot_rows, 42, 0),
 }

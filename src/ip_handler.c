@@ -18,21 +18,13 @@
 #include "ip_insert.h"
 #include "ip_lock.h"
 #include "ip_modify.h"
+#include "ip_rewrite.h"
 #include "ip_scan.h"
 #include "ip_space.h"
 #include "ip_vacuum.h"
 
 PG_FUNCTION_INFO_V1(inplace_tableam_handler);
 PGDLLEXPORT Datum inplace_tableam_handler(PG_FUNCTION_ARGS);
-
-static void
-not_supported(Relation rel, const char *what)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("%s is not supported for inplace table \"%s\"",
-					what, RelationGetRelationName(rel))));
-}
 
 static const TupleTableSlotOps *
 ip_slot_callbacks(Relation rel)
@@ -95,22 +87,6 @@ ip_copy_data(Relation rel, const RelFileLocator *locator)
 	}
 	RelationDropStorage(rel);
 	smgrclose(dst);
-}
-
-static void
-ip_copy_for_cluster(Relation old, Relation new, Relation index, bool use_sort,
-					TransactionId oldest_xmin, TransactionId *xid_cutoff,
-					MultiXactId *multi_cutoff, double *num_tuples, double *tups_vacuumed,
-					double *tups_recently_dead)
-{
-	not_supported(old, "CLUSTER or VACUUM FULL");
-}
-
-static void
-ip_index_validate_scan(Relation table, Relation index, IndexInfo *info, Snapshot snapshot,
-					   ValidateIndexState *state)
-{
-	not_supported(table, "CREATE INDEX CONCURRENTLY or REINDEX CONCURRENTLY");
 }
 
 /* ---- sizes --------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include "commands/progress.h"
 #include "executor/executor.h"
 #include "utils/snapmgr.h"
+#include "utils/tuplesort.h"
 
 #include "ip_index.h"
 #include "ip_fetch.h"
@@ -107,20 +108,59 @@ report_progress(IpScan *scan, BlockNumber *reported)
 	}
 }
 
+/* What forming index entries needs. */
+typedef struct EntryMaker
+{
+	IndexInfo  *info;
+	EState	   *estate;
+	ExprContext *econtext;
+	ExprState  *predicate;
+	TupleTableSlot *slot;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+} EntryMaker;
+
+static void
+begin_entries(EntryMaker *m, Relation table, IndexInfo *info)
+{
+	m->info = info;
+	m->estate = CreateExecutorState();
+	m->econtext = GetPerTupleExprContext(m->estate);
+	m->slot = table_slot_create(table, NULL);
+	m->econtext->ecxt_scantuple = m->slot;
+	m->predicate = ExecPrepareQual(info->ii_Predicate, m->estate);
+}
+
+/* The entry of the row in the slot; false if it has none. */
+static bool
+make_entry(EntryMaker *m)
+{
+	MemoryContextReset(m->econtext->ecxt_per_tuple_memory);
+	if (m->predicate != NULL && !ExecQual(m->predicate, m->econtext))
+		return false;
+	FormIndexDatum(m->info, m->slot, m->estate, m->values, m->isnull);
+	return true;
+}
+
+static void
+end_entries(EntryMaker *m)
+{
+	ExecDropSingleTupleTableSlot(m->slot);
+	FreeExecutorState(m->estate);
+	/* they pointed into the executor state */
+	m->info->ii_ExpressionsState = NIL;
+	m->info->ii_PredicateState = NULL;
+}
+
 static void
 build_rows(BuildState *build, IpScan *scan, Relation index, bool progress,
 		   IndexBuildCallback callback, void *callback_state)
 {
-	EState	   *estate = CreateExecutorState();
-	ExprContext *econtext = GetPerTupleExprContext(estate);
-	TupleTableSlot *slot = table_slot_create(build->table, NULL);
-	ExprState  *predicate = ExecPrepareQual(build->info->ii_Predicate, estate);
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
 	BlockNumber reported = 0;
+	EntryMaker	m;
 	bool		alive;
 
-	econtext->ecxt_scantuple = slot;
+	begin_entries(&m, build->table, build->info);
 	while (ip_scan_next_row(scan))
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -130,17 +170,11 @@ build_rows(BuildState *build, IpScan *scan, Relation index, bool progress,
 			continue;
 		if (alive)
 			build->reltuples += 1;
-		MemoryContextReset(econtext->ecxt_per_tuple_memory);
-		ip_version_to_slot(&scan->v, slot);
-		if (predicate != NULL && !ExecQual(predicate, econtext))
-			continue;
-		FormIndexDatum(build->info, slot, estate, values, isnull);
-		callback(index, &slot->tts_tid, values, isnull, alive, callback_state);
+		ip_version_to_slot(&scan->v, m.slot);
+		if (make_entry(&m))
+			callback(index, &m.slot->tts_tid, m.values, m.isnull, alive, callback_state);
 	}
-	ExecDropSingleTupleTableSlot(slot);
-	FreeExecutorState(estate);
-	build->info->ii_ExpressionsState = NIL;
-	build->info->ii_PredicateState = NULL;
+	end_entries(&m);
 }
 
 double
@@ -174,4 +208,63 @@ ip_index_build_range_scan(Relation table, Relation index, IndexInfo *info, bool 
 	if (snapshot)
 		UnregisterSnapshot(snapshot);
 	return build.reltuples;
+}
+
+/* ---- CREATE INDEX CONCURRENTLY ------------------------------------------------------- */
+
+/* The TIDs that the index has, in order. */
+typedef struct IndexedTids
+{
+	Tuplesortstate *sort;
+	bool		at_end;
+	bool		has_tid;
+	ItemPointerData tid;
+} IndexedTids;
+
+/* Is the TID in the index?  They are asked for in order. */
+static bool
+is_indexed(IndexedTids *in, ItemPointer tid)
+{
+	while (!in->at_end && (!in->has_tid || ItemPointerCompare(&in->tid, tid) < 0))
+	{
+		Datum		value;
+		bool		isnull;
+
+		in->at_end = !tuplesort_getdatum(in->sort, true, &value, &isnull, NULL);
+		in->has_tid = !in->at_end;
+		if (in->has_tid)
+			itemptr_decode(&in->tid, DatumGetInt64(value));
+	}
+	return in->has_tid && ItemPointerEquals(&in->tid, tid);
+}
+
+/*
+ * The second pass of a concurrent build: rows that the snapshot sees and that
+ * the first pass missed.  From the first pass on nobody has changed the index's
+ * columns in place, so whatever version we see has the keys of the newest one.
+ */
+void
+ip_index_validate_scan(Relation table, Relation index, IndexInfo *info, Snapshot snapshot,
+					   ValidateIndexState *state)
+{
+	IndexedTids in = {.sort = state->tuplesort};
+	TableScanDesc scan = table_beginscan_strat(table, snapshot, 0, NULL, true, false);
+	BlockNumber reported = 0;
+	EntryMaker	m;
+
+	begin_entries(&m, table, info);
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, ((IpScan *) scan)->nblocks);
+	while (table_scan_getnextslot(scan, ForwardScanDirection, m.slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		state->htups += 1;
+		report_progress((IpScan *) scan, &reported);
+		if (is_indexed(&in, &m.slot->tts_tid) || !make_entry(&m))
+			continue;
+		index_insert(index, m.values, m.isnull, &m.slot->tts_tid, table,
+					 info->ii_Unique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO, false, info);
+		state->tups_inserted += 1;
+	}
+	table_endscan(scan);
+	end_entries(&m);
 }

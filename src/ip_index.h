@@ -15,4 +15,8 @@ extern double ip_index_build_range_scan(Relation table, Relation index, IndexInf
 										IndexBuildCallback callback, void *callback_state,
 										TableScanDesc sscan);
 
+/* index_validate_scan: the second pass of CREATE INDEX CONCURRENTLY. */
+extern void ip_index_validate_scan(Relation table, Relation index, struct IndexInfo *info,
+								   Snapshot snapshot, struct ValidateIndexState *state);
+
 #endif							/* IP_INDEX_H */

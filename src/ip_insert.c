@@ -52,27 +52,29 @@ data_page_base(void)
 	return next > ((IpXid) 1 << 31) ? next - ((IpXid) 1 << 31) : 0;
 }
 
-bool
+IpInserter
 ip_put_inserter(IpWriter *w, Page page, bool init, TransactionId xid, CommandId cid)
 {
 	IpSpecial  *special;
 
 	if (init)
 		ip_op_init_data(w, data_page_base());
-	else
+	if (!TransactionIdIsValid(xid))
+		return IP_INSERTER_NONE;
+	if (!init)
 	{
 		special = IpPageGetSpecial(page);
 		if (special->u.data.default_xid == xid && special->u.data.default_cid == cid)
-			return true;
+			return IP_INSERTER_DEFAULT;
 		if (TransactionIdIsValid(special->u.data.default_xid))
-			return false;
+			return IP_INSERTER_OWN;
 	}
 	ip_op_default(w, cid);
-	return true;
+	return IP_INSERTER_DEFAULT;
 }
 
 void
-ip_put_new_row(IpWriter *w, bool use_default, OffsetNumber off, const IpFormed *row,
+ip_put_new_row(IpWriter *w, IpInserter inserter, OffsetNumber off, const IpFormed *row,
 			   CommandId cid)
 {
 	IpRowOp		op = {
@@ -80,9 +82,9 @@ ip_put_new_row(IpWriter *w, bool use_default, OffsetNumber off, const IpFormed *
 		.base = IP_BASE_NONE
 	};
 
-	if (use_default)
+	if (inserter == IP_INSERTER_DEFAULT)
 		op.state = IP_ROW_DEFAULT;
-	else
+	else if (inserter == IP_INSERTER_OWN)
 	{
 		op.state = IP_ROW_VERSION | IP_ROW_INSERTED;
 		op.own_xid = true;
@@ -101,35 +103,64 @@ find_page(Relation rel, uint32 bodylen, int options, BulkInsertState bistate, bo
 	return ip_space_find(rel, size, options, bistate, false, InvalidBuffer, init);
 }
 
-void
-ip_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
-				BulkInsertState bistate)
+/* Insert one row; xid is invalid for a row that all shall see. */
+static void
+insert_row(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid, bool replay,
+		   int options, BulkInsertState bistate, ItemPointer tid)
 {
-	TransactionId xid = GetCurrentTransactionId();
-	IpFormed	row;
+	IpInserter	inserter;
 	IpChange	change;
 	IpWriter   *w;
 	Buffer		buffer;
 	Page		page;
 	OffsetNumber off;
 	bool		init;
-	bool		use_default;
 
-	form_for_insert(rel, slot, options, &row);
-	buffer = find_page(rel, row.bodylen, options, bistate, &init);
+	buffer = find_page(rel, row->bodylen, options, bistate, &init);
 	page = BufferGetPage(buffer);
 	off = init ? FirstOffsetNumber : PageGetMaxOffsetNumber(page) + 1;
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
 	ip_change_begin(&change, rel, IP_XLOG_INSERT, xid);
+	change.replay = replay;
 	w = ip_change_block(&change, buffer, init);
-	use_default = ip_put_inserter(w, page, init, xid, cid);
-	ip_put_new_row(w, use_default, off, &row, cid);
+	inserter = ip_put_inserter(w, page, init, xid, cid);
+	ip_put_new_row(w, inserter, off, row, cid);
 	ip_change_apply(&change);
-	ip_slot_set_written(slot, rel, BufferGetBlockNumber(buffer), off, xid, cid);
+	ItemPointerSet(tid, BufferGetBlockNumber(buffer), off);
 	UnlockReleaseBuffer(buffer);
+}
+
+/* The inserter to be noted; none for COPY FREEZE and the like. */
+static TransactionId
+inserter_xid(int options)
+{
+	TransactionId xid = GetCurrentTransactionId();
+
+	return (options & TABLE_INSERT_FROZEN) ? InvalidTransactionId : xid;
+}
+
+void
+ip_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
+				BulkInsertState bistate)
+{
+	TransactionId xid = inserter_xid(options);
+	ItemPointerData tid;
+	IpFormed	row;
+
+	form_for_insert(rel, slot, options, &row);
+	insert_row(rel, &row, xid, cid, false, options, bistate, &tid);
+	ip_slot_set_written(slot, rel, ItemPointerGetBlockNumber(&tid),
+						ItemPointerGetOffsetNumber(&tid), xid, cid);
 	pfree(row.body);
 	pgstat_count_heap_insert(rel, 1);
+}
+
+void
+ip_insert_as(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid,
+			 ItemPointer tid)
+{
+	insert_row(rel, row, xid, cid, true, TABLE_INSERT_SKIP_FSM, NULL, tid);
 }
 
 /* ---- ON CONFLICT ----------------------------------------------------------------- */
@@ -227,7 +258,7 @@ ip_tuple_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token, 
 
 /* ---- many ------------------------------------------------------------------------- */
 
-/* Fill one page with rows, in one change; how many went there. */
+/* Fill one page with rows, in one change; how many went there.  slots may be NULL. */
 static int
 insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slots,
 			TransactionId xid, CommandId cid, int options, BulkInsertState bistate)
@@ -239,8 +270,8 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 	Page		page;
 	OffsetNumber off;
 	Size		free;
+	IpInserter	inserter;
 	bool		init;
-	bool		use_default;
 	uint8	   *begin = NULL;
 	int			n = 0;
 
@@ -255,33 +286,33 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 
 	ip_change_begin(&change, rel, IP_XLOG_MULTI_INSERT, xid);
 	w = ip_change_block(&change, buffer, init);
-	use_default = ip_put_inserter(w, page, init, xid, cid);
-	if (use_default)
-		begin = ip_op_rows_begin(w, off);
+	inserter = ip_put_inserter(w, page, init, xid, cid);
+	if (inserter != IP_INSERTER_OWN)
+		begin = ip_op_rows_begin(w, off, inserter == IP_INSERTER_NONE);
 	do
 	{
 		Size		size = INSERT_SPACE(rows[n].bodylen);
 
-		if (use_default)
+		if (inserter != IP_INSERTER_OWN)
 			size -= IP_VERSION_BLOCK_SZ;
-
 		if (BufferGetBlockNumber(buffer) < IP_SMALL_TABLE)
 			size += IP_VERSION_BLOCK_SZ;
 		if (n > 0 && (size + reserve > free || off > IP_MAX_ROWS_PER_PAGE))
 			break;
-		if (!use_default)
-			ip_put_new_row(w, false, off, &rows[n], cid);
+		if (inserter == IP_INSERTER_OWN)
+			ip_put_new_row(w, inserter, off, &rows[n], cid);
 		else if (n == 0)
 			ip_op_rows_add(w, rows[n].hdr, rows[n].body, rows[n].bodylen, 0, NULL, 0);
 		else
 			ip_op_rows_add(w, rows[n].hdr, rows[n].body, rows[n].bodylen,
 						   rows[n - 1].hdr, rows[n - 1].body, rows[n - 1].bodylen);
-		ip_slot_set_written(slots[n], rel, BufferGetBlockNumber(buffer), off, xid, cid);
+		if (slots)
+			ip_slot_set_written(slots[n], rel, BufferGetBlockNumber(buffer), off, xid, cid);
 		free -= Min(size, free);
 		off++;
 		n++;
 	} while (n < nrows);
-	if (use_default)
+	if (inserter != IP_INSERTER_OWN)
 		ip_op_rows_end(w, begin, n);
 	ip_change_apply(&change);
 	UnlockReleaseBuffer(buffer);
@@ -292,7 +323,7 @@ void
 ip_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 				int options, BulkInsertState bistate)
 {
-	TransactionId xid = GetCurrentTransactionId();
+	TransactionId xid = inserter_xid(options);
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "inplace multi insert",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -310,4 +341,15 @@ ip_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 	pgstat_count_heap_insert(rel, nslots);
+}
+
+void
+ip_insert_final(Relation rel, const IpFormed *rows, int nrows)
+{
+	for (int done = 0; done < nrows;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		done += insert_page(rel, rows + done, nrows - done, NULL, InvalidTransactionId, 0,
+							TABLE_INSERT_SKIP_FSM, NULL);
+	}
 }

@@ -44,18 +44,36 @@ extern void ip_toast_delete(Relation rel, HeapTuple old, bool is_speculative);
 
 extern bool ip_needs_toast_table(Relation rel);
 
+/* How a new row tells who inserted it. */
+typedef enum IpInserter
+{
+	IP_INSERTER_NONE,			/* it does not: the row is visible to all */
+	IP_INSERTER_DEFAULT,		/* the page's default inserter */
+	IP_INSERTER_OWN				/* a version block of its own */
+} IpInserter;
+
 /*
- * Put the operations that must come before a page's first new row of (xid, cid).
- * True: the rows can use the page's default inserter; false: they need a version
- * block, for the page has another default inserter.  (Only a prune clears that,
- * because on a standby it conflicts with snapshots that do not see its rows.)
+ * Put the operations that must come before a page's first new row of (xid, cid);
+ * xid is invalid for rows that all shall see.  The rows need a version block if
+ * the page has another default inserter.  (Only a prune clears that, because on a
+ * standby it conflicts with snapshots that do not see its rows.)
  */
-extern bool ip_put_inserter(IpWriter *w, Page page, bool init, TransactionId xid,
-							CommandId cid);
+extern IpInserter ip_put_inserter(IpWriter *w, Page page, bool init, TransactionId xid,
+								  CommandId cid);
 
 /* Put the operation that inserts a row. */
-extern void ip_put_new_row(IpWriter *w, bool use_default, OffsetNumber off,
+extern void ip_put_new_row(IpWriter *w, IpInserter inserter, OffsetNumber off,
 						   const IpFormed *row, CommandId cid);
+
+/*
+ * Insert a row as xid and cid did, into a table that nobody else can see;
+ * xid is invalid if all shall see it.  *tid becomes its TID.
+ */
+extern void ip_insert_as(Relation rel, const IpFormed *row, TransactionId xid,
+						 CommandId cid, ItemPointer tid);
+
+/* Insert rows that all shall see into such a table. */
+extern void ip_insert_final(Relation rel, const IpFormed *rows, int nrows);
 
 /* The slot now holds a version that we have just made. */
 extern void ip_slot_set_written(TupleTableSlot *slot, Relation rel, BlockNumber block,

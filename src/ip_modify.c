@@ -320,8 +320,8 @@ ip_write_row(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	Buffer		undo;
 	IpChange	change;
 	IpWriter   *ops;
+	IpInserter	inserter;
 	bool		overlaid;
-	bool		use_default = false;
 
 	Assert(w->has_undo || w->lock.any);
 	ip_version_unlock(v);
@@ -339,20 +339,21 @@ ip_write_row(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	top_off = undo_off + (w->has_undo && w->lock.any ? 1 : 0);
 	ip_change_begin(&change, v->rel, w->info, w->xid);
 	change.conflict = w->conflict;
+	change.replay = w->replay;
 	ops = ip_change_block(&change, buffer, false);
 	put_row(ops, v, w, overlaid, top_off);
 	if (w->newbuffer == buffer)
 	{
-		use_default = ip_put_inserter(ops, page, false, w->xid, w->cid);
-		ip_put_new_row(ops, use_default, w->newoff, &newrow, w->cid);
+		inserter = ip_put_inserter(ops, page, false, w->xid, w->cid);
+		ip_put_new_row(ops, inserter, w->newoff, &newrow, w->cid);
 	}
 	ops = ip_change_block(&change, undo, false);
 	put_undo(ops, v, w, overlaid, undo_block, &undo_off);
 	if (BufferIsValid(w->newbuffer) && w->newbuffer != buffer)
 	{
 		ops = ip_change_block(&change, w->newbuffer, w->newinit);
-		use_default = ip_put_inserter(ops, BufferGetPage(w->newbuffer), w->newinit, w->xid, w->cid);
-		ip_put_new_row(ops, use_default, w->newoff, &newrow, w->cid);
+		inserter = ip_put_inserter(ops, BufferGetPage(w->newbuffer), w->newinit, w->xid, w->cid);
+		ip_put_new_row(ops, inserter, w->newoff, &newrow, w->cid);
 	}
 	ip_change_apply(&change);
 	UnlockReleaseBuffer(undo);

@@ -56,7 +56,8 @@ extern void ip_modify_failure(IpVersion *v, IpFound found, const ItemPointerData
 typedef struct IpRowWrite
 {
 	uint8		info;			/* IP_XLOG_* */
-	TransactionId xid;			/* ours */
+	TransactionId xid;			/* ours, unless replay */
+	bool		replay;			/* see IpChange */
 	bool		has_undo;		/* undo is written, and xid is the new version's maker */
 	IpUndoSpec	undo;			/* prev, saved are filled in here */
 	IpLockState lock;			/* lockers of the new state */

@@ -208,6 +208,13 @@ ip_op_base(IpWriter *w, uint64 xid_base)
 }
 
 void
+ip_op_xid(IpWriter *w, TransactionId xid)
+{
+	ip_put_u8(w, IP_OP_XID);
+	ip_put_u32(w, xid);
+}
+
+void
 ip_op_row(IpWriter *w, const IpRowOp *op)
 {
 	uint8		how = op->base;
@@ -243,11 +250,11 @@ ip_op_row(IpWriter *w, const IpRowOp *op)
 #define ROWS_DELTA	0x02		/* delta to the row before, else length and bytes */
 
 uint8 *
-ip_op_rows_begin(IpWriter *w, OffsetNumber off)
+ip_op_rows_begin(IpWriter *w, OffsetNumber off, bool final)
 {
 	uint8	   *count_at;
 
-	ip_put_u8(w, IP_OP_ROWS);
+	ip_put_u8(w, final ? IP_OP_FINAL_ROWS : IP_OP_ROWS);
 	ip_put_varint(w, off);
 	count_at = w->p;
 	ip_put_u16(w, 0);
@@ -512,7 +519,7 @@ apply_row(Page page, IpReader *r, const IpOpContext *ctx)
 }
 
 static const char *
-apply_rows(Page page, IpReader *r)
+apply_rows(Page page, IpReader *r, uint8 state)
 {
 	OffsetNumber off = ip_get_varint(r);
 	uint16		count = ip_get_u16(r);
@@ -546,7 +553,7 @@ apply_rows(Page page, IpReader *r)
 			return "delta does not fit";
 		row_buffers.len[to] = len;
 		row_buffers.last = to;
-		problem = write_row(page, off, hdr, IP_ROW_DEFAULT, InvalidTransactionId, no_ptr,
+		problem = write_row(page, off, hdr, state, InvalidTransactionId, no_ptr,
 							row_buffers.body[to], len);
 		if (problem)
 			return problem;
@@ -618,7 +625,7 @@ apply_clear_default(Page page)
 }
 
 static const char *
-apply_op(Page page, IpOp op, IpReader *r, const IpOpContext *ctx)
+apply_op(Page page, IpOp op, IpReader *r, IpOpContext *ctx)
 {
 	IpSpecial  *special = PageIsNew(page) ? NULL : IpPageGetSpecial(page);
 
@@ -651,7 +658,12 @@ apply_op(Page page, IpOp op, IpReader *r, const IpOpContext *ctx)
 		case IP_OP_ROW:
 			return apply_row(page, r, ctx);
 		case IP_OP_ROWS:
-			return apply_rows(page, r);
+			return apply_rows(page, r, IP_ROW_DEFAULT);
+		case IP_OP_FINAL_ROWS:
+			return apply_rows(page, r, 0);
+		case IP_OP_XID:
+			ctx->xid = ip_get_u32(r);
+			return NULL;
 		case IP_OP_DEAD:
 			return resize_item(page, ip_get_varint(r), 0) ? NULL : "no such row";
 		case IP_OP_UNDO:
@@ -684,11 +696,12 @@ const char *
 ip_page_apply(Page page, const uint8 *ops, uint32 len, const IpOpContext *ctx)
 {
 	IpReader	r = {ops, ops + len, false};
+	IpOpContext context = *ctx;
 
 	while (r.p < r.end)
 	{
 		IpOp		op = ip_get_u8(&r);
-		const char *problem = apply_op(page, op, &r, ctx);
+		const char *problem = apply_op(page, op, &r, &context);
 
 		if (problem == NULL && r.bad)
 			problem = "operation is too short";
@@ -817,7 +830,11 @@ desc_op(StringInfo buf, IpOp op, IpReader *r)
 			desc_row(buf, r);
 			break;
 		case IP_OP_ROWS:
+		case IP_OP_FINAL_ROWS:
 			desc_rows(buf, r);
+			break;
+		case IP_OP_XID:
+			appendStringInfo(buf, "xid %u", ip_get_u32(r));
 			break;
 		case IP_OP_DEAD:
 			appendStringInfo(buf, "row %u dead", ip_get_varint(r));

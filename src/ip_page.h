@@ -118,7 +118,9 @@ typedef enum IpOp
 	IP_OP_NEWEST,				/* raise newest_xid */
 	IP_OP_RING,					/* next, flags of an undo page */
 	IP_OP_SLOT,					/* slot, current, npages of the metapage */
-	IP_OP_ROWS					/* put new rows of the default inserter */
+	IP_OP_ROWS,					/* put new rows of the default inserter */
+	IP_OP_FINAL_ROWS,			/* put new rows that all see */
+	IP_OP_XID					/* what follows has this xid, not the record's */
 } IpOp;
 
 /* What the operations of a record share; the record itself knows it. */
@@ -162,12 +164,13 @@ extern void ip_op_simple(IpWriter *w, IpOp op);
 extern void ip_op_default(IpWriter *w, CommandId cid);
 extern void ip_op_base(IpWriter *w, uint64 xid_base);
 extern void ip_op_row(IpWriter *w, const IpRowOp *op);
+extern void ip_op_xid(IpWriter *w, TransactionId xid);
 /*
  * Many new rows at consecutive offsets from off on, made by the page's default
- * inserter.  Each is given as it is or as a delta to the one before (NULL: there
+ * inserter, or (final) visible to all.  Each is given as it is or as a delta to the one before (NULL: there
  * is none), whichever is shorter.  _begin returns what _end needs.
  */
-extern uint8 *ip_op_rows_begin(IpWriter *w, OffsetNumber off);
+extern uint8 *ip_op_rows_begin(IpWriter *w, OffsetNumber off, bool final);
 extern void ip_op_rows_add(IpWriter *w, uint16 hdr, const uint8 *body, uint32 bodylen,
 						   uint16 prev_hdr, const uint8 *prev, uint32 prevlen);
 extern void ip_op_rows_end(IpWriter *w, uint8 *begin, uint16 count);

@@ -24,6 +24,7 @@ ip_change_begin(IpChange *c, Relation rel, uint8 info, TransactionId xid)
 	c->info = info;
 	c->xid = xid;
 	c->conflict = IP_XID_NONE;
+	c->replay = false;
 	c->nblocks = 0;
 	c->w.p = change_space;
 	c->w.end = change_space + IP_CHANGE_SPACE;
@@ -54,6 +55,8 @@ ip_change_block(IpChange *c, Buffer buffer, bool init)
 	b->buffer = buffer;
 	b->init = init;
 	b->ops = c->w.p;
+	if (c->replay)
+		ip_op_xid(&c->w, c->xid);
 	return &c->w;
 }
 
@@ -81,7 +84,7 @@ ip_change_apply(IpChange *c)
 	bool		wal = RelationNeedsWAL(c->rel);
 
 	end_block(c);
-	Assert(c->xid == InvalidTransactionId || c->xid == GetCurrentTransactionIdIfAny());
+	Assert(c->replay || c->xid == InvalidTransactionId || c->xid == GetCurrentTransactionIdIfAny());
 	if (wal && c->nblocks > XLR_NORMAL_MAX_BLOCK_ID + 1)
 		XLogEnsureRecordSpace(c->nblocks - 1, 2 * c->nblocks + 2);
 	ctx.xid = c->xid;

@@ -57,6 +57,7 @@ typedef struct IpChange
 	Relation	rel;
 	uint8		info;
 	TransactionId xid;
+	bool		replay;			/* xid is not our own: a table's past is written again */
 	IpXid		conflict;		/* snapshots that do not see this xid must go, on a standby */
 	int			nblocks;
 	IpChangeBlock blocks[IP_CHANGE_MAX_BLOCKS];
