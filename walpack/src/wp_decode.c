@@ -10,6 +10,8 @@
 
 #include "wp_model.h"
 
+#define WP_MAX_IMAGE	65536	/* lengths have 16 bits */
+
 typedef struct WpDecoder
 {
 	WpContext  *ctx;
@@ -78,7 +80,7 @@ read_class(WpDecoder *d, WpClass *c)
 		if (b->flags & WP_HAS_IMAGE)
 		{
 			b->img_info = wp_get_u8(ctx, sec);
-			b->img_mode = wp_get_limited(ctx, sec, WP_IMAGE_PAGE);
+			b->img_mode = wp_get_limited(ctx, sec, WP_IMAGE_PGLZ);
 			c->header_len += WP_IMG_HAS_HOLE_LEN(b->img_info) ? 7 : 5;
 		}
 		if (b->flags & WP_HAS_DATA)
@@ -220,7 +222,13 @@ take_block(WpDecoder *d, WpClassBlock *cb, WpBlock *b, uint8 *image)
 			b->img_len = wp_get16(p);
 			b->hole_off = wp_get16(p + 2);
 			b->hole_len = wp_get16(p + 4);
-			b->image = wp_get_bytes(ctx, &d->sections[WP_SEC_IMAGES], b->img_len);
+			if (cb->img_mode == WP_IMAGE_PGLZ)
+			{
+				wp_pglz_read(ctx, image, b->img_len, d->sections);
+				b->image = image;
+			}
+			else
+				b->image = wp_get_bytes(ctx, &d->sections[WP_SEC_IMAGES], b->img_len);
 		}
 	}
 	if (cb->flags & WP_HAS_DATA)
@@ -314,8 +322,8 @@ take_record(WpDecoder *d, uint32 pos)
 	{
 		uint8	   *image = NULL;
 
-		if ((c->blocks[i].flags & WP_HAS_IMAGE) && c->blocks[i].img_mode == WP_IMAGE_PAGE)
-			image = d->images + WP_PAGE_SIZE * npages++;
+		if ((c->blocks[i].flags & WP_HAS_IMAGE) && c->blocks[i].img_mode != WP_IMAGE_OPAQUE)
+			image = d->images + WP_MAX_IMAGE * npages++;
 		take_block(d, &c->blocks[i], &blocks[i], image);
 		len += blocks[i].img_len + blocks[i].data_len;
 	}
@@ -416,7 +424,7 @@ wp_decode_records(WpContext *ctx, WpReader *sections, uint8 *raw, uint32 raw_len
 	d->sections = sections;
 	read_pages(d, raw_len);
 	read_model(d, raw_len);
-	d->images = wp_alloc(ctx, WP_PAGE_SIZE * (WP_MAX_BLOCK_ID + 1));
+	d->images = wp_alloc(ctx, WP_MAX_IMAGE * (WP_MAX_BLOCK_ID + 1));
 	take_items(d);
 	join_pages(d, raw);
 }

@@ -12,8 +12,6 @@
  */
 #include "wp_port.h"
 
-#include <stdlib.h>
-
 #include "wp_model.h"
 
 #define MAX_KEY		(16 + (WP_MAX_BLOCK_ID + 1) * 8)
@@ -70,15 +68,12 @@ hash_key(const uint8 *key, uint32 len)
 static void *
 grow(WpContext *ctx, void *old, uint32 n, uint32 *max, size_t size)
 {
-	void	   *p;
+	uint32		had = *max;
 
-	if (n < *max)
+	if (n < had)
 		return old;
-	*max = Max(32, *max * 2);
-	p = realloc(old, *max * size);
-	if (p == NULL)
-		wp_fail(ctx, "out of memory");
-	return p;
+	*max = Max(32, had * 2);
+	return wp_realloc(ctx, old, had * size, *max * size);
 }
 
 /* Make the table at most half full; rehash(i) gives the hash of key i. */
@@ -89,10 +84,7 @@ table_grow(WpEncoder *e, KeyTable *t, uint32 (*rehash) (WpEncoder *e, uint32 i))
 
 	if (t->slots && t->n * 2 <= t->mask)
 		return;
-	free(t->slots);
-	t->slots = calloc(size, sizeof(uint32));
-	if (t->slots == NULL)
-		wp_fail(e->ctx, "out of memory");
+	t->slots = wp_zalloc(e->ctx, size * sizeof(uint32));
 	t->mask = size - 1;
 	for (uint32 i = 0; i < t->n; i++)
 	{
@@ -148,9 +140,7 @@ find_rel(WpEncoder *e, const WpBlock *b)
 	if (e->nrels >= WP_MAX_RELS)
 		return -1;
 	e->rels = grow(e->ctx, e->rels, e->nrels, &e->maxrels, sizeof(WpRelation *));
-	rel = calloc(1, sizeof(WpRelation));
-	if (rel == NULL)
-		wp_fail(e->ctx, "out of memory");
+	rel = wp_zalloc(e->ctx, sizeof(WpRelation));
 	memcpy(rel->key, key, sizeof(key));
 	memcpy(wp_group_add(e->ctx, &e->rel_keys, sizeof(key)), key, sizeof(key));
 	e->rels[e->nrels] = rel;
@@ -168,7 +158,7 @@ key_varint(uint8 *p, uint32 v)
 	return p;
 }
 
-/* The class's key; false if the record is better stored literally. */
+/* The class's key, and tokens of images that pglz compressed; false if the record is better stored literally. */
 static bool
 make_key(WpEncoder *e, const WpRecord *rec, bool prev_ok, uint8 *key, uint32 *len,
 		 uint16 *rels, uint8 *modes)
@@ -198,6 +188,8 @@ make_key(WpEncoder *e, const WpRecord *rec, bool prev_ok, uint8 *key, uint32 *le
 		{
 			if (wp_page_check(b, &e->map))
 				modes[i] = WP_IMAGE_PAGE;
+			else if (wp_pglz_write(e->ctx, b, e->sections))
+				modes[i] = WP_IMAGE_PGLZ;
 			e->mapped = b->image;
 			*p++ = b->img_info;
 			*p++ = modes[i];
@@ -220,9 +212,7 @@ fill_class(WpEncoder *e, WpClass *c, const WpRecord *rec, uint8 flags,
 	c->info = rec->info;
 	c->flags = flags;
 	c->nblocks = rec->nblocks;
-	c->blocks = calloc(Max(1, c->nblocks), sizeof(WpClassBlock));
-	if (c->blocks == NULL)
-		wp_fail(e->ctx, "out of memory");
+	c->blocks = wp_zalloc(e->ctx, c->nblocks * sizeof(WpClassBlock));
 	for (uint32 i = 0; i < c->nblocks; i++)
 	{
 		c->blocks[i].flags = rec->blocks[i].flags;
@@ -232,19 +222,13 @@ fill_class(WpEncoder *e, WpClass *c, const WpRecord *rec, uint8 flags,
 	}
 }
 
-/* The index of the record's class, or -1. */
+/* The index of the class with this key, which may be new, or -1. */
 static int
-find_class(WpEncoder *e, const WpRecord *rec, bool prev_ok)
+lookup_class(WpEncoder *e, const WpRecord *rec, const uint8 *key, uint32 len,
+			 const uint16 *rels, const uint8 *modes)
 {
-	uint8		key[MAX_KEY];
-	uint16		rels[WP_MAX_BLOCK_ID + 1];
-	uint8		modes[WP_MAX_BLOCK_ID + 1];
-	uint32		len;
-	uint32		h;
+	uint32		h = hash_key(key, len);
 
-	if (!make_key(e, rec, prev_ok, key, &len, rels, modes))
-		return -1;
-	h = hash_key(key, len);
 	table_grow(e, &e->class_table, class_rehash);
 	for (; e->class_table.slots[h & e->class_table.mask] != 0; h++)
 	{
@@ -271,6 +255,25 @@ find_class(WpEncoder *e, const WpRecord *rec, bool prev_ok)
 	e->class_table.n = e->nclasses;
 	e->class_keys[e->nclasses] = e->sections[WP_SEC_CLASSES].used;
 	return e->nclasses - 1;
+}
+
+static int
+find_class(WpEncoder *e, const WpRecord *rec, bool prev_ok)
+{
+	uint8		key[MAX_KEY];
+	uint16		rels[WP_MAX_BLOCK_ID + 1];
+	uint8		modes[WP_MAX_BLOCK_ID + 1];
+	uint32		len;
+	size_t		used[4];
+	int			cls = -1;
+
+	for (int i = 0; i < 4; i++)
+		used[i] = e->sections[WP_SEC_PGLZ_CONTROL + i].used;
+	if (make_key(e, rec, prev_ok, key, &len, rels, modes))
+		cls = lookup_class(e, rec, key, len, rels, modes);
+	for (int i = 0; i < 4 && cls < 0; i++)
+		e->sections[WP_SEC_PGLZ_CONTROL + i].used = used[i];
+	return cls;
 }
 
 /* ---- records ---- */
@@ -330,8 +333,8 @@ put_block(WpEncoder *e, WpClassBlock *cb, const WpBlock *b)
 			if (e->mapped != b->image)
 				wp_page_check(b, &e->map);
 			e->mapped = b->image;
-			if (rel->tuples == NULL && (rel->tuples = calloc(WP_BUCKETS, sizeof(WpGroup))) == NULL)
-				wp_fail(ctx, "out of memory");
+			if (rel->tuples == NULL)
+				rel->tuples = wp_zalloc(ctx, WP_BUCKETS * sizeof(WpGroup));
 			wp_page_write(ctx, rel, b, &e->map, &e->sections[WP_SEC_GAPS]);
 		}
 		else
@@ -341,7 +344,9 @@ put_block(WpEncoder *e, WpClassBlock *cb, const WpBlock *b)
 			wp_set16(p, b->img_len);
 			wp_set16(p + 2, b->hole_off);
 			wp_set16(p + 4, b->hole_len);
-			wp_put_bytes(ctx, &e->sections[WP_SEC_IMAGES], b->image, b->img_len);
+			/* make_key has already put what pglz compressed */
+			if (cb->img_mode == WP_IMAGE_OPAQUE)
+				wp_put_bytes(ctx, &e->sections[WP_SEC_IMAGES], b->image, b->img_len);
 		}
 	}
 	if (b->flags & WP_HAS_DATA)
@@ -575,48 +580,6 @@ write_rel(WpEncoder *e, WpRelation *rel)
 		wp_group_write(e->ctx, &rel->tuples[i], e->sections);
 }
 
-static void
-free_encoder(WpEncoder *e)
-{
-	for (uint32 i = 0; i < e->nclasses; i++)
-	{
-		WpClass    *c = &e->classes[i];
-
-		for (uint32 j = 0; j < c->nblocks; j++)
-		{
-			wp_group_free(&c->blocks[j].numbers);
-			wp_group_free(&c->blocks[j].rel_numbers);
-			wp_group_free(&c->blocks[j].img_headers);
-			wp_group_free(&c->blocks[j].data);
-		}
-		free(c->blocks);
-		wp_group_free(&c->prev);
-		wp_group_free(&c->origin);
-		wp_group_free(&c->topxid);
-		wp_group_free(&c->main);
-		wp_group_free(&c->xid_symbols);
-		wp_group_free(&c->codes);
-	}
-	for (uint32 i = 0; i < e->nrels; i++)
-	{
-		wp_group_free(&e->rels[i]->headers);
-		wp_group_free(&e->rels[i]->items);
-		wp_group_free(&e->rels[i]->special);
-		for (int j = 0; e->rels[i]->tuples && j < WP_BUCKETS; j++)
-			wp_group_free(&e->rels[i]->tuples[j]);
-		free(e->rels[i]->tuples);
-		free(e->rels[i]);
-	}
-	free(e->rels);
-	free(e->classes);
-	free(e->class_keys);
-	free(e->class_table.slots);
-	free(e->rel_table.slots);
-	wp_group_free(&e->first_symbols);
-	wp_group_free(&e->first_codes);
-	wp_group_free(&e->rel_keys);
-}
-
 void
 wp_encode_records(WpContext *ctx, const uint8 *raw, uint32 raw_len,
 				  uint32 page_size, WpBuf *sections)
@@ -633,5 +596,4 @@ wp_encode_records(WpContext *ctx, const uint8 *raw, uint32 raw_len,
 		write_class(&e, &e.classes[i]);
 	for (uint32 i = 0; i < e.nrels; i++)
 		write_rel(&e, e.rels[i]);
-	free_encoder(&e);
 }

@@ -77,6 +77,10 @@ typedef enum WpSection
 	WP_SEC_TAILS,				/* what longer rows have beyond the columns */
 	WP_SEC_GAPS,				/* bytes between the tuples of page images */
 	WP_SEC_IMAGES,				/* images that are no pages we understand */
+	WP_SEC_PGLZ_CONTROL,		/* images compressed by pglz: which tokens are tags */
+	WP_SEC_PGLZ_TAGS,			/* their two bytes each */
+	WP_SEC_PGLZ_LENGTHS,		/* and the third where there is one */
+	WP_SEC_PGLZ_LITERALS,
 	WP_SEC_LITERAL
 } WpSection;
 
@@ -106,6 +110,7 @@ typedef enum WpColumn
 
 #define WP_IMAGE_OPAQUE		0
 #define WP_IMAGE_PAGE		1
+#define WP_IMAGE_PGLZ		2
 
 /* Symbols for a record's xid: ranks below WP_XID_SLOTS, then these. */
 #define WP_XID_SLOTS		64

@@ -6,7 +6,6 @@
 #include "wp_port.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "wp_group.h"
 
@@ -30,10 +29,8 @@ group_remember_len(WpContext *ctx, WpGroup *g, uint32 len)
 	if (g->lens == NULL || g->n == g->lencap)
 	{
 		uint32		cap = Max(64, g->n * 2);
-		uint32	   *lens = realloc(g->lens, cap * sizeof(uint32));
+		uint32	   *lens = wp_realloc(ctx, g->lens, g->lencap * sizeof(uint32), cap * sizeof(uint32));
 
-		if (lens == NULL)
-			wp_fail(ctx, "out of memory");
 		if (g->lens == NULL)
 			for (uint32 i = 0; i < g->n; i++)
 				lens[i] = g->minlen;
@@ -52,11 +49,11 @@ wp_group_add(WpContext *ctx, WpGroup *g, uint32 len)
 
 	if (g->cap - g->used < len)
 	{
-		WpBuf		buf = {g->data, g->used, g->cap};
+		uint32		cap = Max(g->cap * 2, g->used + len);
 
-		wp_buf_grow(ctx, &buf, len);
-		g->data = buf.data;
-		g->cap = buf.cap;
+		cap = Max(32, cap);
+		g->data = wp_realloc(ctx, g->data, g->cap, cap);
+		g->cap = cap;
 	}
 	if (g->n == 0)
 		g->minlen = g->maxlen = len;
@@ -66,13 +63,6 @@ wp_group_add(WpContext *ctx, WpGroup *g, uint32 len)
 	g->used += len;
 	g->n++;
 	return row;
-}
-
-void
-wp_group_free(WpGroup *g)
-{
-	free(g->data);
-	free(g->lens);
 }
 
 /* ---- encoder ---- */
@@ -164,12 +154,10 @@ static void
 write_columns(WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, WpBuf *sections)
 {
 	uint8	   *kinds = wp_buf_add(ctx, &sections[WP_SEC_KINDS], ncols);
-	uint32	   *stored = malloc(ncols * sizeof(uint32));
+	uint32	   *stored = wp_alloc(ctx, ncols * sizeof(uint32));
 	uint32		nstored = 0;
 	uint8	   *out;
 
-	if (stored == NULL)
-		wp_fail(ctx, "out of memory");
 	find_changing(rows, stride, n, ncols, kinds);
 	for (uint32 j = 0; j < ncols; j++)
 	{
@@ -212,7 +200,6 @@ write_columns(WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32
 			}
 		}
 	}
-	free(stored);
 }
 
 /* The lengths of rows that differ. */
@@ -227,16 +214,14 @@ write_lengths(WpContext *ctx, const WpGroup *g, WpBuf *sections)
 			lens[(size_t) b * g->n + i] = (g->lens[i] - g->minlen) >> (8 * b);
 }
 
-/* What rows have beyond their first ncols bytes; returns the beginnings, for the caller to free. */
+/* What rows have beyond their first ncols bytes; returns the beginnings. */
 static uint8 *
 write_tails(WpContext *ctx, const WpGroup *g, uint32 ncols, WpBuf *sections)
 {
-	uint8	   *heads = malloc((size_t) ncols * g->n + 1);
+	uint8	   *heads = wp_alloc(ctx, (size_t) ncols * g->n);
 	uint8	   *tail = wp_buf_add(ctx, &sections[WP_SEC_TAILS], g->used - (size_t) ncols * g->n);
 	const uint8 *row = g->data;
 
-	if (heads == NULL)
-		wp_fail(ctx, "out of memory");
 	for (uint32 i = 0; i < g->n; i++)
 	{
 		uint32		len = g->lens ? g->lens[i] : g->minlen;
@@ -254,6 +239,7 @@ wp_group_write(WpContext *ctx, WpGroup *g, WpBuf *sections)
 {
 	WpBuf	   *desc = &sections[WP_SEC_GROUPS];
 	uint32		ncols = g->n < FEW ? 0 : g->minlen;
+	size_t		mark = ctx->arena_used;
 
 	wp_put_varint(ctx, desc, g->n);
 	if (g->n == 0)
@@ -273,8 +259,8 @@ wp_group_write(WpContext *ctx, WpGroup *g, WpBuf *sections)
 		uint8	   *heads = write_tails(ctx, g, ncols, sections);
 
 		write_columns(ctx, heads, ncols, g->n, ncols, sections);
-		free(heads);
 	}
+	ctx->arena_used = mark;
 }
 
 /* ---- decoder ---- */

@@ -32,7 +32,6 @@ typedef struct WpGroup
 
 /* Room for a new row of len bytes. */
 extern uint8 *wp_group_add(WpContext *ctx, WpGroup *g, uint32 len);
-extern void wp_group_free(WpGroup *g);
 
 /* Encoder: estimated bits that the group needs. */
 extern double wp_group_cost(const WpGroup *g);

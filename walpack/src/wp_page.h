@@ -42,4 +42,20 @@ extern void wp_page_write(WpContext *ctx, WpRelation *rel, const WpBlock *block,
 extern void wp_page_read(WpContext *ctx, WpRelation *rel, WpBlock *block,
 						 WpPageMap *map, uint8 *image, WpReader *gaps);
 
+/*
+ * Images that pglz compressed are not decompressed: to compress them again
+ * exactly as the server did would cost far more time than everything else.
+ * But their control bytes, tags and literals differ so much that apart they
+ * compress better.
+ */
+
+/*
+ * Encoder: put the image into the WP_SEC_PGLZ sections; false, and nothing is
+ * put, if it is not a sequence of whole pglz tokens.
+ */
+extern bool wp_pglz_write(WpContext *ctx, const WpBlock *block, WpBuf *sections);
+
+/* Decoder: an image of len bytes. */
+extern void wp_pglz_read(WpContext *ctx, uint8 *image, uint32 len, WpReader *sections);
+
 #endif							/* WP_PAGE_H */

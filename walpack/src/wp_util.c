@@ -53,6 +53,23 @@ wp_alloc(WpContext *ctx, size_t size)
 }
 
 void *
+wp_realloc(WpContext *ctx, void *old, size_t used, size_t size)
+{
+	uint8	   *top = ctx->arena + ctx->arena_used;
+	void	   *p;
+
+	if (old != NULL && (uint8 *) old + ((used + 15) & ~(size_t) 15) == top)
+	{
+		ctx->arena_used = (uint8 *) old - ctx->arena;
+		return wp_alloc(ctx, size);
+	}
+	p = wp_alloc(ctx, size);
+	if (used > 0)
+		memcpy(p, old, used);
+	return p;
+}
+
+void *
 wp_zalloc(WpContext *ctx, size_t size)
 {
 	return memset(wp_alloc(ctx, size), 0, size);

@@ -32,6 +32,9 @@ extern void wp_fail(WpContext *ctx, const char *fmt,...) pg_attribute_noreturn()
 extern void *wp_alloc(WpContext *ctx, size_t size);
 extern void *wp_zalloc(WpContext *ctx, size_t size);
 
+/* A bigger place for what is at old, at the same one if nothing came after it. */
+extern void *wp_realloc(WpContext *ctx, void *old, size_t used, size_t size);
+
 /* Empty the arena and make it at least this big; false if there is no memory. */
 extern bool wp_arena_reset(WpContext *ctx, size_t size);
 
