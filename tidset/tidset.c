@@ -1,0 +1,398 @@
+/*-------------------------------------------------------------------------
+ * tidset.c
+ *	  Sets of TIDs: making them, adding, looking up, iterating.
+ *-------------------------------------------------------------------------
+ */
+#include <stdlib.h>
+
+#include "tidset_int.h"
+
+/* ---- memory of malloc() ---- */
+
+static uint64_t
+malloc_alloc(void *arg, size_t size)
+{
+	(void) arg;
+	return (uint64_t) (uintptr_t) malloc(size);
+}
+
+static void
+malloc_free(void *arg, uint64_t handle)
+{
+	(void) arg;
+	free((void *) (uintptr_t) handle);
+}
+
+static void *
+malloc_address(void *arg, uint64_t handle)
+{
+	(void) arg;
+	return (void *) (uintptr_t) handle;
+}
+
+TidSet *
+tidset_create_malloc(uint64_t limit)
+{
+	/* malloc's own header is before each allocation */
+	TidSetAllocator allocator = {malloc_alloc, malloc_free, malloc_address, NULL, 16};
+
+	return tidset_create(&allocator, &allocator, limit);
+}
+
+/* ---- making and freeing ---- */
+
+static TidSet *
+make_handle(const TidSetAllocator *local, const TidSetAllocator *shared)
+{
+	uint64_t	self = local->alloc(local->arg, sizeof(TidSet));
+	TidSet	   *set;
+
+	if (self == 0)
+		return NULL;
+	set = local->address(local->arg, self);
+	memset(set, 0, sizeof(*set));
+	set->self = self;
+	set->local = *local;
+	set->shared = *shared;
+	set->cached_prefix = TS_NO_PREFIX;
+	return set;
+}
+
+static void
+free_handle(TidSet *set)
+{
+	TidSetAllocator local = set->local;
+
+	local.free(local.arg, set->self);
+}
+
+TidSet *
+tidset_create(const TidSetAllocator *local, const TidSetAllocator *shared, uint64_t limit)
+{
+	TidSet	   *set = make_handle(local, shared);
+
+	if (set == NULL)
+		return NULL;
+	set->ctl_handle = shared->alloc(shared->arg, sizeof(TsControl));
+	if (set->ctl_handle == 0)
+	{
+		free_handle(set);
+		return NULL;
+	}
+	set->ctl = shared->address(shared->arg, set->ctl_handle);
+	memset(set->ctl, 0, sizeof(*set->ctl));
+	set->ctl->limit = limit < TIDSET_MAX_MEMORY ? limit : TIDSET_MAX_MEMORY;
+	if (!ts_account(set, local, sizeof(TidSet)) || !ts_account(set, shared, sizeof(TsControl)))
+	{
+		shared->free(shared->arg, set->ctl_handle);
+		free_handle(set);
+		return NULL;
+	}
+	return set;
+}
+
+static void
+close_open(TidSet *set)
+{
+	TsOpen	   *open = set->open;
+
+	if (open == NULL)
+		return;
+	if (open->far_size > 0)
+		ts_give(set, &set->local, open->far_handle, open->far_size);
+	ts_give(set, &set->local, set->open_handle, sizeof(TsOpen));
+	set->open = NULL;
+}
+
+void
+tidset_reset(TidSet *set)
+{
+	close_open(set);
+	ts_free_chunks(set);
+	set->root = set->height = 0;
+	set->cached_prefix = TS_NO_PREFIX;
+	set->ctl->root = set->ctl->height = 0;
+	set->ctl->ntids = set->ctl->nblocks = 0;
+}
+
+void
+tidset_destroy(TidSet *set)
+{
+	tidset_reset(set);
+	set->shared.free(set->shared.arg, set->ctl_handle);
+	free_handle(set);
+}
+
+void
+tidset_seal(TidSet *set)
+{
+	if (set->open == NULL)
+		return;
+	ts_open_flush(set);
+	close_open(set);
+	set->ctl->root = set->root;
+	set->ctl->height = set->height;
+}
+
+uint64_t
+tidset_handle(const TidSet *set)
+{
+	return set->ctl_handle;
+}
+
+TidSet *
+tidset_attach(const TidSetAllocator *local, const TidSetAllocator *shared, uint64_t handle)
+{
+	TidSet	   *set = make_handle(local, shared);
+
+	if (set == NULL)
+		return NULL;
+	set->ctl_handle = handle;
+	set->ctl = shared->address(shared->arg, handle);
+	set->root = set->ctl->root;
+	set->height = set->ctl->height;
+	if (!ts_map_chunks(set))
+	{
+		free_handle(set);
+		return NULL;
+	}
+	return set;
+}
+
+void
+tidset_detach(TidSet *set)
+{
+	set->local.free(set->local.arg, set->pages_handle);
+	free_handle(set);
+}
+
+/* ---- adding ---- */
+
+/* Put a block's slot into the open leaf, if there will be memory to write that. */
+static bool
+put_block(TidSet *set, uint8_t key, uint64_t slot, const uint8_t *far, uint32_t far_len)
+{
+	TsOpen	   *open = set->open;
+	bool		had = (open->present[key >> 6] >> (key & 63)) & 1;
+	uint32_t	nkeys = open->nkeys + !had;
+	uint32_t	ntids = open->ntids + (uint32_t) ts_slot_count(slot);
+	uint32_t	far_live = open->far_live + far_len;
+	uint32_t	before = open->ntids;
+	bool		large;
+
+	if (far_len > 0 && !ts_open_far(set, far_len))
+		return false;
+	if (had)
+	{
+		ntids -= (uint32_t) ts_slot_count(open->slots[key]);
+		far_live -= ts_slot_far_len(open->slots[key]);
+	}
+	/* the slot's position is 0, as far has its bytes */
+	large = open->large || ts_slot_max(slot, far) > UINT8_MAX;
+	if (!ts_reserve(set, ts_open_room(open, ts_leaf_size(nkeys, ntids, large, far_live))))
+		return false;
+	ts_open_put(open, key, slot, far, far_len);
+	open->dirty = true;
+	set->ctl->ntids += open->ntids - before;
+	set->ctl->nblocks += !had;
+	return true;
+}
+
+bool
+ts_add(TidSet *set, uint64_t key, const uint16_t *offsets, int n)
+{
+	uint8_t		low = (uint8_t) key;
+	uint8_t		far[TS_FAR_MAX];
+	uint32_t	far_len;
+	uint64_t	slot;
+	TsOpen	   *open;
+	TsBits		bits;
+
+	TS_ASSERT(key <= TS_MAX_KEY);
+	if (n <= 0)
+		return true;
+	if ((set->open == NULL || set->open->prefix != key >> 8) && !ts_open_load(set, key >> 8))
+		return false;
+	open = set->open;
+	ts_bits_clear(&bits);
+	if ((open->present[low >> 6] >> (low & 63)) & 1)
+		ts_bits_add_slot(&bits, open->slots[low], open->far);
+	for (int i = 0; i < n; i++)
+		ts_bits_add(&bits, offsets[i]);
+	slot = ts_slot_encode(&bits, far, &far_len);
+	return put_block(set, low, slot, far, far_len);
+}
+
+bool
+tidset_add_block(TidSet *set, uint32_t block, const uint16_t *offsets, int n)
+{
+	return ts_add(set, block, offsets, n);
+}
+
+/* ---- looking up ---- */
+
+/* The prefix's leaf, which becomes the cached one; NULL if there is none. */
+static const uint8_t *
+find_leaf(TidSet *set, uint64_t prefix)
+{
+	uint32_t	ref = set->root;
+	int			shift = 8 * (int) set->height;
+
+	set->cached_prefix = prefix;
+	set->cached_leaf = NULL;
+	if (prefix >> shift != 0)
+		return NULL;
+	while (ref != 0 && (shift -= 8) >= 0)
+		ref = ts_child(ts_address(set, ref), (uint8_t) (prefix >> shift));
+	if (ref == 0)
+		return NULL;
+	if (TS_UNLIKELY(ref & TS_EMBEDDED))
+		set->cached_leaf = ts_unfold(ref, set->scratch);
+	else
+		set->cached_leaf = ts_address(set, ref);
+	return set->cached_leaf;
+}
+
+static inline const uint8_t *
+get_leaf(TidSet *set, uint64_t prefix)
+{
+	if (TS_UNLIKELY(set->open != NULL))
+		tidset_seal(set);
+	return set->cached_prefix == prefix ? set->cached_leaf : find_leaf(set, prefix);
+}
+
+static inline bool
+leaf_member(const uint8_t *leaf, uint8_t key, uint16_t offset)
+{
+	int			form = leaf[0];
+	int			i;
+	const uint8_t *slots;
+
+	if (form == (TS_WIDE | TS_DIRECT))
+		return ts_slot_member(ts_get64(leaf + TS_HEADER + 8 * key), leaf, offset);
+	if (form < TS_INNER)
+		return ts_pairs_member(leaf, key, offset);
+	i = ts_find(leaf, key);
+	if (i < 0)
+		return false;
+	slots = leaf + ts_slots_at(TS_INDEX(form), ts_count(leaf));
+	return ts_slot_member(ts_get64(slots + (form >= TS_SAME ? 0 : 8 * i)), leaf, offset);
+}
+
+bool
+ts_member(TidSet *set, uint64_t key, uint16_t offset)
+{
+	const uint8_t *leaf = get_leaf(set, key >> 8);
+
+	return leaf != NULL && leaf_member(leaf, (uint8_t) key, offset);
+}
+
+bool
+tidset_member(TidSet *set, uint32_t block, uint16_t offset)
+{
+	const uint8_t *leaf = get_leaf(set, block >> 8);
+
+	return leaf != NULL && leaf_member(leaf, (uint8_t) block, offset);
+}
+
+int
+tidset_member_batch(TidSet *set, const TidSetTid *tids, int n, bool *found)
+{
+	int			nfound = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		uint32_t	block = (uint32_t) tids[i].block_hi << 16 | tids[i].block_lo;
+
+		found[i] = tidset_member(set, block, tids[i].offset);
+		nfound += found[i];
+	}
+	return nfound;
+}
+
+/* ---- iteration ---- */
+
+static void
+iter_leaf(TidSetIter *iter)
+{
+	uint32_t	ref = ts_next_leaf(iter->set, &iter->prefix);
+
+	iter->next = 0;
+	if (ref == 0)
+		iter->leaf = NULL;
+	else if (ref & TS_EMBEDDED)
+		iter->leaf = ts_unfold(ref, iter->scratch);
+	else
+		iter->leaf = ts_address(iter->set, ref);
+}
+
+void
+tidset_iter_begin(TidSet *set, TidSetIter *iter)
+{
+	tidset_seal(set);
+	memset(iter, 0, sizeof(*iter));
+	iter->set = set;
+	iter_leaf(iter);
+}
+
+int
+ts_iter_next(TidSetIter *iter, uint64_t *key, uint16_t *offsets)
+{
+	while (iter->leaf != NULL)
+	{
+		uint8_t		low;
+		int			n = ts_leaf_next(iter->leaf, &iter->next, &low, offsets);
+
+		if (n > 0)
+		{
+			*key = iter->prefix << 8 | low;
+			return n;
+		}
+		iter->prefix++;
+		iter_leaf(iter);
+	}
+	return 0;
+}
+
+int
+tidset_iter_next(TidSetIter *iter, uint32_t *block, uint16_t *offsets)
+{
+	uint64_t	key;
+	int			n = ts_iter_next(iter, &key, offsets);
+
+	if (n > 0)
+		*block = (uint32_t) key;
+	return n;
+}
+
+/* ---- what there is ---- */
+
+uint64_t
+tidset_count(const TidSet *set)
+{
+	return set->ctl->ntids;
+}
+
+uint64_t
+tidset_blocks(const TidSet *set)
+{
+	return set->ctl->nblocks;
+}
+
+uint64_t
+tidset_memory(const TidSet *set)
+{
+	return set->ctl->memory;
+}
+
+uint64_t
+tidset_memory_peak(const TidSet *set)
+{
+	return set->ctl->peak;
+}
+
+uint64_t
+tidset_limit(const TidSet *set)
+{
+	return set->ctl->limit;
+}

@@ -1,0 +1,155 @@
+/*-------------------------------------------------------------------------
+ * tidset.h
+ *	  A set of tuple identifiers: VACUUM's dead TIDs.
+ *
+ * An adaptive radix tree over block numbers whose leaves hold the offsets of
+ * 256 blocks each.  Memory comes through an allocator interface and is
+ * addressed by 32-bit references, so the same code works in local and in
+ * dynamic shared memory.  Depends on the C library only; README.md has the
+ * layout and the invariants.
+ *
+ * USAGE
+ *	  Fill (tidset_add_block), look up or iterate, tidset_reset, fill again.
+ *	  Lookups may also come between additions, but each change from looking up
+ *	  to adding costs a microsecond.
+ *
+ * SHARING
+ *	  One process creates and fills a set.  After tidset_seal() any number of
+ *	  processes may attach to its tidset_handle() and look up; the creator must
+ *	  not add to it or reset it until they have detached.  There are no locks
+ *	  because nobody writes while others read.
+ *-------------------------------------------------------------------------
+ */
+#ifndef TIDSET_H
+#define TIDSET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* offsets are 1 .. this; the most that a page of 32 kB can hold */
+#define TIDSET_MAX_OFFSET	8192
+
+/* more than this cannot be addressed; a higher limit means this one */
+#define TIDSET_MAX_MEMORY	((uint64_t) 6 * 1024 * 1024 * 1024)
+
+/*
+ * Where memory comes from.  A handle is what processes may exchange; in local
+ * memory it is the address.  alloc returns 0 if there is no memory, else
+ * memory aligned to 8 bytes.
+ */
+typedef struct TidSetAllocator
+{
+	uint64_t	(*alloc) (void *arg, size_t size);
+	void		(*free) (void *arg, uint64_t handle);
+	void	   *(*address) (void *arg, uint64_t handle);
+	void	   *arg;
+	size_t		overhead;		/* what an allocation costs besides its size */
+} TidSetAllocator;
+
+typedef struct TidSet TidSet;
+
+/* the layout of the server's ItemPointerData */
+typedef struct TidSetTid
+{
+	uint16_t	block_hi;
+	uint16_t	block_lo;
+	uint16_t	offset;
+} TidSetTid;
+
+/*
+ * A new set that takes at most limit bytes from both allocators together;
+ * NULL if there is no memory.  What other processes need to see comes from
+ * "shared", the rest from "local"; they are the same for a local set.
+ */
+extern TidSet *tidset_create(const TidSetAllocator *local, const TidSetAllocator *shared,
+							 uint64_t limit);
+
+/* A set in memory of malloc(). */
+extern TidSet *tidset_create_malloc(uint64_t limit);
+
+/* Free everything, also the memory that others may be attached to. */
+extern void tidset_destroy(TidSet *set);
+
+/* Forget all TIDs and free their memory. */
+extern void tidset_reset(TidSet *set);
+
+/*
+ * Add offsets, in any order, of a block; they join those it has.  Blocks in
+ * ascending order give the best speed and density.  False, with the contents
+ * unchanged, if the limit would be passed or there is no memory.
+ */
+extern bool tidset_add_block(TidSet *set, uint32_t block, const uint16_t *offsets, int n);
+
+/* Is the TID in the set? */
+extern bool tidset_member(TidSet *set, uint32_t block, uint16_t offset);
+
+/*
+ * The same for n TIDs, best sorted: found[i] tells of tids[i].  Returns how
+ * many are in the set.
+ */
+extern int	tidset_member_batch(TidSet *set, const TidSetTid *tids, int n, bool *found);
+
+/* End a run of additions: give its working memory back. */
+extern void tidset_seal(TidSet *set);
+
+/* ---- iteration, in order of blocks; the set must not change meanwhile ---- */
+
+typedef struct TidSetIter
+{
+	TidSet	   *set;
+	const uint8_t *leaf;		/* or NULL: all done */
+	uint64_t	prefix;			/* the leaf's blocks without their last byte */
+	int			next;			/* key, or pair, to look at next */
+	uint8_t		scratch[24];	/* a leaf that is embedded in a reference */
+} TidSetIter;
+
+extern void tidset_iter_begin(TidSet *set, TidSetIter *iter);
+
+/*
+ * The next block: its offsets (room for those of a full page is needed) in
+ * ascending order; returns their number, 0 at the end.
+ */
+extern int	tidset_iter_next(TidSetIter *iter, uint32_t *block, uint16_t *offsets);
+
+/* ---- what there is ---- */
+
+extern uint64_t tidset_count(const TidSet *set);	/* TIDs */
+extern uint64_t tidset_blocks(const TidSet *set);	/* blocks that have some */
+extern uint64_t tidset_memory(const TidSet *set);	/* bytes taken now, overhead included */
+extern uint64_t tidset_memory_peak(const TidSet *set);	/* the most there ever was */
+extern uint64_t tidset_limit(const TidSet *set);
+
+typedef struct TidSetStats
+{
+	/* nodes by number of children: [n - 1]; inner nodes and leaves */
+	uint64_t	inner[256];
+	uint64_t	leaf[256];
+	uint64_t	height;			/* levels of inner nodes */
+	/* leaves by form */
+	uint64_t	embedded;
+	uint64_t	pairs;
+	uint64_t	same;
+	uint64_t	wide;
+	/* bytes */
+	uint64_t	node_bytes;		/* in nodes */
+	uint64_t	free_bytes;		/* free for nodes */
+	uint64_t	chunk_bytes;	/* in chunks */
+} TidSetStats;
+
+extern void tidset_stats(TidSet *set, TidSetStats *stats);
+
+/*
+ * Check everything that must hold of the memory structure; returns NULL or
+ * what is wrong.
+ */
+extern const char *tidset_check(TidSet *set);
+
+/* ---- sharing ---- */
+
+extern uint64_t tidset_handle(const TidSet *set);
+extern TidSet *tidset_attach(const TidSetAllocator *local, const TidSetAllocator *shared,
+							 uint64_t handle);
+extern void tidset_detach(TidSet *set);
+
+#endif							/* TIDSET_H */

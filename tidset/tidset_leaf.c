@@ -1,0 +1,580 @@
+/*-------------------------------------------------------------------------
+ * tidset_leaf.c
+ *	  Leaves: the offsets of up to 256 blocks that share a prefix.
+ *
+ * A leaf is never changed piecemeal.  The one that is added to is "open":
+ * spread out as a slot for each of its blocks.  When another leaf is needed, or
+ * lookups begin, it is written ("flushed") in the smallest form:
+ *
+ *	embedded	up to 2 TIDs with offsets < 128, in the reference itself
+ *	PAIRS		up to 32 TIDs as (block, offset), 2 bytes each
+ *	GROUPS		the same for up to 1024, with a directory of 16 groups
+ *	SAME		all blocks have the same offsets: one slot
+ *	WIDE		a slot of 8 bytes for each block
+ *-------------------------------------------------------------------------
+ */
+#include "tidset_int.h"
+
+#define EMBEDDED_MAX	127
+#define FAR_MIN			256
+
+/* ---- sizes ---- */
+
+static uint32_t
+pairs_size(uint32_t ntids)
+{
+	if (ntids <= TS_MAX_PAIRS)
+		return (2 + 2 * ntids + TS_UNIT - 1) & ~(TS_UNIT - 1u);
+	return (TS_GROUP_KEYS + 2 * ntids + 7) & ~7u;
+}
+
+static uint32_t
+wide_size(uint32_t nkeys, uint32_t far)
+{
+	int			index = ts_index_for((int) nkeys);
+	uint32_t	nslots = index == TS_DIRECT ? 256 : nkeys;
+
+	return (ts_slots_at(index, (int) nkeys) + nslots * 8 + far + 7) & ~7u;
+}
+
+static bool
+pairs_possible(uint32_t ntids, bool large)
+{
+	return ntids <= TS_MAX_GROUPED && !large;
+}
+
+/* What a leaf takes at most; far: bytes that slots point to. */
+uint32_t
+ts_leaf_size(uint32_t nkeys, uint32_t ntids, bool large, uint32_t far)
+{
+	uint32_t	wide = wide_size(nkeys, far);
+
+	if (pairs_possible(ntids, large) && pairs_size(ntids) < wide)
+		return pairs_size(ntids);
+	return wide;
+}
+
+/* What to reserve: a leaf that has been written before gets some slack. */
+uint32_t
+ts_open_room(const TsOpen *open, uint32_t size)
+{
+	return open->room > 0 ? (size + size / 8 + 7) & ~7u : size;
+}
+
+/* The bytes that the leaf of a reference takes. */
+static uint32_t
+leaf_bytes(const TidSet *set, uint32_t ref)
+{
+	if (ref == 0 || (ref & TS_EMBEDDED))
+		return 0;
+	return TS_UNIT * ts_node_units(ts_address(set, ref));
+}
+
+/* ---- embedded leaves ---- */
+
+static uint32_t
+fold(const uint8_t *keys, const uint8_t *offsets, uint32_t n)
+{
+	uint32_t	ref = TS_EMBEDDED | offsets[0] | (uint32_t) keys[0] << 7;
+
+	if (n == 2)
+		ref |= (uint32_t) offsets[1] << 15 | (uint32_t) keys[1] << 22;
+	return ref;
+}
+
+/* Make pairs of an embedded leaf. */
+const uint8_t *
+ts_unfold(uint32_t ref, uint8_t *scratch)
+{
+	int			n = (ref >> 15) & EMBEDDED_MAX ? 2 : 1;
+
+	scratch[0] = TS_PAIRS;
+	scratch[1] = (uint8_t) (n - 1);
+	scratch[2] = (uint8_t) (ref >> 7);
+	scratch[2 + n] = ref & EMBEDDED_MAX;
+	if (n == 2)
+	{
+		scratch[3] = (uint8_t) (ref >> 22);
+		scratch[5] = (ref >> 15) & EMBEDDED_MAX;
+	}
+	return scratch;
+}
+
+/* ---- pairs ---- */
+
+static uint32_t
+group_start(const uint8_t *leaf, int group)
+{
+	return ts_get16(leaf + TS_HEADER + 2 * group);
+}
+
+/* Keys and offsets of a leaf of pairs; returns how many. */
+static uint32_t
+get_pairs(const uint8_t *leaf, const uint8_t **keys, const uint8_t **offsets)
+{
+	uint32_t	n;
+
+	if (leaf[0] == TS_PAIRS)
+	{
+		n = (uint32_t) ts_count(leaf);
+		*keys = leaf + 2;
+	}
+	else
+	{
+		n = group_start(leaf, TS_NGROUPS);
+		*keys = leaf + TS_GROUP_KEYS;
+	}
+	*offsets = *keys + n;
+	return n;
+}
+
+/* Is there the pair among those from one number on to below another? */
+static inline bool
+match_pairs(const uint8_t *keys, const uint8_t *offsets, uint32_t from, uint32_t to,
+			uint8_t key, uint8_t offset)
+{
+	for (uint32_t i = from; i < to; i += 16)
+	{
+		uint32_t	mask = tidset_match16(keys + i, key) & tidset_match16(offsets + i, offset);
+
+		if (tidset_first_of(mask, to - i < 16 ? (int) (to - i) : 16) >= 0)
+			return true;
+	}
+	return false;
+}
+
+bool
+ts_pairs_member(const uint8_t *leaf, uint8_t key, uint16_t offset)
+{
+	const uint8_t *keys = leaf + TS_GROUP_KEYS;
+	int			group = key / 16;
+
+	if (offset > UINT8_MAX)
+		return false;
+	if (leaf[0] == TS_PAIRS)
+	{
+		uint32_t	n = (uint32_t) ts_count(leaf);
+
+		return match_pairs(leaf + 2, leaf + 2 + n, 0, n, key, (uint8_t) offset);
+	}
+	return match_pairs(keys, keys + group_start(leaf, TS_NGROUPS), group_start(leaf, group),
+					   group_start(leaf, group + 1), key, (uint8_t) offset);
+}
+
+/* All TIDs of the open leaf as pairs. */
+static void
+list_pairs(const TsOpen *open, uint8_t *keys, uint8_t *offsets)
+{
+	uint16_t	some[TS_MAX_GROUPED];
+
+	for (int key = ts_next_present(open->present, 0); key < 256;
+		 key = ts_next_present(open->present, key + 1))
+	{
+		int			n = ts_slot_offsets(open->slots[key], open->far, some);
+
+		for (int i = 0; i < n; i++)
+		{
+			*keys++ = (uint8_t) key;
+			*offsets++ = (uint8_t) some[i];
+		}
+	}
+}
+
+static void
+write_pairs(uint8_t *leaf, const TsOpen *open)
+{
+	leaf[0] = TS_PAIRS;
+	leaf[1] = (uint8_t) (open->ntids - 1);
+	list_pairs(open, leaf + 2, leaf + 2 + open->ntids);
+}
+
+static void
+write_groups(uint8_t *leaf, const TsOpen *open)
+{
+	uint8_t    *keys = leaf + TS_GROUP_KEYS;
+	uint16_t	at = 0;
+
+	leaf[0] = TS_GROUPS;
+	leaf[1] = 0;
+	list_pairs(open, keys, keys + open->ntids);
+	for (int group = 0; group <= TS_NGROUPS; group++)
+	{
+		while (at < open->ntids && keys[at] / 16 < group)
+			at++;
+		memcpy(leaf + TS_HEADER + 2 * group, &at, sizeof(at));
+	}
+}
+
+/* ---- slots ---- */
+
+static bool
+all_same(const TsOpen *open)
+{
+	int			first = ts_next_present(open->present, 0);
+	uint64_t	slot = open->slots[first];
+
+	if (TS_SLOT_TAG(slot) == TS_SLOT_FAR)
+		return false;
+	for (int key = first; key < 256; key = ts_next_present(open->present, key + 1))
+	{
+		if (open->slots[key] != slot)
+			return false;
+	}
+	return true;
+}
+
+static int
+same_index(uint32_t nkeys)
+{
+	return nkeys <= TS_MAX_KEYS ? TS_KEYS : TS_RANK;
+}
+
+static uint32_t
+same_size(uint32_t nkeys)
+{
+	return (ts_slots_at(same_index(nkeys), (int) nkeys) + sizeof(uint64_t) + 7) & ~7u;
+}
+
+static void
+write_same(uint8_t *leaf, const TsOpen *open)
+{
+	uint8_t    *slot = ts_index_write(leaf, TS_SAME | same_index(open->nkeys), open->present,
+									  (int) open->nkeys);
+
+	memcpy(slot, &open->slots[ts_next_present(open->present, 0)], sizeof(uint64_t));
+}
+
+static void
+write_wide(uint8_t *leaf, const TsOpen *open)
+{
+	int			index = ts_index_for((int) open->nkeys);
+	uint8_t    *slots = ts_index_write(leaf, TS_WIDE | index, open->present, (int) open->nkeys);
+	uint32_t	nslots = index == TS_DIRECT ? 256 : open->nkeys;
+	uint8_t    *far = slots + nslots * sizeof(uint64_t);
+	int			i = 0;
+
+	if (index == TS_DIRECT)
+		memset(slots, 0, 256 * sizeof(uint64_t));
+	for (int key = ts_next_present(open->present, 0); key < 256;
+		 key = ts_next_present(open->present, key + 1))
+	{
+		uint64_t	slot = open->slots[key];
+		uint32_t	len = ts_slot_far_len(slot);
+
+		if (len > 0)
+		{
+			memcpy(far, open->far + ts_slot_far_pos(slot), len);
+			slot = ts_slot_moved(slot, (uint32_t) (far - leaf));
+			far += len;
+		}
+		memcpy(slots + sizeof(uint64_t) * (index == TS_DIRECT ? key : i++), &slot, sizeof(slot));
+	}
+}
+
+/* ---- flushing the open leaf ---- */
+
+static bool
+try_embed(TsOpen *open)
+{
+	uint8_t		keys[2];
+	uint8_t		offsets[2];
+
+	if (open->ntids > 2 || open->large)
+		return false;
+	list_pairs(open, keys, offsets);
+	if (offsets[0] > EMBEDDED_MAX || (open->ntids == 2 && offsets[1] > EMBEDDED_MAX))
+		return false;
+	*open->place = fold(keys, offsets, open->ntids);
+	return true;
+}
+
+/* The smallest form, and its size. */
+static int
+choose_form(const TsOpen *open, uint32_t *size)
+{
+	int			form = TS_WIDE;
+
+	*size = wide_size(open->nkeys, open->far_live);
+	if (pairs_possible(open->ntids, open->large) && pairs_size(open->ntids) < *size)
+	{
+		*size = pairs_size(open->ntids);
+		form = open->ntids <= TS_MAX_PAIRS ? TS_PAIRS : TS_GROUPS;
+	}
+	if (same_size(open->nkeys) < *size && all_same(open))
+	{
+		*size = same_size(open->nkeys);
+		form = TS_SAME;
+	}
+	return form;
+}
+
+/*
+ * Memory for a leaf of this form and size: its old place if that fits and is not
+ * twice as large, else a new one.  Sets size to what it has.
+ */
+static uint32_t
+leaf_memory(TidSet *set, int form, uint32_t *size)
+{
+	TsOpen	   *open = set->open;
+	uint32_t	old = *open->place;
+	uint32_t	ref;
+
+	if (form == TS_PAIRS ? open->room == *size :
+		(open->room >= *size && open->room / 2 <= *size && open->room % 8 == 0))
+	{
+		*size = open->room;
+		return old;
+	}
+	if (form != TS_PAIRS)
+		*size = ts_open_room(open, *size);
+	ref = ts_alloc(set, *size);
+	if (open->room > 0)
+		ts_release(set, old, open->room);
+	return ref;
+}
+
+static void
+write_leaf(uint8_t *leaf, int form, uint32_t size, const TsOpen *open)
+{
+	uint16_t	units = (uint16_t) (size / 8);
+
+	if (form == TS_PAIRS)
+	{
+		write_pairs(leaf, open);
+		return;
+	}
+	if (form == TS_GROUPS)
+		write_groups(leaf, open);
+	else if (form == TS_SAME)
+		write_same(leaf, open);
+	else
+		write_wide(leaf, open);
+	memcpy(leaf + 2, &units, sizeof(units));
+}
+
+/* Write the open leaf to its place; the memory was reserved. */
+void
+ts_open_flush(TidSet *set)
+{
+	TsOpen	   *open = set->open;
+	uint32_t	size;
+	int			form;
+
+	if (open == NULL || !open->dirty)
+		return;
+	open->dirty = false;
+	set->cached_prefix = TS_NO_PREFIX;
+	if (try_embed(open))
+	{
+		/* additions only: a leaf that had memory has more TIDs than these */
+		TS_ASSERT(open->room == 0);
+		return;
+	}
+	form = choose_form(open, &size);
+	*open->place = leaf_memory(set, form, &size);
+	write_leaf(ts_address(set, *open->place), form, size, open);
+	open->room = size;
+}
+
+/* ---- opening a leaf ---- */
+
+/* Room for some more far bytes: the old ones that are in use move to new memory. */
+bool
+ts_open_far(TidSet *set, uint32_t more)
+{
+	TsOpen	   *open = set->open;
+	uint32_t	size = FAR_MIN;
+	uint32_t	used = 0;
+	uint64_t	handle;
+	uint8_t    *far;
+
+	if (open->far_size - open->far_used >= more)
+		return true;
+	while (size < 2 * (open->far_live + more))
+		size *= 2;
+	handle = ts_take(set, &set->local, size);
+	if (handle == 0)
+		return false;
+	far = set->local.address(set->local.arg, handle);
+	for (int key = ts_next_present(open->present, 0); key < 256;
+		 key = ts_next_present(open->present, key + 1))
+	{
+		uint64_t	slot = open->slots[key];
+		uint32_t	len = ts_slot_far_len(slot);
+
+		if (len == 0)
+			continue;
+		memcpy(far + used, open->far + ts_slot_far_pos(slot), len);
+		open->slots[key] = ts_slot_moved(slot, used);
+		used += len;
+	}
+	if (open->far_size > 0)
+		ts_give(set, &set->local, open->far_handle, open->far_size);
+	open->far = far;
+	open->far_handle = handle;
+	open->far_size = size;
+	open->far_used = used;
+	return true;
+}
+
+/* Let the block have this slot, and if that is far, these bytes, for which there is room. */
+void
+ts_open_put(TsOpen *open, uint8_t key, uint64_t slot, const uint8_t *far, uint32_t len)
+{
+	uint64_t	bit = UINT64_C(1) << (key & 63);
+
+	if (open->present[key >> 6] & bit)
+	{
+		open->ntids -= (uint32_t) ts_slot_count(open->slots[key]);
+		open->far_live -= ts_slot_far_len(open->slots[key]);
+	}
+	else
+	{
+		open->present[key >> 6] |= bit;
+		open->nkeys++;
+	}
+	if (len > 0)
+	{
+		memcpy(open->far + open->far_used, far, len);
+		slot = ts_slot_moved(slot, open->far_used);
+		open->far_used += len;
+		open->far_live += len;
+	}
+	open->slots[key] = slot;
+	open->ntids += (uint32_t) ts_slot_count(slot);
+	if (ts_slot_max(slot, open->far) > UINT8_MAX)
+		open->large = true;
+}
+
+static bool
+load_pairs(TidSet *set, const uint8_t *leaf)
+{
+	uint16_t	offsets[256];
+	uint8_t		far[TS_FAR_MAX];
+	uint8_t		key;
+	uint32_t	len;
+	int			next = 0;
+	int			n;
+
+	while ((n = ts_leaf_next(leaf, &next, &key, offsets)) > 0)
+	{
+		TsBits		bits;
+		uint64_t	slot;
+
+		ts_bits_clear(&bits);
+		for (int i = 0; i < n; i++)
+			ts_bits_add(&bits, offsets[i]);
+		slot = ts_slot_encode(&bits, far, &len);
+		if (len > 0 && !ts_open_far(set, len))
+			return false;
+		ts_open_put(set->open, key, slot, far, len);
+	}
+	return true;
+}
+
+static uint64_t
+slot_at(const uint8_t *leaf, int i)
+{
+	const uint8_t *slots = leaf + ts_slots_at(TS_INDEX(leaf[0]), ts_count(leaf));
+
+	return ts_get64(slots + (TS_TYPE(leaf[0]) == TS_SAME ? 0 : 8 * i));
+}
+
+static bool
+load_slots(TidSet *set, const uint8_t *leaf)
+{
+	for (int key = ts_index_next(leaf, 0); key < 256; key = ts_index_next(leaf, key + 1))
+	{
+		uint64_t	slot = slot_at(leaf, ts_find(leaf, (uint8_t) key));
+		uint32_t	len = ts_slot_far_len(slot);
+
+		if (len > 0 && !ts_open_far(set, len))
+			return false;
+		ts_open_put(set->open, (uint8_t) key, slot,
+					len > 0 ? leaf + ts_slot_far_pos(slot) : NULL, len);
+	}
+	return true;
+}
+
+static bool
+ensure_open(TidSet *set)
+{
+	if (set->open == NULL)
+	{
+		set->open_handle = ts_take(set, &set->local, sizeof(TsOpen));
+		if (set->open_handle == 0)
+			return false;
+		set->open = set->local.address(set->local.arg, set->open_handle);
+		set->open->far_size = 0;
+		set->open->far_used = 0;
+		set->open->far = NULL;
+	}
+	return true;
+}
+
+/* Open the prefix's leaf, new or with what it has; false if there is no memory. */
+bool
+ts_open_load(TidSet *set, uint64_t prefix)
+{
+	uint8_t		scratch[sizeof(set->scratch)];
+	TsOpen	   *open;
+	const uint8_t *leaf;
+	uint32_t	ref;
+
+	ts_open_flush(set);
+	if (!ensure_open(set))
+		return false;
+	open = set->open;
+	open->prefix = TS_NO_PREFIX;
+	open->dirty = open->large = false;
+	open->nkeys = open->ntids = open->far_live = open->far_used = 0;
+	memset(open->present, 0, sizeof(open->present));
+	open->place = ts_place(set, prefix);
+	if (open->place == NULL)
+		return false;
+	ref = *open->place;
+	open->room = leaf_bytes(set, ref);
+	if (ref != 0)
+	{
+		memset(scratch, 0, sizeof(scratch));
+		leaf = ref & TS_EMBEDDED ? ts_unfold(ref, scratch) : ts_address(set, ref);
+		if (!(leaf[0] < TS_INNER ? load_pairs(set, leaf) : load_slots(set, leaf)))
+			return false;
+	}
+	open->prefix = prefix;
+	return true;
+}
+
+/* ---- iteration ---- */
+
+static int
+next_pairs(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets)
+{
+	const uint8_t *keys;
+	const uint8_t *offs;
+	int			npairs = (int) get_pairs(leaf, &keys, &offs);
+	int			n = 0;
+
+	if (*next >= npairs)
+		return 0;
+	*key = keys[*next];
+	while (*next < npairs && keys[*next] == *key)
+		offsets[n++] = offs[(*next)++];
+	return n;
+}
+
+/* The leaf's next block, and its offsets; returns their number, 0 at the end. */
+int
+ts_leaf_next(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets)
+{
+	int			found;
+
+	if (leaf[0] < TS_INNER)
+		return next_pairs(leaf, next, key, offsets);
+	found = ts_index_next(leaf, *next);
+	if (found == 256)
+		return 0;
+	*key = (uint8_t) found;
+	*next = found + 1;
+	return ts_slot_offsets(slot_at(leaf, ts_find(leaf, *key)), leaf, offsets);
+}
