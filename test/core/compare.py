@@ -7,7 +7,7 @@ An entry of the allow-list names a statement and what about its output may diffe
     ctid    the same lines, apart from TIDs "(block,item)" and columns cmin (heap's is a combo number now and then)
     size    the same lines, apart from numbers, of a statement that asks for sizes, pages, costs or statistics
     pick    rows that depend on the physical order (LIMIT without ORDER BY, TABLESAMPLE, ...): checked against the
-            lines of the entry itself
+            lines of the entry itself, which may not have another error than heap
 """
 import collections
 import difflib
@@ -16,8 +16,8 @@ import re
 
 KINDS = ('plan', 'order', 'ctid', 'size', 'pick')
 TID = re.compile(r'\(\d+, ?\d+\)')
-LITERAL_TID = re.compile(r"'\((\d{1,2}),(\d+)\)'")
-NUMBER = re.compile(r'\d[\d.]*')
+LITERAL_TID = re.compile(r"""(['"])\((\d{1,2}), ?(\d+)\)\1""")
+NUMBER = re.compile(r'\d[\d.]*( bytes| [kMG]B)?')
 SIZES = re.compile(r'size|pages|fork|block|explain|stats|summarize', re.I)
 EXPLAINS = re.compile(r'\bexplain|^ *QUERY PLAN *$', re.I | re.M)
 
@@ -58,13 +58,16 @@ def ends_statement(line):
 
 def find_echo(line, script, position):
     """Where in the script, from position on, the line is; only data and left-out branches may lie between."""
-    if position < len(script) and script[position] == line:
+    if position >= len(script):
+        return None
+    if script[position] == line:
         return position
-    if position and re.search(r'from +stdin', script[position - 1], re.I) or position < len(script) and (
-            script[position].startswith('\\') or script[position - 1].startswith('\\')):
-        for ahead in range(position, min(len(script), position + 400)):
-            if script[ahead] == line and line.strip():
-                return ahead
+    near = script[position:position + 400]
+    conditional = any(text.startswith('\\') for text in script[max(position - 1, 0):position + 1])
+    first = 0 if conditional else near.index('\\.') if '\\.' in near else len(near)
+    for ahead, text in enumerate(near[first:], first):
+        if text == line and line.strip():
+            return position + ahead
     return None
 
 
@@ -81,7 +84,7 @@ def spec_blocks(output):
 
 def next_block(text):
     """Literal TIDs: block 0 of an inplace table is its metapage, its rows begin in block 1."""
-    shift = lambda match: "'(%d,%s)'" % (int(match.group(1)) + 1, match.group(2))
+    shift = lambda match: "{0}({1},{2}){0}".format(match.group(1), int(match.group(2)) + 1, match.group(3))
     return '\n'.join(line if 'seq\'' in line else LITERAL_TID.sub(shift, line) for line in text.split('\n'))
 
 
@@ -121,13 +124,17 @@ def is_size(heap, test):
 
 def kind_of(heap, test):
     """The strictest kind that explains the difference, or None."""
-    for kind, fits in (('order', is_order), ('plan', is_plan), ('ctid', is_ctid), ('size', is_size)):
+    for kind, fits in (('plan', is_plan), ('order', is_order), ('ctid', is_ctid), ('size', is_size)):
         if fits(heap, test):
             return kind
     return None
 
 
 FITS = {'plan': is_plan, 'order': is_order, 'ctid': is_ctid, 'size': is_size}
+
+
+def errors(block):
+    return [line for line in block.lines if line.startswith('ERROR')]
 
 
 # ---- the allow-list --------------------------------------------------------
@@ -144,7 +151,7 @@ class Entry:
         elif heap.statement != self.statement:
             return False
         if self.kind == 'pick':
-            return test.lines == self.lines
+            return test.lines == self.lines and errors(test) in ([], errors(heap))
         return FITS[self.kind](heap, test)
 
 

@@ -38,8 +38,7 @@ def parse_options():
     parser.add_argument('--time-limit', type=float, default=None, help='seconds')
     parser.add_argument('--sessions', type=int, default=4)
     parser.add_argument('--am', default='inplace', help='access method under test')
-    parser.add_argument('--skip', default='rewrite',
-                        help='(%(default)s: not supported yet) features to leave out, of: ' + ', '.join(FEATURES))
+    parser.add_argument('--skip', default='', help='features to leave out, of: ' + ', '.join(FEATURES))
     parser.add_argument('--only', default=None, help='features to use, instead of all')
     parser.add_argument('--tables', default=None, help='only these tables')
     parser.add_argument('--log', default=None, help='write all statements and outcomes to this file')
