@@ -123,6 +123,7 @@ class Table:
         self.indexes = {}           # name -> definition, of those that the run may drop
         self.added = 0              # columns added so far
         self.truncate = True
+        self.fixed = False          # its columns do not change
         self.referenced = False     # other rows follow its changes, in an order that is not determined
         self.steady = True          # False: which of several conflicts is met first is not determined, either
 

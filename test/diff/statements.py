@@ -204,6 +204,11 @@ def select_join(r, session, table):
         id_range(r, table, 30)))
 
 
+def wait_clause(r, session, choices):
+    """In REPEATABLE READ a row may be locked and changed since the snapshot: either is a reason."""
+    return r.choice(choices if session.isolation == 'rc' else [c for c in choices if 'SKIP' not in c])
+
+
 def lock_clause(r, wait):
     """Not FOR KEY SHARE SKIP LOCKED: heap then waits where it follows a row to its newer versions."""
     return r.choice(LOCK_MODES[:3] if 'SKIP' in wait else LOCK_MODES) + wait
@@ -212,15 +217,16 @@ def lock_clause(r, wait):
 def lock_rows(r, session, table):
     if not table.key:
         return None
-    wait = r.choice(['', '', ' NOWAIT', ' SKIP LOCKED'])
+    wait = wait_clause(r, session, ['', '', ' NOWAIT', ' SKIP LOCKED'])
     tail = ' LIMIT %d' % r.randint(1, 5) if r.random() < 0.3 else ''
     where = 'id = %d' % table.some_id(r) if r.random() < 0.5 else id_range(r, table)
     return Stmt('SELECT * FROM %s WHERE %s ORDER BY %s%s %s' % (
-        table.name, where, unique_order(session, table), tail, lock_clause(r, wait)), rows='list', steady=True, patient=not wait)
+        table.name, where, unique_order(session, table), tail, lock_clause(r, wait)), rows='list',
+        steady=session.isolation == 'rc' or not wait, patient=not wait)
 
 
 def lock_where(r, session, table):
-    wait = r.choice([' NOWAIT', ' SKIP LOCKED'])
+    wait = wait_clause(r, session, [' NOWAIT', ' SKIP LOCKED'])
     return Stmt('SELECT * FROM %s WHERE %s %s' % (table.name, some_condition(r, table), lock_clause(r, wait)))
 
 

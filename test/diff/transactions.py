@@ -292,6 +292,8 @@ class Generator:
     def change_columns(self, table):
         import schema
         r = self.r
+        if table.fixed:
+            return None
         added = [c for c in table.columns if c.name.startswith('x')]
         if added and r.random() < 0.45:
             column = r.choice(added)
