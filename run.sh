@@ -20,7 +20,7 @@ usage() {
 ./run.sh demo [options]     heap against inplace side by side: a table and an HTML report, under 5 minutes
 ./run.sh bench [options]    the full benchmark against its bars, about 25 minutes (--help lists the options)
 ./run.sh test [--full] [suite | suite/name ...]
-                            the tests; suites: regress isolation tap diff; --full takes longer and looks deeper;
+                            the tests; suites: regress isolation tap diff core; --full takes longer and looks deeper;
                             INPLACE_SEED=n chooses other random tests
 ./run.sh psql [arguments]   psql on a throwaway cluster that has the extension; it stays up until "stop"
 ./run.sh stop               stops and deletes that cluster
@@ -328,6 +328,41 @@ suite_diff() {
 	done
 }
 
+# PostgreSQL's own suites.  core.py prints a line for each test, and indented below it what differs.
+suite_core() {
+	local folder=$FOLDER/core version source line
+	local options=(--pg-config "$PG_CONFIG" --source "$folder/source" --folder "$folder/run" --heap "$folder/heap"
+		--report "$folder/report")
+	((FULL == 0)) || options+=(--full)
+	version=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9.]+).*/\1/')
+	source=$("$ROOT/test/core/fetch_source.sh" "$version" "$STATE/source" 2>"$LOGS/core_source.log") || {
+		result core FAIL "no source of PostgreSQL"
+		show "$LOGS/core_source.log" 20
+		return
+	}
+	as_server mkdir -p "$folder/source/src" "$folder/run"
+	cp -r "$source/src/test" "$folder/source/src"
+	mkdir -p "$STATE/core"
+	cp -r "$STATE/core" "$folder/heap"
+	((EUID != 0)) || chown -R "$(server_user)" "$folder"
+	while IFS= read -r line; do
+		core_line "$line"
+	done < <(as_server timeout "$((LIMIT * 3))" "$PYTHON" "$FOLDER/test/core/core.py" "${options[@]}" "$@" 2>&1 |
+		tee "$LOGS/core.log")
+	wait $! || ((FAILED > 0)) || result core FAIL "broke off"
+	cp -r "$folder/heap/." "$STATE/core"
+	cp "$folder/report" "$LOGS/core.report" 2>/dev/null || true
+}
+
+core_line() {
+	local pattern='^(ok|FAIL) ([^ ]+) ?(.*)$'
+	if [[ $1 =~ $pattern ]]; then
+		result "core/${BASH_REMATCH[2]}" "${BASH_REMATCH[1]}" "${BASH_REMATCH[3]}"
+	else
+		printf '%s\n' "$1"
+	fi
+}
+
 # A test may pass while a server process dies behind its back.
 suite_server_log() {
 	local bad
@@ -347,11 +382,11 @@ cmd_test() {
 	for arg; do
 		case $arg in
 		--full) FULL=1 ;;
-		regress | isolation | tap | diff | regress/* | isolation/* | tap/*) suites+=("$arg") ;;
-		*) die "no suite \"$arg\": regress, isolation, tap or diff, or one test of it as in regress/NAME" ;;
+		regress | isolation | tap | diff | core | regress/* | isolation/* | tap/* | core/*) suites+=("$arg") ;;
+		*) die "no suite \"$arg\": regress, isolation, tap, diff or core, or one test of it as in regress/NAME" ;;
 		esac
 	done
-	((${#suites[@]})) || suites=(regress isolation tap diff)
+	((${#suites[@]})) || suites=(regress isolation tap diff core)
 	need_packages libipc-run-perl python3 python3-psycopg2
 	build
 	say "Starting a cluster"
@@ -361,7 +396,7 @@ cmd_test() {
 	export INPLACE_SEED=${INPLACE_SEED:-1}
 	((FULL == 0)) || LIMIT=$((LIMIT * 5))
 	((FULL == 0)) || export INPLACE_CRASH_ROUNDS=${INPLACE_CRASH_ROUNDS:-40}
-	for suite in regress isolation tap diff; do
+	for suite in regress isolation tap diff core; do
 		mapfile -t names < <(printf '%s\n' "${suites[@]}" | sed -n "s,^$suite/,,p")
 		if ((${#names[@]})) || [[ " ${suites[*]} " == *" $suite "* ]]; then
 			say "Suite $suite"

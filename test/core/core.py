@@ -38,7 +38,7 @@ class Server:
 
 
 def short_list():
-    """The tests of a short run: lines "suite/test" of the file short."""
+    """The tests of a short run: lines "suite" (all of it) or "suite/test" of the file short."""
     with open(os.path.join(HERE, 'short')) as file:
         return {line.strip() for line in file if line.strip() and not line.startswith('#')}
 
@@ -49,6 +49,8 @@ def chosen_tests(options, name):
     if single:
         return single
     if options.full:
+        return None
+    if name in short_list():
         return None
     return {test.partition('/')[2] for test in short_list() if test.startswith(name + '/')}
 
@@ -157,11 +159,11 @@ class Run:
             for node in (primary, standby):
                 for what, check in (('inplace_check', cluster.check_tables), ('amcheck', cluster.check_indexes)):
                     count, bad = check(node)
-                    self.result('%s/%s of the %s' % (name, what, node.name), bad, '%d relations' % count)
+                    self.result('%s/%s' % (name, what), bad, '%d relations of the %s' % (count, node.name))
         except (subprocess.CalledProcessError, TimeoutError) as error:
             self.result('%s/soundness' % name, [str(error), str(getattr(error, 'stderr', ''))], 'broke off')
         for node in (primary, standby):
-            self.result('%s/log of the %s' % (name, node.name), node.crashes(), '')
+            self.result('%s/log' % name, node.crashes(), 'no crash of the ' + node.name)
 
     def same_dump(self, name, primary, standby):
         dumps = [cluster.dump(node) for node in (primary, standby)]
