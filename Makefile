@@ -9,6 +9,7 @@ OBJS = \
 	src/ip_check.o \
 	src/ip_delta.o \
 	src/ip_fetch.o \
+	src/ip_guard.o \
 	src/ip_handler.o \
 	src/ip_index.o \
 	src/ip_init.o \

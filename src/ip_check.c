@@ -23,6 +23,7 @@
 #include "access/multixact.h"
 #include "access/relation.h"
 #include "access/tupmacs.h"
+#include "access/visibilitymap.h"
 #include "access/xact.h"
 #include "funcapi.h"
 #include "storage/lwlock.h"
@@ -60,6 +61,7 @@ typedef struct Check
 	Relation	rel;
 	ReturnSetInfo *rsinfo;
 	BufferAccessStrategy strategy;
+	Buffer		vm;				/* a page of the visibility map, or invalid */
 	BlockNumber nblocks;		/* pages that the first pass has seen */
 	uint8	   *pages;			/* of each: PAGE_* */
 	IpXid		next;			/* next transaction id, at some time */
@@ -241,7 +243,8 @@ header_problem(Check *c, Page page)
 		return fail(c, "page has magic number 0x%04X", special->magic);
 	if (special->kind < IP_PAGE_META || special->kind > IP_PAGE_FREE)
 		return fail(c, "page has unknown kind %u", special->kind);
-	if (ph->pd_flags != 0 || special->reserved != 0)
+	if ((ph->pd_flags & ~(special->kind == IP_PAGE_DATA ? PD_ALL_VISIBLE : 0)) != 0 ||
+		special->reserved != 0)
 		return fail(c, "page has unknown flags 0x%04X, 0x%08X", ph->pd_flags, special->reserved);
 	if (special->kind != IP_PAGE_META &&
 		(ph->pd_lower - SizeOfPageHeaderData) % sizeof(ItemIdData) != 0)
@@ -367,6 +370,13 @@ value_length(int attlen, const uint8 *p, const uint8 *end, uint16 hdr)
 	return nul ? nul - p + 1 : 0;
 }
 
+/* Its rows may have had columns that were never committed either. */
+static bool
+has_aborted(IpXid xid)
+{
+	return !IpXidIsFinal(xid) && ip_xid_status(xid) == IP_XID_ABORTED;
+}
+
 /* Does the body consist of values of the table's columns, and zeros? */
 static const char *
 body_problem(Check *c, uint16 hdr, const uint8 *body, uint32 bodylen)
@@ -444,9 +454,44 @@ row_problem(Check *c, Page page, OffsetNumber off, IpRow *row)
 		return problem;
 	state = ((uint8 *) PageGetItem(page, PageGetItemId(page, off)))[sizeof(uint16)];
 	problem = state_problem(c, state, row);
-	if (problem == NULL && !(state & IP_ROW_OVERLAID))
+	if (problem == NULL && !(state & IP_ROW_OVERLAID) && !has_aborted(row->xid))
 		problem = body_problem(c, row->hdr, row->body, row->bodylen);
 	return problem;
+}
+
+/* A page that is marked all-visible has nothing but plain rows. */
+static const char *
+all_visible_problem(Check *c, Page page)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+
+	if (TransactionIdIsValid(IpPageGetSpecial(page)->u.data.default_xid))
+		return "page is marked all-visible, but has a default inserter";
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+
+		if (ItemIdIsDead(lp))
+			return fail(c, "page is marked all-visible, but item %u is dead", off);
+		if (ItemIdIsNormal(lp) && ((uint8 *) PageGetItem(page, lp))[sizeof(uint16)] != 0)
+			return fail(c, "page is marked all-visible, but row %u is not", off);
+	}
+	return NULL;
+}
+
+/* Is a block all-visible in the map, but not in its own header? */
+static const char *
+map_problem(Check *c, BlockNumber block)
+{
+	Buffer		buffer = ReadBuffer(c->rel, block);
+	bool		bad;
+
+	/* both change under the page's lock */
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	bad = !PageIsAllVisible(BufferGetPage(buffer)) &&
+		visibilitymap_get_status(c->rel, block, &c->vm) != 0;
+	UnlockReleaseBuffer(buffer);
+	return bad ? "page is all-visible in the visibility map, but not in its header" : NULL;
 }
 
 static void
@@ -464,6 +509,10 @@ check_data_page(Check *c, BlockNumber block)
 	if (TransactionIdIsValid(xid) &&
 		(!TransactionIdIsNormal(xid) || in_future(c, ip_xid_after(base, xid))))
 		report(c, block, 0, fail(c, "default inserter has bad transaction id %u", xid));
+	if (PageIsAllVisible(page))
+		report(c, block, 0, all_visible_problem(c, page));
+	else if (visibilitymap_get_status(c->rel, block, &c->vm) != 0)
+		report(c, block, 0, map_problem(c, block));
 	if (!TransactionIdIsValid(xid) && special->u.data.default_cid != 0)
 		report(c, block, 0, "default inserter has a command id, but no transaction id");
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
@@ -743,6 +792,8 @@ chain_older(Check *c, Chain *ch)
 	ch->state = (rec->flags & IP_REC_PREV_INSERTED) ? IP_ROW_INSERTED : 0;
 	if (in_future(c, ch->xid))
 		return fail(c, "older version has xid " UINT64_FORMAT ", which is in the future", ch->xid);
+	if (has_aborted(ch->xid))
+		return NULL;
 	problem = body_problem(c, ch->hdr, ch->body, ch->bodylen);
 	return problem == NULL ? NULL : fail(c, "older version: %s", problem);
 }
@@ -1149,6 +1200,8 @@ inplace_check(PG_FUNCTION_ARGS)
 	}
 	check_rings(c);
 
+	if (BufferIsValid(c->vm))
+		ReleaseBuffer(c->vm);
 	FreeAccessStrategy(c->strategy);
 	relation_close(c->rel, AccessShareLock);
 	return (Datum) 0;

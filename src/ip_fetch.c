@@ -139,7 +139,7 @@ ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTabl
 		found = ip_fetch_satisfy(v, rel, tid, snapshot, NULL) == IPV_OK;
 	if (found)
 	{
-		PredicateLockTID(rel, tid, snapshot, (TransactionId) v->xid);
+		ip_version_lock_read(v, snapshot);
 		ip_version_to_slot(v, slot);
 	}
 	return found;
@@ -289,7 +289,7 @@ ip_index_fetch_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 		result = ip_fetch_satisfy(v, scan->rel, tid, snapshot, all_dead);
 	if (result != IPV_OK)
 		return false;
-	PredicateLockTID(scan->rel, tid, snapshot, (TransactionId) v->xid);
+	ip_version_lock_read(v, snapshot);
 	ip_version_to_slot(v, slot);
 	return true;
 }

@@ -14,6 +14,7 @@
 #include "utils/snapmgr.h"
 
 #include "ip_fetch.h"
+#include "ip_handler.h"
 #include "ip_index.h"
 #include "ip_insert.h"
 #include "ip_lock.h"
@@ -118,7 +119,7 @@ ip_estimate_size(Relation rel, int32 *attr_widths, BlockNumber *pages, double *t
 									   BLCKSZ - SizeOfPageHeaderData - sizeof(IpSpecial));
 }
 
-static const TableAmRoutine ip_methods = {
+const TableAmRoutine ip_methods = {
 	.type = T_TableAmRoutine,
 
 	.slot_callbacks = ip_slot_callbacks,

@@ -99,7 +99,8 @@ choose_version(BuildState *build, IpScan *scan, bool *alive)
 static void
 report_progress(IpScan *scan, BlockNumber *reported)
 {
-	BlockNumber done = scan->block - scan->start;
+	/* the scan may go round */
+	BlockNumber done = (scan->block + scan->nblocks - scan->first) % scan->nblocks;
 
 	if (scan->rs_base.rs_parallel == NULL && done != *reported)
 	{
@@ -192,11 +193,11 @@ ip_index_build_range_scan(Relation table, Relation index, IndexInfo *info, bool 
 		if (info->ii_Concurrent)
 			snapshot = RegisterSnapshot(GetTransactionSnapshot());
 		sscan = table_beginscan_strat(table, snapshot ? snapshot : SnapshotAny, 0, NULL,
-									  true, false);
+									  true, allow_sync);
 	}
 	scan = (IpScan *) sscan;
 	build.mvcc = IsMVCCSnapshot(sscan->rs_snapshot);
-	if (sscan->rs_parallel == NULL)
+	if (sscan->rs_parallel == NULL && !allow_sync)
 		ip_scan_set_range(scan, start_block, nblocks);
 	if (progress)
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,

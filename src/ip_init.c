@@ -5,6 +5,7 @@
  */
 #include "ip_compat.h"
 
+#include "ip_guard.h"
 #include "ip_wal.h"
 
 PG_MODULE_MAGIC;
@@ -21,4 +22,5 @@ _PG_init(void)
 				 errmsg("inplace must be loaded via shared_preload_libraries"),
 				 errhint("Add inplace to shared_preload_libraries in postgresql.conf and restart the server.")));
 	ip_wal_register();
+	ip_guard_init();
 }

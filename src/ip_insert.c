@@ -19,7 +19,8 @@
 
 void
 ip_slot_set_written(TupleTableSlot *slot, Relation rel, BlockNumber block,
-					OffsetNumber off, TransactionId xid, CommandId cid)
+					OffsetNumber off, TransactionId xid, CommandId cid,
+					TransactionId xmax)
 {
 	ItemPointerSet(&slot->tts_tid, block, off);
 	slot->tts_tableOid = RelationGetRelid(rel);
@@ -30,7 +31,7 @@ ip_slot_set_written(TupleTableSlot *slot, Relation rel, BlockNumber block,
 		ipslot->has_id = true;
 		ipslot->id.xmin = xid;
 		ipslot->id.cmin = ipslot->id.cmax = cid;
-		ipslot->id.xmax = InvalidTransactionId;
+		ipslot->id.xmax = xmax;
 		ipslot->id.ptr = ip_ptr_cid(cid);
 	}
 }
@@ -151,7 +152,7 @@ ip_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
 	form_for_insert(rel, slot, options, &row);
 	insert_row(rel, &row, xid, cid, false, options, bistate, &tid);
 	ip_slot_set_written(slot, rel, ItemPointerGetBlockNumber(&tid),
-						ItemPointerGetOffsetNumber(&tid), xid, cid);
+						ItemPointerGetOffsetNumber(&tid), xid, cid, InvalidTransactionId);
 	pfree(row.body);
 	pgstat_count_heap_insert(rel, 1);
 }
@@ -209,7 +210,8 @@ ip_tuple_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, i
 		ip_op_init_data(w, data_page_base());
 	ip_op_row(w, &op);
 	ip_change_apply(&change);
-	ip_slot_set_written(slot, rel, BufferGetBlockNumber(buffer), op.off, xid, cid);
+	ip_slot_set_written(slot, rel, BufferGetBlockNumber(buffer), op.off, xid, cid,
+						InvalidTransactionId);
 	UnlockReleaseBuffer(buffer);
 	pfree(row.body);
 	pgstat_count_heap_insert(rel, 1);
@@ -307,7 +309,8 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 			ip_op_rows_add(w, rows[n].hdr, rows[n].body, rows[n].bodylen,
 						   rows[n - 1].hdr, rows[n - 1].body, rows[n - 1].bodylen);
 		if (slots)
-			ip_slot_set_written(slots[n], rel, BufferGetBlockNumber(buffer), off, xid, cid);
+			ip_slot_set_written(slots[n], rel, BufferGetBlockNumber(buffer), off, xid, cid,
+								InvalidTransactionId);
 		free -= Min(size, free);
 		off++;
 		n++;

@@ -75,9 +75,10 @@ extern void ip_insert_as(Relation rel, const IpFormed *row, TransactionId xid,
 /* Insert rows that all shall see into such a table. */
 extern void ip_insert_final(Relation rel, const IpFormed *rows, int nrows);
 
-/* The slot now holds a version that we have just made. */
+/* The slot now holds a version that we have just made; xmax: its locker, or invalid. */
 extern void ip_slot_set_written(TupleTableSlot *slot, Relation rel, BlockNumber block,
-								OffsetNumber off, TransactionId xid, CommandId cid);
+								OffsetNumber off, TransactionId xid, CommandId cid,
+								TransactionId xmax);
 
 extern void ip_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid,
 							int options, BulkInsertState bistate);

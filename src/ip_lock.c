@@ -174,6 +174,20 @@ ip_lock_conflict(IpVersion *v, LockTupleMode mode)
 }
 
 bool
+ip_lock_is_ours(IpVersion *v)
+{
+	IpLocker   *lockers;
+	bool		ours = false;
+	int			n = version_lockers(v, &lockers);
+
+	for (int i = 0; i < n; i++)
+		ours |= lockers[i].mine;
+	if (lockers)
+		pfree(lockers);
+	return ours;
+}
+
+bool
 ip_lock_held(IpVersion *v, LockTupleMode mode)
 {
 	IpXidStatus status;
@@ -213,21 +227,23 @@ not_available(Relation rel)
 bool
 ip_lock_wait(Relation rel, const ItemPointerData *tid, TransactionId xid,
 			 LockTupleMode mode, LockWaitPolicy policy, XLTW_Oper oper,
-			 bool *have_tuple_lock)
+			 bool is_locker, bool *have_tuple_lock)
 {
 	ItemPointer lock_tid = unconstify(ItemPointerData *, tid);
 
 	if (policy == LockWaitBlock)
 	{
-		if (!*have_tuple_lock)
+		if (!*have_tuple_lock && !is_locker)
+		{
 			LockTuple(rel, lock_tid, heavy_mode[mode]);
-		*have_tuple_lock = true;
+			*have_tuple_lock = true;
+		}
 		XactLockTableWait(xid, rel, lock_tid, oper);
 		return true;
 	}
-	if (!*have_tuple_lock)
+	if (!*have_tuple_lock && !is_locker)
 		*have_tuple_lock = CompatCondLockTuple(rel, lock_tid, heavy_mode[mode]);
-	if (*have_tuple_lock && CompatCondXactWait(xid))
+	if ((*have_tuple_lock || is_locker) && CompatCondXactWait(xid))
 		return true;
 	if (policy == LockWaitError)
 		not_available(rel);
@@ -259,6 +275,7 @@ typedef struct LockRequest
 	ItemPointerData forward_done;	/* this later version is locked already */
 	bool		forward_failed; /* it, or one behind it, cannot be locked */
 	bool		have_tuple_lock;
+	bool		is_locker;		/* of the row that is waited for */
 	bool		see_old;		/* the locked row's newest version is not for us */
 } LockRequest;
 
@@ -451,6 +468,7 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 		v->body = NULL;
 	ItemPointerSetInvalid(forward);
 	*try = try_version(req, v, found, &result, wait_for, forward);
+	req->is_locker = *try == TRY_WAIT && ip_lock_is_ours(v);
 	if (*try == TRY_DONE && result == TM_Ok)
 		take_lock(req, v, buffer);
 	else if (*try == TRY_DONE && v->body != NULL)
@@ -508,7 +526,7 @@ lock_row(LockRequest *req, IpVersion *v)
 		}
 		if (try == TRY_WAIT &&
 			!ip_lock_wait(req->rel, &queued, wait_for, req->mode, req->policy, XLTW_Lock,
-						  &req->have_tuple_lock))
+						  req->is_locker, &req->have_tuple_lock))
 		{
 			result = TM_WouldBlock;
 			v->body = NULL;
@@ -519,6 +537,22 @@ lock_row(LockRequest *req, IpVersion *v)
 	}
 	ip_lock_wait_end(req->rel, &queued, req->mode, req->have_tuple_lock);
 	return result;
+}
+
+static struct
+{
+	Oid			relid;
+	TransactionId xid;
+	CommandId	cid;
+	ItemPointerData row;
+}			last_lock;
+
+bool
+ip_lock_was_taken(Relation rel, const ItemPointerData *tid, CommandId cid)
+{
+	return last_lock.xid == GetCurrentTransactionIdIfAny() && last_lock.cid == cid &&
+		last_lock.relid == RelationGetRelid(rel) &&
+		ItemPointerEquals(&last_lock.row, unconstify(ItemPointerData *, tid));
 }
 
 TM_Result
@@ -542,7 +576,13 @@ ip_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	result = lock_row(&req, &lock_v);
 	*tid = ItemPointerIsValid(&req.version_tid) ? req.version_tid : req.target.row;
 	if (result == TM_Ok)
+	{
 		tmfd->ctid = *tid;
+		last_lock.relid = RelationGetRelid(rel);
+		last_lock.xid = req.xid;
+		last_lock.cid = cid;
+		last_lock.row = req.target.row;
+	}
 	result_slot(&req, &lock_v, result, slot);
 	MemoryContextSwitchTo(old);
 	return result;

@@ -54,17 +54,27 @@ extern bool ip_lock_held(IpVersion *v, LockTupleMode mode);
 
 extern bool ip_lock_modes_conflict(LockTupleMode a, LockTupleMode b);
 
+/* Is the current transaction among v's lockers? */
+extern bool ip_lock_is_ours(IpVersion *v);
+
 /*
  * Wait for xid to end, as wait_policy says; *have_tuple_lock: the heavyweight
- * tuple lock that keeps the queue fair is taken at the first wait.  False:
- * would block.  No buffer lock may be held.
+ * tuple lock that keeps the queue fair is taken at the first wait.  Who is a
+ * locker already does not queue: those in the queue may be waiting for him.
+ * False: would block.  No buffer lock may be held.
  */
 extern bool ip_lock_wait(Relation rel, const ItemPointerData *tid, TransactionId xid,
 						 LockTupleMode mode, LockWaitPolicy policy, XLTW_Oper oper,
-						 bool *have_tuple_lock);
+						 bool is_locker, bool *have_tuple_lock);
 
 extern void ip_lock_wait_end(Relation rel, const ItemPointerData *tid,
 							 LockTupleMode mode, bool have_tuple_lock);
+
+/*
+ * Did the transaction's last call of ip_tuple_lock lock this row for command cid?
+ * Rows of our own need no lock, but core's xmax tells that they were locked.
+ */
+extern bool ip_lock_was_taken(Relation rel, const ItemPointerData *tid, CommandId cid);
 
 /*
  * If the locked version is not the one that the snapshot sees, *tid becomes a

@@ -245,9 +245,9 @@ is_final(IpVersion *v)
 
 /* The version before, for an undo record; nothing if all see it anyway. */
 static void
-set_prev(IpUndoSpec *spec, IpVersion *v)
+set_prev(IpUndoSpec *spec, IpVersion *v, bool cut)
 {
-	if (is_final(v))
+	if (cut || is_final(v))
 		return;
 	spec->prev_xid = v->xid;
 	spec->prev_inserted = (v->state & IP_ROW_INSERTED) != 0;
@@ -265,7 +265,7 @@ put_undo(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, BlockNumber 
 
 	if (w->has_undo)
 	{
-		set_prev(&w->undo, v);
+		set_prev(&w->undo, v, w->cut);
 		w->undo.saved = saved;
 		ip_undo_put(ops, undo_block, w->xid, row_off, &w->undo);
 	}
@@ -278,7 +278,7 @@ put_undo(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, BlockNumber 
 		lock.prev_ptr.off = (*off)++;
 	}
 	else
-		set_prev(&lock, v);
+		set_prev(&lock, v, false);
 	lock.flags = w->lock.multi ? IP_REC_MULTI : 0;
 	lock.saved = saved;
 	lock.locker = w->lock.locker;
@@ -389,6 +389,8 @@ typedef struct ModifyRequest
 	LockTupleMode mode;
 	bool		have_tuple_lock;
 	LockTupleMode tuple_lock_mode;
+	bool		is_locker;		/* we hold a row lock */
+	bool		was_locked;		/* by us, before this command's change */
 	/* update only */
 	TupleTableSlot *slot;
 	IpFormed	row;			/* the new row */
@@ -456,6 +458,7 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 			wait_for = (TransactionId) v->xid;
 		else if (found == IPF_OK)
 			wait_for = ip_lock_conflict(v, req->mode);
+		req->is_locker = ip_lock_is_ours(v);
 		if (found == IPF_OK && !TransactionIdIsValid(wait_for))
 			return TM_Ok;
 		if (!TransactionIdIsValid(wait_for) || !req->wait)
@@ -468,7 +471,8 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 		if (!req->have_tuple_lock)
 			req->tuple_lock_mode = req->mode;
 		(void) ip_lock_wait(req->rel, &req->target.row, wait_for, req->mode, LockWaitBlock,
-							req->slot ? XLTW_Update : XLTW_Delete, &req->have_tuple_lock);
+							req->slot ? XLTW_Update : XLTW_Delete, req->is_locker,
+							&req->have_tuple_lock);
 	}
 }
 
@@ -501,7 +505,7 @@ ip_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 	result = modify_find(&req, v, &buffer);
 	if (result == TM_Ok)
 	{
-		CheckForSerializableConflictIn(rel, &req.target.row, BufferGetBlockNumber(buffer));
+		ip_version_check_write(v);
 		if (v->hdr & IP_HDR_HASEXTERNAL)
 			old = ip_heap_tuple(rel, v->hdr, v->body, v->bodylen);
 		ip_write_same(&w, v, IP_XLOG_DELETE, req.xid);
@@ -664,9 +668,12 @@ prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w,
 	if (ip_xid_removable(v->rel, v->xid))
 		floor = Max(IP_ROW_MIN_BODY,
 					ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen));
-	/* a standby's snapshot may want to look below them */
 	if (floor < v->bodylen)
+	{
+		/* older versions were longer: nobody may go there any more, not even on a standby */
+		w->cut = true;
 		w->conflict = v->xid;
+	}
 	w->bodylen = Max(req->row.bodylen, floor);
 	if (!ip_write_fits(v, BufferGetPage(buffer), w->bodylen))
 		return false;
@@ -741,6 +748,7 @@ static bool
 update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 {
 	uint8		delta[BLCKSZ];
+	TransactionId xmax = req->was_locked ? req->xid : InvalidTransactionId;
 	IpLockState lock;
 	IpRowWrite	w;
 	bool		in_place;
@@ -757,11 +765,11 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 	ip_write_row(v, buffer, &w);
 	if (in_place)
 		ip_slot_set_written(req->slot, req->rel, ItemPointerGetBlockNumber(&v->tid),
-							ItemPointerGetOffsetNumber(&v->tid), req->xid, req->cid);
+							ItemPointerGetOffsetNumber(&v->tid), req->xid, req->cid, xmax);
 	else
 	{
 		ip_slot_set_written(req->slot, req->rel, BufferGetBlockNumber(w.newbuffer), w.newoff,
-							req->xid, req->cid);
+							req->xid, req->cid, xmax);
 		if (w.lock.any)
 			carry_locks(req, &w);
 		if (w.newbuffer != buffer)
@@ -793,6 +801,7 @@ ip_tuple_update(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 	ip_form(rel, slot, !req.toast, &req.row);
 	result = modify_find(&req, v, &buffer);
 	*lockmode = req.mode;
+	req.was_locked = req.is_locker || ip_lock_was_taken(rel, &req.target.row, cid);
 	if (result == TM_Ok && (req.toast || (v->hdr & IP_HDR_HASEXTERNAL)))
 	{
 		update_toast(&req, v, buffer);
@@ -804,7 +813,7 @@ ip_tuple_update(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 	}
 	if (result == TM_Ok)
 	{
-		CheckForSerializableConflictIn(rel, &req.target.row, BufferGetBlockNumber(buffer));
+		ip_version_check_write(v);
 		in_place = update_write(&req, v, buffer);
 		UnlockReleaseBuffer(buffer);
 		CompatCountUpdate(rel, in_place, false);

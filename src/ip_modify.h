@@ -78,6 +78,7 @@ typedef struct IpRowWrite
 	uint32		newbodylen;
 	CommandId	cid;
 	IpXid		conflict;		/* see IpChange */
+	bool		cut;			/* the undo record does not link to what is before v */
 	/* result */
 	IpPtr		top;			/* topmost undo record of the row */
 } IpRowWrite;

@@ -5,6 +5,7 @@
  */
 #include "ip_compat.h"
 
+#include "access/syncscan.h"
 #include "access/tsmapi.h"
 #include "access/xact.h"
 #include "nodes/execnodes.h"
@@ -46,6 +47,12 @@ load_page(IpScan *scan, BlockNumber block)
 	UnlockReleaseBuffer(buffer);
 }
 
+static BlockNumber
+block_before(IpScan *scan, BlockNumber block)
+{
+	return block > scan->start ? block - 1 : scan->limit - 1;
+}
+
 /* The first or next block in scan direction; false at the end. */
 static bool
 next_block(IpScan *scan, bool forward)
@@ -68,19 +75,21 @@ next_block(IpScan *scan, bool forward)
 	{
 		if (scan->start >= scan->limit)
 			return false;
-		block = forward ? scan->start : scan->limit - 1;
+		block = forward ? scan->first : block_before(scan, scan->first);
 	}
 	else if (forward)
 	{
-		if (scan->block + 1 >= scan->limit)
+		block = scan->block + 1 < scan->limit ? scan->block + 1 : scan->start;
+		if (scan->rs_base.rs_flags & SO_ALLOW_SYNC)
+			ss_report_location(scan->rs_base.rs_rd, block);
+		if (block == scan->first)
 			return false;
-		block = scan->block + 1;
 	}
 	else
 	{
-		if (scan->block <= scan->start)
+		if (scan->block == scan->first)
 			return false;
-		block = scan->block - 1;
+		block = block_before(scan, scan->block);
 	}
 	scan->started = true;
 	load_page(scan, block);
@@ -178,9 +187,27 @@ reset_position(IpScan *scan)
 	scan->nwanted = scan->next_wanted = 0;
 }
 
+/*
+ * Scans of a large table join those that are under way.  A rescan goes on to
+ * start where the scan first did, so that a cursor's rows keep their order.
+ */
 static void
-start_scan(IpScan *scan)
+set_sync(IpScan *scan, bool rescan)
 {
+	bool		sync = synchronize_seqscans && (scan->rs_base.rs_flags & SO_ALLOW_SYNC) &&
+		scan->nblocks > NBuffers / 4 && !RelationUsesLocalBuffers(scan->rs_base.rs_rd) &&
+		scan->rs_base.rs_parallel == NULL;
+
+	if (!rescan)
+		scan->first = sync ? ss_get_location(scan->rs_base.rs_rd, scan->nblocks) : 0;
+	if (!sync)
+		scan->rs_base.rs_flags &= ~SO_ALLOW_SYNC;
+}
+
+static void
+start_scan(IpScan *scan, bool rescan)
+{
+
 	Relation	rel = scan->rs_base.rs_rd;
 
 	if (scan->rs_base.rs_parallel != NULL)
@@ -190,6 +217,7 @@ start_scan(IpScan *scan)
 	scan->start = 0;
 	scan->limit = scan->nblocks;
 	reset_position(scan);
+	set_sync(scan, rescan);
 	if (!RelationUsesLocalBuffers(rel) && scan->nblocks > NBuffers / 4 &&
 		(scan->rs_base.rs_flags & SO_ALLOW_STRAT))
 	{
@@ -225,7 +253,7 @@ ip_scan_begin(Relation rel, Snapshot snapshot, int nkeys, struct ScanKeyData *ke
 	/* a serializable transaction reads all of it; TIDs lock for themselves */
 	if (flags & (SO_TYPE_SEQSCAN | SO_TYPE_SAMPLESCAN))
 		PredicateLockRelation(rel, snapshot);
-	start_scan(scan);
+	start_scan(scan, false);
 	return &scan->rs_base;
 }
 
@@ -253,19 +281,18 @@ ip_scan_rescan(TableScanDesc sscan, struct ScanKeyData *key, bool set_params,
 
 	if (set_params)
 	{
-		if (allow_strat)
-			sscan->rs_flags |= SO_ALLOW_STRAT;
-		else
-			sscan->rs_flags &= ~SO_ALLOW_STRAT;
+		sscan->rs_flags &= ~(SO_ALLOW_STRAT | SO_ALLOW_SYNC);
+		sscan->rs_flags |= (allow_strat ? SO_ALLOW_STRAT : 0) | (allow_sync ? SO_ALLOW_SYNC : 0);
 	}
 	ip_slot_owner_release(&scan->owner);
-	start_scan(scan);
+	start_scan(scan, true);
 }
 
 void
 ip_scan_set_range(IpScan *scan, BlockNumber start, BlockNumber nblocks)
 {
-	scan->start = Min(start, scan->nblocks);
+	Assert(!(scan->rs_base.rs_flags & SO_ALLOW_SYNC));
+	scan->start = scan->first = Min(start, scan->nblocks);
 	scan->limit = nblocks == InvalidBlockNumber ? scan->nblocks :
 		Min(scan->nblocks, (uint64) start + nblocks);
 }
@@ -349,6 +376,7 @@ ip_scan_set_tidrange(TableScanDesc sscan, ItemPointer mintid, ItemPointer maxtid
 		scan->start = Min(ItemPointerGetBlockNumberNoCheck(mintid), scan->nblocks);
 		scan->limit = Min((uint64) ItemPointerGetBlockNumberNoCheck(maxtid) + 1, scan->nblocks);
 	}
+	scan->first = scan->start;
 	reset_position(scan);
 }
 
@@ -403,8 +431,11 @@ ip_scan_bitmap_next_tuple(TableScanDesc sscan, TBMIterateResult *tbmres, TupleTa
 
 		if (store_row(scan, off, slot))
 		{
-			PredicateLockTID(sscan->rs_rd, &slot->tts_tid, sscan->rs_snapshot,
-							 ((IpSlot *) slot)->id.xmin);
+			if (((IpSlot *) slot)->id.xmin == FrozenTransactionId)
+				PredicateLockTID(sscan->rs_rd, &slot->tts_tid, sscan->rs_snapshot,
+								 FrozenTransactionId);
+			else
+				ip_version_lock_read(&scan->v, sscan->rs_snapshot);
 			pgstat_count_heap_fetch(sscan->rs_rd);
 			return true;
 		}

@@ -23,6 +23,7 @@ typedef struct IpScan
 	BlockNumber nblocks;		/* when the scan began */
 	BlockNumber start;			/* first block of the range to scan */
 	BlockNumber limit;			/* behind the last one */
+	BlockNumber first;			/* the scan begins here, and goes round */
 	bool		started;		/* block is valid */
 	BlockNumber block;			/* page in the copy, or InvalidBlockNumber */
 	OffsetNumber max_off;		/* 0: not a data page */

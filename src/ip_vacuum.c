@@ -14,6 +14,7 @@
 #include "ip_compat.h"
 
 #include "access/multixact.h"
+#include "access/visibilitymap.h"
 #include "commands/progress.h"
 #include "storage/freespace.h"
 
@@ -33,6 +34,7 @@ typedef struct VacuumState
 	BlockNumber nblocks;
 	BlockNumber data_pages;
 	BlockNumber undo_pages;
+	Buffer		vm;				/* a page of the visibility map */
 } VacuumState;
 
 /*
@@ -94,6 +96,39 @@ count_page(VacuumState *state, BlockNumber block, Page page)
 	}
 }
 
+/* Do all see every row, and has every index entry one? */
+static bool
+is_all_visible(Page page)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+
+	if (TransactionIdIsValid(IpPageGetSpecial(page)->u.data.default_xid))
+		return false;
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+
+		if (ItemIdIsDead(lp) ||
+			(ItemIdIsNormal(lp) && ((uint8 *) PageGetItem(page, lp))[sizeof(uint16)] != 0))
+			return false;
+	}
+	return true;
+}
+
+/* The prune that made the page so has told standbys already. */
+static void
+set_all_visible(Relation rel, BlockNumber block, Buffer buffer, Buffer vm)
+{
+	Page		page = BufferGetPage(buffer);
+
+	if (PageIsAllVisible(page) || !is_all_visible(page))
+		return;
+	PageSetAllVisible(page);
+	MarkBufferDirty(buffer);
+	visibilitymap_set(rel, block, buffer, InvalidXLogRecPtr, vm, InvalidTransactionId,
+					  VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN);
+}
+
 static void
 vacuum_page(VacuumState *state, BlockNumber block)
 {
@@ -102,12 +137,14 @@ vacuum_page(VacuumState *state, BlockNumber block)
 	Page		page = BufferGetPage(buffer);
 	Size		free = 0;
 
+	visibilitymap_pin(state->rel, block, &state->vm);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	switch (ip_page_kind(state->rel, block, page))
 	{
 		case IP_PAGE_DATA:
 			ip_prune_page(state->rel, buffer, true);
 			count_page(state, block, page);
+			set_all_visible(state->rel, block, buffer, state->vm);
 			if (PageGetMaxOffsetNumber(page) < IP_MAX_ROWS_PER_PAGE)
 				free = ip_page_free(page);
 			state->data_pages++;
@@ -159,11 +196,13 @@ update_stats(VacuumState *state)
 	TransactionId frozenxid = state->cutoffs.OldestXmin;
 	bool		frozenxid_updated;
 	bool		minmulti_updated;
+	BlockNumber all_visible;
 
+	visibilitymap_count(rel, &all_visible, NULL);
 	if (state->unresolved != IP_XID_NONE &&
 		TransactionIdPrecedes((TransactionId) state->unresolved, frozenxid))
 		frozenxid = (TransactionId) state->unresolved;
-	CompatVacUpdateRelstats(rel, state->nblocks, state->live, 0, 0,
+	CompatVacUpdateRelstats(rel, state->nblocks, state->live, all_visible, 0,
 							rel->rd_rel->relhasindex, frozenxid, state->cutoffs.OldestMxact,
 							&frozenxid_updated, &minmulti_updated, false);
 	CompatReportVacuum(RelationGetRelid(rel), rel->rd_rel->relisshared,
@@ -188,6 +227,8 @@ ip_relation_vacuum(Relation rel, VacuumParams *params, BufferAccessStrategy bstr
 		vacuum_page(&state, block);
 		pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED, block + 1);
 	}
+	if (BufferIsValid(state.vm))
+		ReleaseBuffer(state.vm);
 	FreeSpaceMapVacuum(rel);
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_INDEX_CLEANUP);
 	if (params->index_cleanup != VACOPTVALUE_DISABLED)

@@ -280,6 +280,48 @@ note_conflict_out(IpVersion *v, Snapshot snapshot)
 		CheckForSerializableConflictOut(v->rel, xid, snapshot);
 }
 
+/* The TID of v's undo record, which stands for the version; false if it has none. */
+static bool
+version_tid(IpVersion *v, ItemPointer tid)
+{
+	if (IpXidIsFinal(v->xid) || (v->state & IP_ROW_INSERTED))
+		return false;
+	ip_version_unlock(v);
+	if (v->ptr.block == InvalidBlockNumber)
+		return false;
+	ItemPointerSet(tid, v->ptr.block, v->ptr.off + IP_VERSION_TID_OFFSET);
+	return true;
+}
+
+void
+ip_version_lock_read(IpVersion *v, Snapshot snapshot)
+{
+	ItemPointerData tid;
+
+	if (!IsolationIsSerializable())
+		return;
+	PredicateLockTID(v->rel, &v->tid, snapshot, (TransactionId) v->xid);
+	if (version_tid(v, &tid))
+		PredicateLockTID(v->rel, &tid, snapshot, (TransactionId) v->xid);
+}
+
+void
+ip_version_check_write(IpVersion *v)
+{
+	BlockNumber block = ItemPointerGetBlockNumber(&v->tid);
+	ItemPointerData tid;
+
+	if (!IsolationIsSerializable())
+		return;
+	if (!version_tid(v, &tid))
+	{
+		CheckForSerializableConflictIn(v->rel, &v->tid, block);
+		return;
+	}
+	CheckForSerializableConflictIn(v->rel, &tid, ItemPointerGetBlockNumber(&tid));
+	CheckForSerializableConflictIn(v->rel, NULL, block);
+}
+
 static IpvResult
 satisfy_mvcc(IpVersion *v, Snapshot snapshot)
 {

@@ -114,6 +114,15 @@ extern CommandId ip_version_cid(IpVersion *v);
  */
 extern IpvResult ip_version_satisfy(IpVersion *v, Snapshot snapshot);
 
+/*
+ * Serializable transactions: we have read version v, or are about to replace it,
+ * the row's newest (page: locked).  A version is locked by its row's TID and, if it
+ * has one, that of its undo record, and checked by the latter alone as long as it
+ * has it: who read an older version does not conflict with who replaces v.
+ */
+extern void ip_version_lock_read(IpVersion *v, Snapshot snapshot);
+extern void ip_version_check_write(IpVersion *v);
+
 /* Does an MVCC snapshot see the change that made v's state? */
 extern bool ip_version_change_visible(IpVersion *v, Snapshot snapshot);
 

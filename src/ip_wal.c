@@ -2,13 +2,15 @@
  * ip_wal.c
  *	  Atomic changes of several pages: apply, log, redo, describe.
  *
- * A record's block data are the page operations of ip_page.c; its main data,
- * if any, are the 8 bytes of a conflicting transaction id.
+ * A record's block data are the page operations of ip_page.c.  Its main data are
+ * the 8 bytes of a conflicting transaction id, if there is one, and 2 bytes with a
+ * bit for each block that was all-visible before, if there is any.
  *-------------------------------------------------------------------------
  */
 #include "ip_compat.h"
 
 #include "access/bufmask.h"
+#include "access/visibilitymap.h"
 
 #include "ip_wal.h"
 
@@ -54,18 +56,66 @@ ip_change_block(IpChange *c, Buffer buffer, bool init)
 	b = &c->blocks[c->nblocks++];
 	b->buffer = buffer;
 	b->init = init;
+	b->vm = InvalidBuffer;
 	b->ops = c->w.p;
 	if (c->replay)
 		ip_op_xid(&c->w, c->xid);
 	return &c->w;
 }
 
+/* Pin the visibility map's pages for blocks that are all-visible; a bit for each. */
+static uint16
+find_visible(IpChange *c)
+{
+	uint16		visible = 0;
+
+	StaticAssertStmt(IP_CHANGE_MAX_BLOCKS <= 16, "a bit for each block");
+	for (int i = 0; i < c->nblocks; i++)
+	{
+		IpChangeBlock *b = &c->blocks[i];
+
+		if (!b->init && PageIsAllVisible(BufferGetPage(b->buffer)))
+		{
+			visibilitymap_pin(c->rel, BufferGetBlockNumber(b->buffer), &b->vm);
+			visible |= 1 << i;
+		}
+	}
+	return visible;
+}
+
+static void
+clear_visible(IpChange *c)
+{
+	for (int i = 0; i < c->nblocks; i++)
+	{
+		IpChangeBlock *b = &c->blocks[i];
+
+		if (BufferIsInvalid(b->vm))
+			continue;
+		PageClearAllVisible(BufferGetPage(b->buffer));
+		visibilitymap_clear(c->rel, BufferGetBlockNumber(b->buffer), b->vm,
+							VISIBILITYMAP_VALID_BITS);
+	}
+}
+
+static void
+release_visible(IpChange *c)
+{
+	for (int i = 0; i < c->nblocks; i++)
+	{
+		if (BufferIsValid(c->blocks[i].vm))
+			ReleaseBuffer(c->blocks[i].vm);
+	}
+}
+
 static XLogRecPtr
-log_change(IpChange *c)
+log_change(IpChange *c, const uint16 *visible)
 {
 	XLogBeginInsert();
 	if (c->conflict >= FirstNormalTransactionId)
 		CompatXLogRegisterData(&c->conflict, sizeof(c->conflict));
+	if (*visible != 0)
+		CompatXLogRegisterData(visible, sizeof(*visible));
 	for (int i = 0; i < c->nblocks; i++)
 	{
 		IpChangeBlock *b = &c->blocks[i];
@@ -82,11 +132,13 @@ ip_change_apply(IpChange *c)
 {
 	IpOpContext ctx;
 	bool		wal = RelationNeedsWAL(c->rel);
+	uint16		visible;
 
 	end_block(c);
 	Assert(c->replay || c->xid == InvalidTransactionId || c->xid == GetCurrentTransactionIdIfAny());
 	if (wal && c->nblocks > XLR_NORMAL_MAX_BLOCK_ID + 1)
-		XLogEnsureRecordSpace(c->nblocks - 1, 2 * c->nblocks + 2);
+		XLogEnsureRecordSpace(c->nblocks - 1, 2 * c->nblocks + 3);
+	visible = find_visible(c);
 	ctx.xid = c->xid;
 	ctx.data_block = BufferGetBlockNumber(c->blocks[IP_REF_DATA].buffer);
 	ctx.undo_block = c->nblocks > IP_REF_UNDO ?
@@ -104,14 +156,18 @@ ip_change_apply(IpChange *c)
 			elog(PANIC, "could not change block %u of relation \"%s\": %s",
 				 BufferGetBlockNumber(b->buffer), RelationGetRelationName(c->rel), problem);
 	}
+	if (visible != 0)
+		clear_visible(c);
 	if (wal)
 	{
-		XLogRecPtr	lsn = log_change(c);
+		XLogRecPtr	lsn = log_change(c, &visible);
 
 		for (int i = 0; i < c->nblocks; i++)
 			PageSetLSN(BufferGetPage(c->blocks[i].buffer), lsn);
 	}
 	END_CRIT_SECTION();
+	if (visible != 0)
+		release_visible(c);
 }
 
 /* ---- redo -------------------------------------------------------------------- */
@@ -122,15 +178,44 @@ redo_conflict(XLogReaderState *record)
 	RelFileLocator locator;
 	IpXid		conflict;
 
-	if (!InHotStandby || XLogRecGetDataLen(record) != sizeof(conflict))
+	if (!InHotStandby || XLogRecGetDataLen(record) < sizeof(conflict))
 		return;
 	memcpy(&conflict, XLogRecGetData(record), sizeof(conflict));
 	XLogRecGetBlockTag(record, 0, &locator, NULL, NULL);
 	CompatConflict((TransactionId) conflict, false, locator);
 }
 
+/* Blocks that were all-visible, as find_visible found. */
+static uint16
+redo_visible(XLogReaderState *record)
+{
+	uint32		len = XLogRecGetDataLen(record);
+	uint16		visible = 0;
+
+	if (len % sizeof(IpXid) == sizeof(visible))
+		memcpy(&visible, XLogRecGetData(record) + len - sizeof(visible), sizeof(visible));
+	return visible;
+}
+
+/* The visibility map's own page may be older than the data page. */
+static void
+redo_clear_visible(XLogReaderState *record, int id)
+{
+	RelFileLocator locator;
+	BlockNumber block;
+	Relation	rel;
+	Buffer		vm = InvalidBuffer;
+
+	XLogRecGetBlockTag(record, id, &locator, NULL, &block);
+	rel = CreateFakeRelcacheEntry(locator);
+	visibilitymap_pin(rel, block, &vm);
+	visibilitymap_clear(rel, block, vm, VISIBILITYMAP_VALID_BITS);
+	ReleaseBuffer(vm);
+	FreeFakeRelcacheEntry(rel);
+}
+
 static Buffer
-redo_block(XLogReaderState *record, int id, const IpOpContext *ctx)
+redo_block(XLogReaderState *record, int id, const IpOpContext *ctx, bool visible)
 {
 	bool		init = (XLogRecGetBlock(record, id)->flags & BKPBLOCK_WILL_INIT) != 0;
 	Buffer		buffer;
@@ -138,6 +223,8 @@ redo_block(XLogReaderState *record, int id, const IpOpContext *ctx)
 	char	   *ops;
 	Size		len;
 
+	if (visible)
+		redo_clear_visible(record, id);
 	if (XLogReadBufferForRedoExtended(record, id, init ? RBM_ZERO_AND_LOCK : RBM_NORMAL,
 									  false, &buffer) != BLK_NEEDS_REDO)
 		return buffer;
@@ -146,6 +233,8 @@ redo_block(XLogReaderState *record, int id, const IpOpContext *ctx)
 	if (problem)
 		elog(PANIC, "could not redo change of block %u: %s",
 			 BufferGetBlockNumber(buffer), problem);
+	if (visible)
+		PageClearAllVisible(BufferGetPage(buffer));
 	PageSetLSN(BufferGetPage(buffer), record->EndRecPtr);
 	MarkBufferDirty(buffer);
 	return buffer;
@@ -160,6 +249,7 @@ ip_redo(XLogReaderState *record)
 {
 	Buffer		buffers[XLR_MAX_BLOCK_ID + 1];
 	int			max = XLogRecMaxBlockId(record);
+	uint16		visible = redo_visible(record);
 	IpOpContext ctx = {XLogRecGetXid(record), InvalidBlockNumber, InvalidBlockNumber};
 
 	redo_conflict(record);
@@ -171,10 +261,11 @@ ip_redo(XLogReaderState *record)
 	for (int id = 0; id <= max; id++)
 	{
 		if (id != IP_REF_UNDO)
-			buffers[id] = redo_block(record, id, &ctx);
+			buffers[id] = redo_block(record, id, &ctx, visible & (1 << id));
 	}
 	if (max >= IP_REF_UNDO)
-		buffers[IP_REF_UNDO] = redo_block(record, IP_REF_UNDO, &ctx);
+		buffers[IP_REF_UNDO] = redo_block(record, IP_REF_UNDO, &ctx,
+											visible & (1 << IP_REF_UNDO));
 	for (int id = 0; id <= max; id++)
 	{
 		if (BufferIsValid(buffers[id]))

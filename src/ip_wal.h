@@ -15,6 +15,8 @@
  * cannot fail: the caller made sure that the operations fit their pages.  All
  * buffers must be locked exclusively from ip_change_block to after
  * ip_change_apply.
+ *
+ * A page that is all-visible is so no more after any change.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_WAL_H
@@ -48,6 +50,7 @@ typedef struct IpChangeBlock
 {
 	Buffer		buffer;
 	bool		init;			/* the operations make the page from nothing */
+	Buffer		vm;				/* page of the visibility map whose bits are cleared */
 	uint8	   *ops;
 	uint32		len;
 } IpChangeBlock;
