@@ -75,7 +75,7 @@ wp_codec_page_size(const uint8 *start, size_t len)
 	uint32		segment_size;
 	uint32		page_size;
 
-	if (len < WP_LONG_HEADER || !wp_known_magic(wp_get16(start)) ||
+	if (len < WP_LONG_HEADER || wp_magic_version(wp_get16(start)) == 0 ||
 		(wp_get16(start + 2) & WP_XLP_LONG) == 0)
 		return 0;
 	segment_size = wp_get32(start + 32);
@@ -235,7 +235,7 @@ wp_codec_pack(WpCodec *codec, const uint8 *raw, uint32 len, uint32 page_size,
 			  const uint8 **packed, size_t *packed_len)
 {
 	strlcpy(codec->ctx.error, "out of memory", sizeof(codec->ctx.error));
-	if (!(page_size > 0 && len % page_size == 0 && wp_known_magic(wp_get16(raw)) &&
+	if (!(page_size > 0 && len % page_size == 0 && wp_magic_version(wp_get16(raw)) != 0 &&
 		  try_pack(codec, WP_CHUNK_RECORDS, raw, len, page_size)) &&
 		!try_pack(codec, WP_CHUNK_ZSTD, raw, len, page_size) &&
 		!try_pack(codec, WP_CHUNK_STORED, raw, len, page_size))

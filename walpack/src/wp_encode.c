@@ -426,7 +426,7 @@ next_start_page(WpEncoder *e, const uint8 *raw, uint32 i, uint32 *pos)
 		const uint8 *header = raw + (size_t) i * e->pages.page_size;
 		uint32		rem = (wp_get16(header + 2) & WP_XLP_CONTRECORD) ? wp_get32(header + 16) : 0;
 
-		if (wp_known_magic(wp_get16(header)) && rem < e->pages.page_size)
+		if (wp_magic_version(wp_get16(header)) != 0 && rem < e->pages.page_size)
 		{
 			*pos = wp_page_start(&e->pages, i) + WP_ALIGN8(rem);
 			if (*pos < e->payload_len)

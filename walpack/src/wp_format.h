@@ -70,7 +70,7 @@ typedef enum WpSection
 	WP_SEC_CLASS_CODES,			/* likewise, grouped by the xid's class before */
 	WP_SEC_NUMBERS,				/* xids that are not predicted */
 	WP_SEC_GROUPS,				/* descriptions of the groups */
-	WP_SEC_KINDS,				/* two bits for each column */
+	WP_SEC_KINDS,				/* a WpColumn, one byte, for each column */
 	WP_SEC_CONSTANTS,			/* values of constant columns */
 	WP_SEC_LENGTHS,				/* lengths of rows that differ */
 	WP_SEC_COLUMNS,

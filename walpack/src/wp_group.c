@@ -361,6 +361,7 @@ wp_group_read(WpContext *ctx, WpGroup *g, WpReader *sections, size_t *budget)
 {
 	WpReader   *desc = &sections[WP_SEC_GROUPS];
 	uint32		ncols;
+	size_t		size;
 
 	g->n = wp_get_limited(ctx, desc, *budget);
 	if (g->n == 0)
@@ -368,17 +369,18 @@ wp_group_read(WpContext *ctx, WpGroup *g, WpReader *sections, size_t *budget)
 	g->flags = wp_get_limited(ctx, desc, WP_GROUP_VARLEN | WP_GROUP_BLOCK_REL);
 	g->minlen = g->maxlen = wp_get_limited(ctx, desc, *budget);
 	ncols = wp_get_limited(ctx, desc, g->minlen);
-	g->used = (size_t) g->minlen * g->n;
+	size = (size_t) g->minlen * g->n;
 	if (g->flags & WP_GROUP_VARLEN)
 	{
 		g->maxlen = wp_get_limited(ctx, desc, *budget);
 		if (g->maxlen < g->minlen)
 			wp_fail(ctx, "a group's lengths are reversed");
-		g->used = read_lengths(ctx, g, sections);
+		size = read_lengths(ctx, g, sections);
 	}
-	if (g->used + g->n > *budget)
+	if (size + g->n > *budget)
 		wp_fail(ctx, "groups are too big");
-	*budget -= g->used + g->n;
+	*budget -= size + g->n;
+	g->used = size;
 	g->cursor = g->data = wp_alloc(ctx, g->used);
 	if (ncols == g->maxlen)
 		read_columns(ctx, g->data, ncols, g->n, ncols, sections);

@@ -10,13 +10,22 @@
 #include "wp_record.h"
 #include "wp_util.h"
 
-bool
-wp_known_magic(uint16 magic)
+int
+wp_magic_version(uint16 magic)
 {
-	return magic == 0xD110 ||	/* 15 */
-		magic == 0xD113 ||		/* 16 */
-		magic == 0xD116 ||		/* 17 */
-		magic == 0xD118;		/* 18 */
+	switch (magic)
+	{
+		case WP_MAGIC_15:
+			return 15;
+		case WP_MAGIC_16:
+			return 16;
+		case WP_MAGIC_17:
+			return 17;
+		case WP_MAGIC_18:
+			return 18;
+		default:
+			return 0;
+	}
 }
 
 uint32

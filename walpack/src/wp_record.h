@@ -30,6 +30,13 @@
 #define WP_REC_HEADER			24
 #define WP_MAX_BLOCK_ID			32
 #define WP_RMID_XACT			1
+#define WP_RMID_HEAP2			9
+#define WP_RMID_HEAP			10
+#define WP_RMID_BRIN			17
+#define WP_MAGIC_15				0xD110
+#define WP_MAGIC_16				0xD113
+#define WP_MAGIC_17				0xD116
+#define WP_MAGIC_18				0xD118
 
 /* flags of a block reference */
 #define WP_FORK_MASK			0x0F
@@ -95,7 +102,7 @@ extern bool wp_record_parse(const uint8 *p, size_t avail, WpRecord *rec);
 /* The CRC that a record of this length must have. */
 extern uint32 wp_record_crc(const uint8 *p, uint32 tot_len);
 
-/* Is this the magic of a WAL page of PostgreSQL 15 to 18? */
-extern bool wp_known_magic(uint16 magic);
+/* The PostgreSQL version, 15 to 18, whose WAL pages have this magic; 0: none. */
+extern int wp_magic_version(uint16 magic);
 
 #endif							/* WP_RECORD_H */

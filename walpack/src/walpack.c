@@ -1,0 +1,471 @@
+/*-------------------------------------------------------------------------
+ * walpack.c
+ *	  The command walpack: pack, unpack, verify, list, stats.
+ *-------------------------------------------------------------------------
+ */
+#include "postgres_fe.h"
+
+#include <dirent.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "wp_file.h"
+#include "wp_stats.h"
+
+#define MAX_JOBS	64
+
+typedef enum Verb
+{
+	VERB_PACK,
+	VERB_UNPACK,
+	VERB_VERIFY,
+	VERB_LIST,
+	VERB_STATS
+} Verb;
+
+static const char *const verbs[] = {"pack", "unpack", "verify", "list", "stats"};
+
+typedef struct Run
+{
+	Verb		verb;
+	int			level;
+	int			memory;
+	int			jobs;
+	bool		quiet;
+	const char *dst;			/* of pack and unpack */
+	bool		dst_is_dir;
+	char	  **files;
+	int			nfiles;
+	/* under the lock: */
+	pthread_mutex_t lock;
+	int			next;
+	int			done;
+	int			failed;
+	uint64		raw_bytes;
+	uint64		file_bytes;
+	WpStats    *stats;
+} Run;
+
+static void
+usage(FILE *out)
+{
+	fputs("walpack archives write-ahead log of PostgreSQL 15 to 18, several times smaller.\n\n"
+		  "Usage:\n"
+		  "  walpack pack   [OPTION]... SOURCE... DEST    pack segments; DEST is a file or a directory\n"
+		  "  walpack unpack [OPTION]... SOURCE... DEST    restore the original files\n"
+		  "  walpack verify [OPTION]... SOURCE...         decode and check the hash\n"
+		  "  walpack list   SOURCE...                     sizes, timeline, position of each file\n"
+		  "  walpack stats  SOURCE...                     record types, and where the bytes go\n\n"
+		  "A SOURCE that is a directory stands for the WAL, history and backup files in it.\n\n"
+		  "Options:\n"
+		  "  -j, --jobs=N      work on N files at a time (default 1)\n"
+		  "  -l, --level=N     level of compression, 1 to 19 (default 3)\n"
+		  "  -m, --memory=MB   memory for each job (default 128, at least 24)\n"
+		  "  -q, --quiet       no progress bar, no summary\n"
+		  "  -V, --version     print the version, then exit\n"
+		  "  -?, --help        print this, then exit\n\n"
+		  "As archive_command: walpack pack %p /archive    restore_command: walpack_restore /archive %f %p\n",
+		  out);
+}
+
+static void
+die(const char *fmt,...) pg_attribute_noreturn() pg_attribute_printf(1, 2);
+
+static void
+die(const char *fmt,...)
+{
+	va_list		args;
+
+	fputs("walpack: ", stderr);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputs("\n", stderr);
+	exit(1);
+}
+
+static const char *
+base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool
+has_suffix(const char *name, const char *suffix)
+{
+	size_t		len = strlen(name);
+	size_t		suffix_len = strlen(suffix);
+
+	return len > suffix_len && strcmp(name + len - suffix_len, suffix) == 0;
+}
+
+static bool
+is_dir(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* ---- the files ---- */
+
+/* Is this, packed or not, the name of a file that archives have? */
+static bool
+is_archive_name(const char *name)
+{
+	size_t		digits = strspn(name, "0123456789ABCDEF");
+	const char *rest = name + digits;
+
+	if (digits == 8)
+		return strcmp(rest, ".history") == 0;
+	if (digits != 24)
+		return false;
+	if (strcmp(rest, "") == 0 || strcmp(rest, ".partial") == 0 || strcmp(rest, WP_SUFFIX) == 0 ||
+		strcmp(rest, ".partial" WP_SUFFIX) == 0)
+		return true;
+	return has_suffix(rest, ".backup");
+}
+
+static void
+add_file(Run *run, const char *path)
+{
+	if ((run->nfiles & (run->nfiles + 1)) == 0)
+		run->files = realloc(run->files, (run->nfiles + 1) * 2 * sizeof(char *));
+	if (run->files == NULL || (run->files[run->nfiles++] = strdup(path)) == NULL)
+		die("out of memory");
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+	return strcmp(base_name(*(char *const *) a), base_name(*(char *const *) b));
+}
+
+static void
+add_source(Run *run, const char *path)
+{
+	int			first = run->nfiles;
+	DIR		   *dir;
+	struct dirent *entry;
+
+	if (!is_dir(path))
+	{
+		add_file(run, path);
+		return;
+	}
+	dir = opendir(path);
+	if (dir == NULL)
+		die("could not open directory \"%s\": %m", path);
+	while (errno = 0, (entry = readdir(dir)) != NULL)
+	{
+		char		file[MAXPGPATH];
+
+		if (!is_archive_name(entry->d_name))
+			continue;
+		if (snprintf(file, sizeof(file), "%s/%s", path, entry->d_name) >= (int) sizeof(file))
+			die("path is too long: \"%s/%s\"", path, entry->d_name);
+		add_file(run, file);
+	}
+	if (errno != 0)
+		die("could not read directory \"%s\": %m", path);
+	closedir(dir);
+	qsort(run->files + first, run->nfiles - first, sizeof(char *), compare_names);
+}
+
+/*
+ * Where a file goes: packed segments have a suffix in a directory, small
+ * files never have one.
+ */
+static void
+destination(const Run *run, const char *src, char *dst)
+{
+	const char *name = base_name(src);
+	int			len = strlen(name);
+
+	if (!run->dst_is_dir)
+		len = snprintf(dst, MAXPGPATH, "%s", run->dst);
+	else if (run->verb == VERB_UNPACK && has_suffix(name, WP_SUFFIX))
+		len = snprintf(dst, MAXPGPATH, "%s/%.*s", run->dst, len - (int) strlen(WP_SUFFIX), name);
+	else
+		len = snprintf(dst, MAXPGPATH, "%s/%s%s", run->dst, name,
+					   run->verb == VERB_PACK && !wp_is_small_file(name) ? WP_SUFFIX : "");
+	if (len >= MAXPGPATH)
+		die("path is too long: \"%s/%s\"", run->dst, name);
+	if (run->verb == VERB_PACK && wp_is_small_file(name) && has_suffix(dst, WP_SUFFIX))
+		dst[len - strlen(WP_SUFFIX)] = '\0';
+}
+
+/* ---- one file ---- */
+
+typedef struct Look
+{
+	Run		   *run;
+	bool		begun;
+	bool		enough;
+} Look;
+
+/* list: the first piece is enough */
+static bool
+look_once(void *arg, const uint8 *data, uint32 len)
+{
+	Look	   *look = arg;
+
+	look->enough = true;
+	return false;
+}
+
+static bool
+look_records(void *arg, const uint8 *data, uint32 len)
+{
+	Look	   *look = arg;
+
+	if (!look->begun)
+		wp_stats_file(look->run->stats, wp_codec_page_size(data, len));
+	look->begun = true;
+	if (!wp_stats_add(look->run->stats, data, len))
+		die("out of memory");
+	return true;
+}
+
+static bool
+list_file(WpFiles *f, Look *look, const char *path, WpFileInfo *info)
+{
+	static const char *const kinds[] = {"empty", "stored", "zstd", "records"};
+	const char *kind = "not packed";
+	char		lsn[32] = "-";
+	int			version;
+
+	if (!wp_read_file(f, path, look_once, look, info) && !look->enough)
+		return false;
+	if (info->is_packed)
+		kind = kinds[0];
+	for (int i = 1; i < lengthof(kinds); i++)
+		if (info->chunks[i] > 0)
+			kind = kinds[i];
+	version = wp_codec_page_size(info->start, sizeof(info->start)) ? wp_magic_version(wp_get16(info->start)) : 0;
+	if (version)
+		snprintf(lsn, sizeof(lsn), "%X/%08X", wp_get32(info->start + 12), wp_get32(info->start + 8));
+	printf("%-36s %12llu %12llu %6.3f  %-10s  %3d  %8u  %s\n", base_name(path),
+		   (unsigned long long) info->raw_size, (unsigned long long) info->file_size,
+		   info->raw_size ? (double) info->file_size / info->raw_size : 1.0, kind, version,
+		   version ? wp_get32(info->start + 4) : 0, lsn);
+	return true;
+}
+
+static bool
+work_on(Run *run, WpFiles *f, const char *path, WpFileInfo *info)
+{
+	char		dst[MAXPGPATH];
+	struct stat st;
+	Look		look = {.run = run};
+
+	memset(info, 0, sizeof(*info));
+	switch (run->verb)
+	{
+		case VERB_PACK:
+			destination(run, path, dst);
+			if (!wp_pack_file(f, path, dst))
+				return false;
+			info->raw_size = stat(path, &st) == 0 ? st.st_size : 0;
+			info->file_size = stat(dst, &st) == 0 ? st.st_size : 0;
+			return true;
+		case VERB_UNPACK:
+			destination(run, path, dst);
+			if (!wp_unpack_file(f, path, dst, true))
+				return false;
+			info->raw_size = stat(dst, &st) == 0 ? st.st_size : 0;
+			info->file_size = stat(path, &st) == 0 ? st.st_size : 0;
+			return true;
+		case VERB_VERIFY:
+			return wp_read_file(f, path, NULL, NULL, info);
+		case VERB_LIST:
+			return list_file(f, &look, path, info);
+		case VERB_STATS:
+			return wp_read_file(f, path, look_records, &look, info);
+	}
+	return false;
+}
+
+/* ---- all files ---- */
+
+static void
+show_progress(const Run *run)
+{
+	char		bar[31];
+	int			filled = run->done * (sizeof(bar) - 1) / run->nfiles;
+
+	memset(bar, ' ', sizeof(bar));
+	memset(bar, '#', filled);
+	bar[sizeof(bar) - 1] = '\0';
+	fprintf(stderr, "\r[%s] %d/%d files, %llu MB", bar, run->done, run->nfiles,
+			(unsigned long long) run->raw_bytes / (1024 * 1024));
+}
+
+static void *
+worker(void *arg)
+{
+	Run		   *run = arg;
+	bool		progress = !run->quiet && run->verb <= VERB_VERIFY && run->nfiles > 1 && isatty(STDERR_FILENO);
+	WpFiles    *f = wp_files_new(run->level, run->memory);
+
+	if (f == NULL)
+		die("out of memory");
+	pthread_mutex_lock(&run->lock);
+	while (run->next < run->nfiles)
+	{
+		const char *path = run->files[run->next++];
+		WpFileInfo	info;
+		bool		ok;
+
+		pthread_mutex_unlock(&run->lock);
+		ok = work_on(run, f, path, &info);
+		pthread_mutex_lock(&run->lock);
+		run->done++;
+		if (!ok)
+		{
+			run->failed++;
+			fprintf(stderr, "%swalpack: %s\n", progress ? "\r\033[K" : "", f->message);
+		}
+		else
+		{
+			run->raw_bytes += info.raw_size;
+			run->file_bytes += info.file_size;
+		}
+		if (progress)
+			show_progress(run);
+	}
+	pthread_mutex_unlock(&run->lock);
+	wp_files_free(f);
+	return NULL;
+}
+
+static void
+work(Run *run)
+{
+	pthread_t	threads[MAX_JOBS];
+	int			n = Min(run->jobs, Max(1, run->nfiles));
+
+	pthread_mutex_init(&run->lock, NULL);
+	for (int i = 1; i < n; i++)
+		if ((errno = pthread_create(&threads[i], NULL, worker, run)) != 0)
+			die("could not start a thread: %m");
+	worker(run);
+	for (int i = 1; i < n; i++)
+		pthread_join(threads[i], NULL);
+	if (!run->quiet && run->verb <= VERB_VERIFY && run->nfiles > 1)
+		fprintf(stderr, "%s%d files, %d failed; original %llu bytes, archive %llu (%.3f)\n",
+				isatty(STDERR_FILENO) ? "\r\033[K" : "", run->nfiles, run->failed,
+				(unsigned long long) run->raw_bytes, (unsigned long long) run->file_bytes,
+				run->raw_bytes ? (double) run->file_bytes / run->raw_bytes : 1.0);
+}
+
+/* ---- command line ---- */
+
+static int
+number(const char *text, int min, int max, const char *what)
+{
+	char	   *end;
+	long		v = strtol(text, &end, 10);
+
+	if (*text == '\0' || *end != '\0' || v < min || v > max)
+		die("%s must be a number from %d to %d, not \"%s\"", what, min, max, text);
+	return v;
+}
+
+static void
+parse_options(Run *run, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"jobs", required_argument, NULL, 'j'},
+		{"level", required_argument, NULL, 'l'},
+		{"memory", required_argument, NULL, 'm'},
+		{"quiet", no_argument, NULL, 'q'},
+		{NULL, 0, NULL, 0}
+	};
+	int			c;
+
+	while ((c = getopt_long(argc, argv, "j:l:m:q", options, NULL)) != -1)
+		switch (c)
+		{
+			case 'j':
+				run->jobs = number(optarg, 1, MAX_JOBS, "the number of jobs");
+				break;
+			case 'l':
+				run->level = number(optarg, 1, WP_MAX_LEVEL, "the level");
+				break;
+			case 'm':
+				run->memory = number(optarg, WP_MIN_MEMORY, 1024 * 1024, "the memory");
+				break;
+			case 'q':
+				run->quiet = true;
+				break;
+			default:
+				fputs("Try \"walpack --help\".\n", stderr);
+				exit(1);
+		}
+}
+
+static void
+parse_verb(Run *run, const char *name)
+{
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-?") == 0)
+	{
+		usage(stdout);
+		exit(0);
+	}
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+	{
+		printf("walpack 1.0 (format %d)\n", WP_MAGIC[WP_MAGIC_SIZE - 1]);
+		exit(0);
+	}
+	for (run->verb = VERB_PACK; strcmp(name, verbs[run->verb]) != 0; run->verb++)
+		if (run->verb == VERB_STATS)
+			die("no verb \"%s\"; walpack --help lists them", name);
+}
+
+int
+main(int argc, char **argv)
+{
+	Run			run = {.level = WP_DEFAULT_LEVEL,.memory = WP_DEFAULT_MEMORY,.jobs = 1};
+	bool		two_sided;
+
+	if (argc < 2)
+	{
+		usage(stderr);
+		return 1;
+	}
+	parse_verb(&run, argv[1]);
+	parse_options(&run, argc - 1, argv + 1);
+	argv += optind + 1;
+	argc -= optind + 1;
+	two_sided = run.verb == VERB_PACK || run.verb == VERB_UNPACK;
+	if (argc < (two_sided ? 2 : 1))
+		die(two_sided ? "%s needs a source and a destination" : "%s needs a file or directory", verbs[run.verb]);
+	if (two_sided)
+	{
+		run.dst = argv[--argc];
+		run.dst_is_dir = is_dir(run.dst);
+		if (!run.dst_is_dir && (argc != 1 || is_dir(argv[0])))
+			die("\"%s\" is not a directory", run.dst);
+	}
+	for (int i = 0; i < argc; i++)
+		add_source(&run, argv[i]);
+	if (run.verb == VERB_LIST)
+		printf("%-36s %12s %12s %6s  %-10s  %3s  %8s  %s\n", "file", "original", "stored", "ratio", "as",
+			   "ver", "timeline", "starts at");
+	if (run.verb == VERB_STATS && (run.stats = calloc(1, sizeof(WpStats))) == NULL)
+		die("out of memory");
+	if (run.verb >= VERB_LIST)
+		run.jobs = 1;			/* in the order of the files */
+	work(&run);
+	if (run.verb == VERB_STATS)
+		wp_stats_print(run.stats);
+	if (fflush(stdout) != 0)
+		die("could not write: %m");
+	return run.failed > 0;
+}

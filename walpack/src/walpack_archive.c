@@ -1,0 +1,187 @@
+/*-------------------------------------------------------------------------
+ * walpack_archive.c
+ *	  archive_library = 'walpack'
+ *
+ * What fails here is reported as a warning, and the archiver tries the file
+ * again: an error thrown from the callback would end the archiver process of
+ * PostgreSQL 15.
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "miscadmin.h"
+#if PG_VERSION_NUM >= 160000
+#include "archive/archive_module.h"
+#else
+#include "postmaster/pgarch.h"
+#endif
+#include "postmaster/interrupt.h"
+#include "storage/pmsignal.h"
+#include "utils/guc.h"
+
+#include "wp_file.h"
+
+PG_MODULE_MAGIC;
+
+PGDLLEXPORT void _PG_init(void);
+
+static char *archive_directory = NULL;
+static int	compression_level = WP_DEFAULT_LEVEL;
+static int	memory_limit = WP_DEFAULT_MEMORY;
+
+/* The codec and the settings that it was made for. */
+static WpFiles *files = NULL;
+static int	files_level;
+static int	files_memory;
+
+static bool
+should_stop(void)
+{
+	CHECK_FOR_INTERRUPTS();
+	return ShutdownRequestPending || !PostmasterIsAlive();
+}
+
+static bool
+check_directory(char **newval, void **extra, GucSource source)
+{
+	if (*newval != NULL && strlen(*newval) + 64 + sizeof(WP_SUFFIX) >= MAXPGPATH)
+	{
+		GUC_check_errdetail("The path of the archive directory is too long.");
+		return false;
+	}
+	return true;
+}
+
+void
+_PG_init(void)
+{
+	DefineCustomStringVariable("walpack.directory",
+							   "Directory to which WAL is archived.",
+							   NULL, &archive_directory, "", PGC_SIGHUP, 0,
+							   check_directory, NULL, NULL);
+	DefineCustomIntVariable("walpack.level",
+							"Level of compression.",
+							"Higher levels take more time, and make the archive a little smaller.",
+							&compression_level, WP_DEFAULT_LEVEL, 1, WP_MAX_LEVEL, PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("walpack.memory",
+							"Memory that the archiver may use for packing.",
+							"With less than the default, segments are packed in smaller pieces.",
+							&memory_limit, WP_DEFAULT_MEMORY, WP_MIN_MEMORY, MAX_KILOBYTES / 1024,
+							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+	MarkGUCPrefixReserved("walpack");
+}
+
+/* Is there a directory?  Asked before each round; if not, the server warns. */
+static bool
+is_configured(void)
+{
+	struct stat st;
+
+	return archive_directory != NULL && archive_directory[0] != '\0' &&
+		stat(archive_directory, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool
+ready(void)
+{
+	if (files != NULL && (files_level != compression_level || files_memory != memory_limit))
+	{
+		wp_files_free(files);
+		files = NULL;
+	}
+	if (files == NULL)
+	{
+		files = wp_files_new(compression_level, memory_limit);
+		if (files == NULL)
+			return false;
+		files->stop = should_stop;
+		files_level = compression_level;
+		files_memory = memory_limit;
+	}
+	return true;
+}
+
+static bool
+archive_file(const char *file, const char *path)
+{
+	char		dst[MAXPGPATH];
+	const char *suffix = wp_is_small_file(file) ? "" : WP_SUFFIX;
+
+	if (!ready())
+	{
+		ereport(WARNING,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("walpack could not allocate its buffers.")));
+		return false;
+	}
+	snprintf(dst, sizeof(dst), "%s/%s%s", archive_directory, file, suffix);
+	if (wp_pack_file(files, path, dst))
+	{
+		ereport(DEBUG1, (errmsg_internal("archived \"%s\" as \"%s\"", file, dst)));
+		return true;
+	}
+	if (!ShutdownRequestPending)
+		ereport(WARNING,
+				(errmsg("could not archive WAL file \"%s\"", file),
+				 errdetail_internal("%s", files->message)));
+	return false;
+}
+
+static void
+release(void)
+{
+	if (files != NULL)
+		wp_files_free(files);
+	files = NULL;
+}
+
+#if PG_VERSION_NUM >= 160000
+
+static bool
+walpack_configured(ArchiveModuleState *state)
+{
+	return is_configured();
+}
+
+static bool
+walpack_archive(ArchiveModuleState *state, const char *file, const char *path)
+{
+	return archive_file(file, path);
+}
+
+static void
+walpack_shutdown(ArchiveModuleState *state)
+{
+	release();
+}
+
+static const ArchiveModuleCallbacks callbacks = {
+	.check_configured_cb = walpack_configured,
+	.archive_file_cb = walpack_archive,
+	.shutdown_cb = walpack_shutdown
+};
+
+const ArchiveModuleCallbacks *
+_PG_archive_module_init(void)
+{
+	return &callbacks;
+}
+
+#else
+
+PGDLLEXPORT void _PG_archive_module_init(ArchiveModuleCallbacks *cb);
+
+void
+_PG_archive_module_init(ArchiveModuleCallbacks *cb)
+{
+	cb->check_configured_cb = is_configured;
+	cb->archive_file_cb = archive_file;
+	cb->shutdown_cb = release;
+}
+
+#endif

@@ -1,0 +1,543 @@
+/*-------------------------------------------------------------------------
+ * wp_file.c
+ *	  Files: packing, unpacking, verifying, with all that durability takes.
+ *
+ * A file is written under its name and ".tmp", brought to disk, and renamed;
+ * then the directory is brought to disk.  So a crash leaves at most a file
+ * ".tmp", which the next attempt takes over.  Whoever writes it holds a lock
+ * on it: two archivers at work in one directory do not write into one file.
+ *-------------------------------------------------------------------------
+ */
+#include "wp_port.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "wp_file.h"
+
+#define TMP_SUFFIX		".tmp"
+
+/* ---- messages ---- */
+
+static bool fail(WpFiles *f, const char *fmt,...) pg_attribute_printf(2, 3);
+
+static bool
+fail(WpFiles *f, const char *fmt,...)
+{
+	va_list		args;
+
+	va_start(args, fmt);
+	vsnprintf(f->message, sizeof(f->message), fmt, args);
+	va_end(args);
+	return false;
+}
+
+static bool
+fail_errno(WpFiles *f, const char *what, const char *path)
+{
+	return fail(f, "could not %s file \"%s\": %s", what, path, strerror(errno));
+}
+
+/* ---- setup ---- */
+
+WpFiles *
+wp_files_new(int level, int memory)
+{
+	WpFiles    *f = calloc(1, sizeof(WpFiles));
+
+	if (f == NULL)
+		return NULL;
+	/* a chunk needs about eight times its size */
+	f->chunk_size = WP_MAX_CHUNK;
+	while (f->chunk_size > 1024 * 1024 && f->chunk_size / (1024 * 1024) * 8 > memory)
+		f->chunk_size /= 2;
+	f->codec = wp_codec_new(level);
+	f->raw = malloc(WP_MAX_CHUNK);
+	f->packed = malloc(WP_MAX_CHUNK);
+	if (f->codec && f->raw && f->packed)
+		return f;
+	wp_files_free(f);
+	return NULL;
+}
+
+void
+wp_files_free(WpFiles *f)
+{
+	if (f->codec)
+		wp_codec_free(f->codec);
+	free(f->raw);
+	free(f->packed);
+	free(f);
+}
+
+static bool
+ends_with(const char *s, const char *suffix)
+{
+	size_t		len = strlen(s);
+	size_t		suffix_len = strlen(suffix);
+
+	return len >= suffix_len && strcmp(s + len - suffix_len, suffix) == 0;
+}
+
+bool
+wp_is_small_file(const char *name)
+{
+	return ends_with(name, ".history") || ends_with(name, ".backup");
+}
+
+/* ---- plain reading and writing ---- */
+
+static bool
+open_source(WpFiles *f, const char *path, int *fd, uint64 *size)
+{
+	struct stat st;
+
+	f->missing = false;
+	*fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (*fd < 0)
+	{
+		f->missing = errno == ENOENT;
+		return fail_errno(f, "open", path);
+	}
+	if (fstat(*fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64) st.st_size <= WP_MAX_FILE)
+	{
+		*size = st.st_size;
+		return true;
+	}
+	close(*fd);
+	return fail(f, "\"%s\" is not a regular file of at most 4 GB", path);
+}
+
+static bool
+read_all(WpFiles *f, int fd, const char *path, void *buf, size_t len)
+{
+	for (size_t done = 0; done < len;)
+	{
+		ssize_t		n = read(fd, (char *) buf + done, len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return fail_errno(f, "read", path);
+		if (n == 0)
+			return fail(f, "file \"%s\" ends too early", path);
+		done += n;
+	}
+	return true;
+}
+
+static bool
+write_all(WpFiles *f, int fd, const char *path, const void *buf, size_t len)
+{
+	for (size_t done = 0; done < len;)
+	{
+		ssize_t		n;
+
+		errno = 0;
+		n = write(fd, (const char *) buf + done, len - done);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+		{
+			if (errno == 0)
+				errno = ENOSPC;
+			return fail_errno(f, "write", path);
+		}
+		done += n;
+	}
+	return true;
+}
+
+static bool
+asked_to_stop(WpFiles *f)
+{
+	if (f->stop == NULL || !f->stop())
+		return false;
+	fail(f, "interrupted");
+	return true;
+}
+
+/* Bring the directory that path is in to disk. */
+static bool
+sync_directory(WpFiles *f, const char *path)
+{
+	char		dir[MAXPGPATH];
+	char	   *slash;
+	int			fd;
+	bool		ok;
+
+	strlcpy(dir, path, sizeof(dir));
+	slash = strrchr(dir, '/');
+	if (slash == NULL)
+		strlcpy(dir, ".", sizeof(dir));
+	else
+		slash[slash == dir ? 1 : 0] = '\0';
+	fd = open(dir, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return fail_errno(f, "open", dir);
+	/* some file systems can't do that to directories */
+	ok = fsync(fd) == 0 || errno == EBADF || errno == EINVAL;
+	if (!ok)
+		fail_errno(f, "fsync", dir);
+	close(fd);
+	return ok;
+}
+
+/* ---- the temporary file ---- */
+
+typedef struct Output
+{
+	int			fd;
+	char		tmp[MAXPGPATH];
+} Output;
+
+/* Is the file that was opened still the one of that name? */
+static bool
+same_file(int fd, const char *path)
+{
+	struct stat a;
+	struct stat b;
+
+	return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+static bool
+output_open(WpFiles *f, Output *out, const char *dst)
+{
+	if (snprintf(out->tmp, sizeof(out->tmp), "%s%s", dst, TMP_SUFFIX) >= (int) sizeof(out->tmp))
+		return fail(f, "path is too long: \"%s\"", dst);
+	out->fd = open(out->tmp, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (out->fd < 0)
+		return fail_errno(f, "create", out->tmp);
+	if (flock(out->fd, LOCK_EX | LOCK_NB) != 0)
+		fail(f, "could not lock file \"%s\": %s", out->tmp, strerror(errno));
+	else if (!same_file(out->fd, out->tmp))
+		fail(f, "file \"%s\" is in use by another process", out->tmp);
+	else if (ftruncate(out->fd, 0) == 0)
+		return true;
+	else
+		fail_errno(f, "truncate", out->tmp);
+	close(out->fd);
+	return false;
+}
+
+static bool
+output_abandon(Output *out)
+{
+	unlink(out->tmp);
+	close(out->fd);
+	return false;
+}
+
+/* Give the file its name. */
+static bool
+output_finish(WpFiles *f, Output *out, const char *dst, bool durable)
+{
+	if (durable && fsync(out->fd) != 0)
+	{
+		fail_errno(f, "fsync", out->tmp);
+		return output_abandon(out);
+	}
+	if (rename(out->tmp, dst) != 0)
+	{
+		fail_errno(f, "rename", out->tmp);
+		return output_abandon(out);
+	}
+	if (close(out->fd) != 0)
+		return fail_errno(f, "close", dst);
+	return !durable || sync_directory(f, dst);
+}
+
+/* ---- reading, packed or not ---- */
+
+typedef struct Input
+{
+	int			fd;
+	const char *path;
+	WpConsumer	consumer;
+	void	   *arg;
+	WpFileInfo *info;
+	WpHash		hash;
+	uint64		delivered;
+} Input;
+
+static bool
+deliver(WpFiles *f, Input *in, const uint8 *data, uint32 len)
+{
+	if (in->delivered == 0)
+		memcpy(in->info->start, data, Min(len, sizeof(in->info->start)));
+	in->delivered += len;
+	wp_hash_add(&in->hash, data, len);
+	if (in->consumer == NULL || in->consumer(in->arg, data, len))
+		return true;
+	return false;
+}
+
+static bool
+read_plain(WpFiles *f, Input *in)
+{
+	in->info->raw_size = in->info->file_size;
+	if (lseek(in->fd, 0, SEEK_SET) != 0)
+		return fail_errno(f, "seek in", in->path);
+	for (uint64 left = in->info->raw_size; left > 0;)
+	{
+		uint32		len = Min(left, f->chunk_size);
+
+		if (asked_to_stop(f) || !read_all(f, in->fd, in->path, f->raw, len) ||
+			!deliver(f, in, f->raw, len))
+			return false;
+		left -= len;
+	}
+	return true;
+}
+
+/* The next chunk; *end is set at the trailer, which is then in *header. */
+static bool
+read_chunk(WpFiles *f, Input *in, WpChunkHeader *header, bool *end)
+{
+	uint32		raw_len;
+	uint32		packed_len;
+
+	StaticAssertStmt(sizeof(WpChunkHeader) == sizeof(WpFileTrailer), "read alike");
+	if (asked_to_stop(f) || !read_all(f, in->fd, in->path, header, sizeof(*header)))
+		return false;
+	*end = header->kind == WP_CHUNK_END;
+	if (*end)
+		return true;
+	if (!wp_codec_header(f->codec, header, &raw_len, &packed_len))
+		return fail(f, "\"%s\": %s", in->path, wp_codec_error(f->codec));
+	if (raw_len > in->info->raw_size - in->delivered)
+		return fail(f, "\"%s\": more data than announced", in->path);
+	if (!read_all(f, in->fd, in->path, f->packed, packed_len))
+		return false;
+	if (!wp_codec_unpack(f->codec, header, f->packed, f->raw))
+		return fail(f, "\"%s\": damaged: %s", in->path, wp_codec_error(f->codec));
+	in->info->chunks[header->kind]++;
+	return deliver(f, in, f->raw, raw_len);
+}
+
+static bool
+read_packed(WpFiles *f, Input *in, const WpFileHeader *header)
+{
+	WpChunkHeader chunk;
+	WpFileTrailer trailer;
+	bool		end = false;
+
+	in->info->is_packed = true;
+	in->info->raw_size = wp_get64(header->raw_size);
+	if (in->info->raw_size > WP_MAX_FILE)
+		return fail(f, "\"%s\": damaged header", in->path);
+	while (!end)
+		if (!read_chunk(f, in, &chunk, &end))
+			return false;
+	memcpy(&trailer, &chunk, sizeof(trailer));
+	for (int i = 0; i < lengthof(trailer.reserved); i++)
+		if (trailer.reserved[i] != 0)
+			return fail(f, "\"%s\": damaged trailer", in->path);
+	if (in->delivered != in->info->raw_size)
+		return fail(f, "\"%s\": less data than announced", in->path);
+	if (wp_get64(trailer.hash) != wp_hash_end(&in->hash))
+		return fail(f, "\"%s\": damaged: wrong hash", in->path);
+	if (lseek(in->fd, 0, SEEK_CUR) != (off_t) in->info->file_size)
+		return fail(f, "\"%s\": unknown data after the end", in->path);
+	return true;
+}
+
+bool
+wp_read_file(WpFiles *f, const char *src, WpConsumer consumer, void *arg, WpFileInfo *info)
+{
+	Input		in = {.path = src,.consumer = consumer,.arg = arg,.info = info};
+	WpFileHeader header;
+	bool		ok;
+
+	memset(info, 0, sizeof(*info));
+	if (!open_source(f, src, &in.fd, &info->file_size))
+		return false;
+	wp_hash_init(&in.hash);
+	memset(&header, 0, sizeof(header));
+	ok = read_all(f, in.fd, src, &header, Min(info->file_size, sizeof(header)));
+	if (ok && memcmp(header.magic, WP_MAGIC, WP_MAGIC_SIZE) == 0)
+		ok = read_packed(f, &in, &header);
+	else if (ok && memcmp(header.magic, WP_MAGIC, WP_MAGIC_SIZE - 1) == 0)
+		ok = fail(f, "\"%s\" was written by another version of walpack (format %d, this one reads %d)",
+				  src, header.magic[WP_MAGIC_SIZE - 1], WP_MAGIC[WP_MAGIC_SIZE - 1]);
+	else if (ok && ends_with(src, WP_SUFFIX))
+		ok = fail(f, "\"%s\" is not a packed file", src);
+	else if (ok)
+		ok = read_plain(f, &in);
+	close(in.fd);
+	return ok;
+}
+
+/* ---- unpacking ---- */
+
+typedef struct UnpackTo
+{
+	WpFiles    *f;
+	Output		out;
+} UnpackTo;
+
+static bool
+write_piece(void *arg, const uint8 *data, uint32 len)
+{
+	UnpackTo   *to = arg;
+
+	return write_all(to->f, to->out.fd, to->out.tmp, data, len);
+}
+
+bool
+wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable)
+{
+	UnpackTo	to = {.f = f};
+	WpFileInfo	info;
+
+	/* without the source there should not be an attempt at the destination */
+	f->missing = access(src, F_OK) != 0 && errno == ENOENT;
+	if (f->missing)
+		return fail_errno(f, "open", src);
+	if (!output_open(f, &to.out, dst))
+		return false;
+	if (!wp_read_file(f, src, write_piece, &to, &info))
+		return output_abandon(&to.out);
+	return output_finish(f, &to.out, dst, durable);
+}
+
+/* ---- packing ---- */
+
+typedef struct CompareWith
+{
+	WpFiles    *f;
+	int			fd;
+	const char *path;
+	uint8	   *buf;
+	uint64		left;
+	bool		differs;
+} CompareWith;
+
+static bool
+compare_piece(void *arg, const uint8 *data, uint32 len)
+{
+	CompareWith *with = arg;
+
+	if (len <= with->left)
+	{
+		if (!read_all(with->f, with->fd, with->path, with->buf, len))
+			return false;
+		if (memcmp(with->buf, data, len) == 0)
+		{
+			with->left -= len;
+			return true;
+		}
+	}
+	with->differs = true;
+	return fail(with->f, "contents differ");
+}
+
+/* Does dst have the contents of the source?  Then see to it that it is on disk. */
+static bool
+already_there(WpFiles *f, int fd, const char *src, uint64 size, const char *dst)
+{
+	CompareWith with = {.f = f,.fd = fd,.path = src,.buf = malloc(WP_MAX_CHUNK),.left = size};
+	WpFileInfo	info;
+	bool		ok;
+	int			dst_fd;
+
+	if (with.buf == NULL)
+		return fail(f, "out of memory");
+	ok = wp_read_file(f, dst, compare_piece, &with, &info);
+	free(with.buf);
+	if (with.differs || (ok && with.left > 0))
+		return fail(f, "\"%s\" is archived already, with contents other than those of \"%s\"", dst, src);
+	if (!ok)
+		return false;
+	dst_fd = open(dst, O_RDWR | O_CLOEXEC);
+	if (dst_fd < 0)
+		return fail_errno(f, "open", dst);
+	ok = fsync(dst_fd) == 0;
+	if (!ok)
+		fail_errno(f, "fsync", dst);
+	close(dst_fd);
+	return ok && sync_directory(f, dst);
+}
+
+static bool
+copy_chunks(WpFiles *f, int fd, const char *src, uint64 size, Output *out)
+{
+	for (uint64 left = size; left > 0;)
+	{
+		uint32		len = Min(left, f->chunk_size);
+
+		if (asked_to_stop(f) || !read_all(f, fd, src, f->raw, len) ||
+			!write_all(f, out->fd, out->tmp, f->raw, len))
+			return false;
+		left -= len;
+	}
+	return true;
+}
+
+static bool
+pack_chunks(WpFiles *f, int fd, const char *src, uint64 size, Output *out)
+{
+	WpFileHeader header;
+	WpFileTrailer trailer;
+	WpHash		hash;
+	uint32		page_size = 0;
+
+	memcpy(header.magic, WP_MAGIC, WP_MAGIC_SIZE);
+	wp_set64(header.raw_size, size);
+	if (!write_all(f, out->fd, out->tmp, &header, sizeof(header)))
+		return false;
+	wp_hash_init(&hash);
+	for (uint64 left = size; left > 0;)
+	{
+		uint32		len = Min(left, f->chunk_size);
+		const uint8 *packed;
+		size_t		packed_len;
+
+		if (asked_to_stop(f) || !read_all(f, fd, src, f->raw, len))
+			return false;
+		wp_hash_add(&hash, f->raw, len);
+		if (left == size)
+			page_size = wp_codec_page_size(f->raw, len);
+		if (!wp_codec_pack(f->codec, f->raw, len, page_size, &packed, &packed_len))
+			return fail(f, "could not pack \"%s\": %s", src, wp_codec_error(f->codec));
+		if (!write_all(f, out->fd, out->tmp, packed, packed_len))
+			return false;
+		left -= len;
+	}
+	memset(&trailer, 0, sizeof(trailer));
+	wp_set64(trailer.hash, wp_hash_end(&hash));
+	return write_all(f, out->fd, out->tmp, &trailer, sizeof(trailer));
+}
+
+bool
+wp_pack_file(WpFiles *f, const char *src, const char *dst)
+{
+	Output		out;
+	uint64		size;
+	int			fd;
+	bool		ok;
+
+	if (!open_source(f, src, &fd, &size))
+		return false;
+	if (access(dst, F_OK) == 0)
+	{
+		ok = already_there(f, fd, src, size, dst);
+		close(fd);
+		return ok;
+	}
+	if (!output_open(f, &out, dst))
+	{
+		close(fd);
+		return false;
+	}
+	ok = wp_is_small_file(src) ? copy_chunks(f, fd, src, size, &out)
+		: pack_chunks(f, fd, src, size, &out);
+	close(fd);
+	return ok ? output_finish(f, &out, dst, true) : output_abandon(&out);
+}

@@ -1,0 +1,67 @@
+/*-------------------------------------------------------------------------
+ * wp_file.h
+ *	  Files: packing, unpacking, verifying, with all that durability takes.
+ *
+ * Used by the archive module and by the programs.  Nothing here writes to a
+ * log or exits: functions return false and leave a message.
+ *-------------------------------------------------------------------------
+ */
+#ifndef WP_FILE_H
+#define WP_FILE_H
+
+#include "wp_codec.h"
+
+#define WP_SUFFIX			".wpk"
+#define WP_DEFAULT_MEMORY	128		/* MB */
+#define WP_MIN_MEMORY		24
+#define WP_MESSAGE_SIZE		2048
+
+typedef struct WpFiles
+{
+	WpCodec    *codec;
+	uint32		chunk_size;
+	uint8	   *raw;			/* room for a chunk, and one that comes from disk */
+	uint8	   *packed;
+	bool		(*stop) (void); /* asked between chunks; NULL: never */
+	char		message[WP_MESSAGE_SIZE];
+	bool		missing;		/* the failure was that the source does not exist */
+} WpFiles;
+
+/* What is in a packed file, or in one that is not packed. */
+typedef struct WpFileInfo
+{
+	bool		is_packed;
+	uint64		raw_size;
+	uint64		file_size;
+	uint32		chunks[4];		/* by WpChunkKind */
+	uint8		start[40];		/* the original's first bytes */
+} WpFileInfo;
+
+/* Where wp_read_file delivers the original, piece by piece; false: stop. */
+typedef bool (*WpConsumer) (void *arg, const uint8 *data, uint32 len);
+
+/* memory in MB; NULL: out of memory. */
+extern WpFiles *wp_files_new(int level, int memory);
+extern void wp_files_free(WpFiles *f);
+
+/*
+ * Is this the name of a timeline history or backup label file?  These stay as
+ * they are.
+ */
+extern bool wp_is_small_file(const char *name);
+
+/*
+ * Pack src as dst, or copy it where it is a small file.  A dst with the same
+ * contents is success, one with others an error.  When true is returned, dst
+ * and its name are on disk.
+ */
+extern bool wp_pack_file(WpFiles *f, const char *src, const char *dst);
+
+/* Write the original of src, packed or not, to dst; on disk, if durable. */
+extern bool wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable);
+
+/* Read the original of src, packed or not, and check all that can be checked. */
+extern bool wp_read_file(WpFiles *f, const char *src, WpConsumer consumer, void *arg,
+						 WpFileInfo *info);
+
+#endif							/* WP_FILE_H */
