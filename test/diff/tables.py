@@ -187,12 +187,13 @@ CREATE TRIGGER after_statement AFTER UPDATE ON triggered REFERENCING OLD TABLE A
 """
 
 
-# Triggers that change their own table: rows under way (BEFORE), the same row again (AFTER), and that follow columns.
+# Triggers that change their row while it is under way (BEFORE) and again (AFTER).  Not other rows: what happens to those
+# depends on which is visited first.
 MEDDLING_SETUP = """
 CREATE FUNCTION meddle_before() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.a = 11 THEN UPDATE meddled SET t = 'meddled' WHERE id = NEW.id; END IF;
-    IF NEW.a = 12 THEN DELETE FROM meddled WHERE id = NEW.id + 1; END IF;
+    IF NEW.a = 12 THEN DELETE FROM meddled WHERE id = NEW.id; END IF;
     IF NEW.a = 14 THEN NEW := OLD; END IF;
     RETURN NEW;
 END $$;
