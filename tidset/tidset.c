@@ -41,6 +41,13 @@ tidset_create_malloc(uint64_t limit)
 
 /* ---- making and freeing ---- */
 
+static void
+forget_cached(TidSet *set)
+{
+	set->cached_key = TS_NO_KEY;
+	set->cached_prefix = TS_NO_PREFIX;
+}
+
 static TidSet *
 make_handle(const TidSetAllocator *local, const TidSetAllocator *shared)
 {
@@ -54,7 +61,7 @@ make_handle(const TidSetAllocator *local, const TidSetAllocator *shared)
 	set->self = self;
 	set->local = *local;
 	set->shared = *shared;
-	set->cached_prefix = TS_NO_PREFIX;
+	forget_cached(set);
 	return set;
 }
 
@@ -110,7 +117,7 @@ tidset_reset(TidSet *set)
 	close_open(set);
 	ts_free_chunks(set);
 	set->root = set->height = 0;
-	set->cached_prefix = TS_NO_PREFIX;
+	forget_cached(set);
 	set->ctl->root = set->ctl->height = 0;
 	set->ctl->ntids = set->ctl->nblocks = 0;
 }
@@ -193,6 +200,7 @@ put_block(TidSet *set, uint8_t key, uint64_t slot, const uint8_t *far, uint32_t 
 		return false;
 	ts_open_put(open, key, slot, far, far_len);
 	open->dirty = true;
+	forget_cached(set);
 	set->ctl->ntids += open->ntids - before;
 	set->ctl->nblocks += !had;
 	return true;
@@ -231,68 +239,96 @@ tidset_add_block(TidSet *set, uint32_t block, const uint16_t *offsets, int n)
 
 /* ---- looking up ---- */
 
-/* The prefix's leaf, which becomes the cached one; NULL if there is none. */
-static const uint8_t *
+/*
+ * Let the prefix's leaf be the cached one.  A leaf never moves or changes while it is
+ * cached, for additions forget it.
+ */
+static void
 find_leaf(TidSet *set, uint64_t prefix)
 {
 	uint32_t	ref = set->root;
 	int			shift = 8 * (int) set->height;
 
-	set->cached_prefix = prefix;
-	set->cached_leaf = NULL;
-	if (prefix >> shift != 0)
-		return NULL;
-	while (ref != 0 && (shift -= 8) >= 0)
+	if (TS_UNLIKELY(prefix >> shift != 0))
+		ref = 0;
+	while (shift > 0 && ref != 0)
+	{
+		shift -= 8;
 		ref = ts_child(ts_address(set, ref), (uint8_t) (prefix >> shift));
-	if (ref == 0)
-		return NULL;
-	if (TS_UNLIKELY(ref & TS_EMBEDDED))
-		set->cached_leaf = ts_unfold(ref, set->scratch);
-	else
-		set->cached_leaf = ts_address(set, ref);
-	return set->cached_leaf;
+	}
+	set->cached_prefix = prefix;
+	set->cached_embedded = ref & TS_EMBEDDED ? ref : 0;
+	set->cached_leaf = ref == 0 || (ref & TS_EMBEDDED) ? NULL : ts_address(set, ref);
 }
 
-static inline const uint8_t *
-get_leaf(TidSet *set, uint64_t prefix)
+/* The offsets of a block in an embedded leaf; or of none, if that is 0. */
+static inline uint64_t
+embedded_slot(uint32_t ref, uint8_t key)
 {
-	if (TS_UNLIKELY(set->open != NULL))
-		tidset_seal(set);
-	return set->cached_prefix == prefix ? set->cached_leaf : find_leaf(set, prefix);
+	uint8_t		offsets[2];
+	int			n = 0;
+
+	if ((ref & 0x7F) != 0 && (uint8_t) (ref >> 7) == key)
+		offsets[n++] = ref & 0x7F;
+	if (((ref >> 15) & 0x7F) != 0 && (uint8_t) (ref >> 22) == key)
+		offsets[n++] = (ref >> 15) & 0x7F;
+	return n == 0 ? 0 : ts_slot_list(offsets, n);
 }
 
-static inline bool
-leaf_member(const uint8_t *leaf, uint8_t key, uint16_t offset)
+static inline uint64_t
+leaf_slot(const uint8_t *leaf, uint8_t key)
 {
 	int			form = leaf[0];
-	int			i;
 	const uint8_t *slots;
+	int			i;
 
-	if (form == (TS_WIDE | TS_DIRECT))
-		return ts_slot_member(ts_get64(leaf + TS_HEADER + 8 * key), leaf, offset);
-	if (form < TS_INNER)
-		return ts_pairs_member(leaf, key, offset);
+	if (TS_LIKELY(form == (TS_WIDE | TS_DIRECT)))
+		return ts_get64(leaf + TS_HEADER + 8 * key);
 	i = ts_find(leaf, key);
 	if (i < 0)
-		return false;
+		return 0;
 	slots = leaf + ts_slots_at(TS_INDEX(form), ts_count(leaf));
-	return ts_slot_member(ts_get64(slots + (form >= TS_SAME ? 0 : 8 * i)), leaf, offset);
+	return ts_get64(slots + (form >= TS_SAME ? 0 : 8 * i));
+}
+
+/* A block other than the one before. */
+static __attribute__((noinline)) bool
+look_elsewhere(TidSet *set, uint64_t key, uint16_t offset)
+{
+	const uint8_t *leaf;
+	uint64_t	slot;
+
+	if (TS_UNLIKELY(set->open != NULL))
+		tidset_seal(set);
+	if (set->cached_prefix != key >> 8)
+		find_leaf(set, key >> 8);
+	leaf = set->cached_leaf;
+	if (leaf == NULL)
+		slot = embedded_slot(set->cached_embedded, (uint8_t) key);
+	else if (leaf[0] >= TS_INNER)
+		slot = leaf_slot(leaf, (uint8_t) key);
+	else if (!ts_pairs_slot(leaf, (uint8_t) key, &slot))
+	{
+		set->cached_key = TS_NO_KEY;
+		return ts_pairs_member(leaf, (uint8_t) key, offset);
+	}
+	set->cached_key = key;
+	set->cached_slot = slot;
+	return ts_slot_member(slot, leaf, offset);
 }
 
 bool
 ts_member(TidSet *set, uint64_t key, uint16_t offset)
 {
-	const uint8_t *leaf = get_leaf(set, key >> 8);
-
-	return leaf != NULL && leaf_member(leaf, (uint8_t) key, offset);
+	if (set->cached_key == key)
+		return ts_slot_member(set->cached_slot, set->cached_leaf, offset);
+	return look_elsewhere(set, key, offset);
 }
 
 bool
 tidset_member(TidSet *set, uint32_t block, uint16_t offset)
 {
-	const uint8_t *leaf = get_leaf(set, block >> 8);
-
-	return leaf != NULL && leaf_member(leaf, (uint8_t) block, offset);
+	return ts_member(set, block, offset);
 }
 
 int
@@ -304,7 +340,7 @@ tidset_member_batch(TidSet *set, const TidSetTid *tids, int n, bool *found)
 	{
 		uint32_t	block = (uint32_t) tids[i].block_hi << 16 | tids[i].block_lo;
 
-		found[i] = tidset_member(set, block, tids[i].offset);
+		found[i] = ts_member(set, block, tids[i].offset);
 		nfound += found[i];
 	}
 	return nfound;
@@ -329,6 +365,7 @@ iter_leaf(TidSetIter *iter)
 void
 tidset_iter_begin(TidSet *set, TidSetIter *iter)
 {
+	_Static_assert(sizeof(iter->scratch) >= TS_SCRATCH, "room for an embedded leaf");
 	tidset_seal(set);
 	memset(iter, 0, sizeof(*iter));
 	iter->set = set;

@@ -101,7 +101,7 @@ typedef struct TidSetIter
 	const uint8_t *leaf;		/* or NULL: all done */
 	uint64_t	prefix;			/* the leaf's blocks without their last byte */
 	int			next;			/* key, or pair, to look at next */
-	uint8_t		scratch[24];	/* a leaf that is embedded in a reference */
+	uint8_t		scratch[40];	/* a leaf that is embedded in a reference */
 } TidSetIter;
 
 extern void tidset_iter_begin(TidSet *set, TidSetIter *iter);

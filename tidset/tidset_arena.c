@@ -10,8 +10,8 @@
  * is free: every block tells its size in its first bytes.
  *
  * A chunk has about 1 kB, 2 kB, 4 kB, ... and at most a sixteenth of what there
- * is: so is the slack.  It has a little more than a power of two, because the
- * largest common leaf has a little more than 2 kB.
+ * is: so is the slack.  It has a little more than a power of two, because inner
+ * nodes and leaves that are direct have a little more than 1 and 2 kB.
  *-------------------------------------------------------------------------
  */
 #include "tidset_int.h"
@@ -66,12 +66,9 @@ ts_give(TidSet *set, const TidSetAllocator *to, uint64_t handle, size_t size)
 static int
 bin_of(uint32_t units)
 {
-	int			log;
-
 	if (units < TS_EXACT_BINS)
 		return (int) units;
-	log = 31 - __builtin_clz(units);
-	return TS_EXACT_BINS + 2 * (log - 5) + ((units >> (log - 1)) & 1);
+	return TS_EXACT_BINS + (31 - __builtin_clz(units)) - 5;
 }
 
 static uint32_t
@@ -97,7 +94,7 @@ put_free(TidSet *set, uint32_t ref, uint32_t units)
 		return;
 	memcpy(block + 4, &set->bins[bin], sizeof(uint32_t));
 	set->bins[bin] = ref;
-	set->nonempty[bin >> 6] |= UINT64_C(1) << (bin & 63);
+	set->nonempty |= UINT64_C(1) << bin;
 }
 
 /* Take the block out of its list that *link (a bin, or the block before) begins. */
@@ -111,23 +108,9 @@ unlink_free(TidSet *set, int bin, uint32_t before, uint32_t ref)
 	else
 		memcpy(ts_address(set, before) + 4, block + 4, sizeof(uint32_t));
 	if (set->bins[bin] == 0)
-		set->nonempty[bin >> 6] &= ~(UINT64_C(1) << (bin & 63));
+		set->nonempty &= ~(UINT64_C(1) << bin);
 	set->free_units -= free_units_of(block);
 	return ref;
-}
-
-/* The first bin from this one on that has blocks, or -1. */
-static int
-next_bin(const TidSet *set, int bin)
-{
-	for (; bin < TS_NBINS; bin = (bin | 63) + 1)
-	{
-		uint64_t	word = set->nonempty[bin >> 6] >> (bin & 63);
-
-		if (word)
-			return bin + __builtin_ctzll(word);
-	}
-	return -1;
 }
 
 /*
@@ -140,16 +123,20 @@ take_free(TidSet *set, uint32_t units)
 	int			bin = bin_of(units);
 	uint32_t	before = 0;
 	uint32_t	ref = set->bins[bin];
+	uint64_t	later;
 
-	for (int tries = 0; ref != 0 && tries < 4; tries++)
+	for (int tries = 0; ref != 0 && tries < 8; tries++)
 	{
 		if (free_units_of(ts_address(set, ref)) >= units)
 			return unlink_free(set, bin, before, ref);
 		before = ref;
 		ref = ts_get32(ts_address(set, ref) + 4);
 	}
-	bin = next_bin(set, bin + 1);
-	return bin < 0 ? 0 : unlink_free(set, bin, 0, set->bins[bin]);
+	later = set->nonempty >> (bin + 1);
+	if (later == 0)
+		return 0;
+	bin += 1 + __builtin_ctzll(later);
+	return unlink_free(set, bin, 0, set->bins[bin]);
 }
 
 uint32_t
@@ -208,7 +195,7 @@ sweep(TidSet *set)
 	uint64_t	handle = set->ctl->chunks;
 
 	memset(set->bins, 0, sizeof(set->bins));
-	memset(set->nonempty, 0, sizeof(set->nonempty));
+	set->nonempty = 0;
 	set->free_units = 0;
 	set->freed_units = 0;
 	while (handle != 0)
@@ -235,7 +222,7 @@ grow_pages(TidSet *set, uint32_t npages)
 	if (npages > TS_MAX_PAGES)
 		return false;
 	while (max < npages)
-		max = max < 16 ? 16 : max + max / 2;
+		max = max < 12 ? 12 : max + max / 2;
 	handle = ts_take(set, &set->local, max * sizeof(uintptr_t));
 	if (handle == 0)
 		return false;
@@ -273,6 +260,13 @@ chunk_bytes(const TsChunk *chunk)
 	return (size_t) chunk->units * TS_UNIT + TIDSET_PAD;
 }
 
+/* Room for the largest inner node, or some of the largest common leaves. */
+static size_t
+chunk_size(size_t power)
+{
+	return power + power / 256 + 128;
+}
+
 /* Which size the next chunk should have; at least need bytes. */
 static size_t
 next_chunk_size(const TidSet *set, size_t need)
@@ -282,9 +276,9 @@ next_chunk_size(const TidSet *set, size_t need)
 
 	while (size < MAX_CHUNK && 2 * size <= wanted)
 		size *= 2;
-	while (size < need)
+	while (chunk_size(size) < need)
 		size *= 2;
-	return size + size / 256 + 64;
+	return chunk_size(size);
 }
 
 static bool
@@ -434,7 +428,7 @@ ts_free_chunks(TidSet *set)
 	if (set->max_pages > 0)
 		ts_give(set, &set->local, set->pages_handle, set->max_pages * sizeof(uintptr_t));
 	memset(set->bins, 0, sizeof(set->bins));
-	memset(set->nonempty, 0, sizeof(set->nonempty));
+	set->nonempty = 0;
 	set->ctl->chunks = 0;
 	set->ctl->npages = 0;
 	set->last_chunk = NULL;

@@ -20,7 +20,6 @@
 
 #define OFFSET_BITS		14
 #define OFFSET_MASK		((1u << OFFSET_BITS) - 1)
-#define LIST_MAX		4
 
 #define FAR_BYTES		0
 #define FAR_WORDS		1
@@ -179,8 +178,19 @@ ts_slot_moved(uint64_t slot, uint32_t pos)
 static uint64_t
 encode_list(const TsBits *bits)
 {
-	uint16_t	offsets[LIST_MAX];
+	uint16_t	offsets[TS_LIST_MAX];
 	int			n = bits_offsets(bits, offsets);
+	uint64_t	slot = TS_SLOT_LIST | (uint64_t) (n - 1) << 2;
+
+	for (int i = 0; i < n; i++)
+		slot |= (uint64_t) offsets[i] << (4 + OFFSET_BITS * i);
+	return slot;
+}
+
+/* The slot of up to 4 offsets of one byte, some of them not small. */
+uint64_t
+ts_slot_list(const uint8_t *offsets, int n)
+{
 	uint64_t	slot = TS_SLOT_LIST | (uint64_t) (n - 1) << 2;
 
 	for (int i = 0; i < n; i++)
@@ -237,7 +247,7 @@ ts_slot_encode(const TsBits *bits, uint8_t *far, uint32_t *far_len)
 	count = bits_count(bits);
 	if (count == last - first + 1)
 		return TS_SLOT_RUN | (uint64_t) first << 2 | (uint64_t) last << (2 + OFFSET_BITS);
-	if (count <= LIST_MAX)
+	if (count <= TS_LIST_MAX)
 		return encode_list(bits);
 	kind = last <= UINT8_MAX ? FAR_BYTES : FAR_WORDS;
 	if ((kind == FAR_BYTES ? count : 2 * count) < last / 8 - first / 8 + 1)

@@ -41,7 +41,7 @@ count_form(Walk *walk, uint32_t ref, const uint8_t *leaf)
 static void
 walk_leaf(Walk *walk, uint32_t ref)
 {
-	uint8_t		scratch[sizeof(walk->set->scratch)] = {0};
+	uint8_t		scratch[TS_SCRATCH] = {0};
 	uint16_t	offsets[TIDSET_MAX_OFFSET];
 	const uint8_t *leaf = ref & TS_EMBEDDED ? ts_unfold(ref, scratch) : ts_address(walk->set, ref);
 	int			next = 0;
@@ -97,7 +97,7 @@ walk_tree(Walk *walk, uint32_t ref, int level)
 		return;
 	}
 	walk->used_units += ts_node_units(node);
-	if (8u * ts_get16(node + 2) < ts_index_size(ts_count(node), sizeof(uint32_t)))
+	if (8u * ts_get16(node + 2) < ts_index_size(TS_INDEX(node[0]), ts_count(node), sizeof(uint32_t)))
 		complain(walk, "inner node is too small");
 	for (int key = ts_index_next(node, 0); key < 256; key = ts_index_next(node, key + 1))
 	{

@@ -12,7 +12,8 @@
  *	index	KEYS	keys in ascending order, filled up to 4 bytes
  *			RANK	4 x number of bits set in the words before, 4 x 64 bits
  *			DIRECT	nothing: the slot's number is the key
- *	INNER	index, 32-bit references
+ *	INNER	index, 32-bit references; a direct one has them up to its largest key, which
+ *			takes the place of the count
  *	WIDE	index, 64-bit slots (tidset_block.c), bytes that slots point to
  *	SAME	index, the one slot that all blocks have
  *	PAIRS	{form, count - 1}, keys, offsets: up to 32 TIDs with offsets < 256
@@ -66,6 +67,7 @@
 #define TS_MAX_HEIGHT	6		/* levels of inner nodes for a key of 56 bits */
 #define TS_MAX_KEY		((UINT64_C(1) << 56) - 1)
 #define TS_NO_PREFIX	UINT64_MAX
+#define TS_NO_KEY		UINT64_MAX
 
 /* references */
 #define TS_UNIT			4
@@ -73,10 +75,11 @@
 #define TS_PAGE_UNITS	(1 << TS_PAGE_SHIFT)
 #define TS_MAX_PAGES	(1 << (31 - TS_PAGE_SHIFT))
 #define TS_EMBEDDED		UINT32_C(0x80000000)
+#define TS_SCRATCH		(2 + 4 + TIDSET_PAD)	/* for an embedded leaf as pairs */
 
-/* free lists: one for each small size, then two for each power of two */
+/* free lists: one for each small size, then one for each power of two */
 #define TS_EXACT_BINS	32
-#define TS_NBINS		(TS_EXACT_BINS + 2 * 20)
+#define TS_NBINS		(TS_EXACT_BINS + 20)
 
 /* Starts every chunk of memory for nodes; the chunks are a list. */
 typedef struct TsChunk
@@ -129,10 +132,12 @@ struct TidSet
 	uintptr_t  *pages;			/* add a reference's bytes, and it is its address */
 	uint32_t	root;
 	uint32_t	height;
+	uint64_t	cached_key;		/* block looked at last, or TS_NO_KEY */
+	uint64_t	cached_slot;	/* its offsets; 0: it has none */
+	const uint8_t *cached_leaf; /* or NULL: there is none, or it is embedded */
 	uint64_t	cached_prefix;	/* leaf looked at last, or TS_NO_PREFIX */
-	const uint8_t *cached_leaf; /* or NULL: there is none */
+	uint32_t	cached_embedded;	/* the reference that is a leaf, or 0 */
 	TsOpen	   *open;			/* or NULL: sealed */
-	uint8_t		scratch[2 + 4 + TIDSET_PAD];	/* an embedded leaf, unfolded */
 
 	/* memory */
 	TsControl  *ctl;
@@ -149,7 +154,7 @@ struct TidSet
 	uint64_t	freed_units;	/* freed since the last sweep */
 	uint32_t	end;			/* the region to take memory from */
 	uint32_t	end_limit;
-	uint64_t	nonempty[2];	/* bins */
+	uint64_t	nonempty;		/* bins */
 	uint32_t	bins[TS_NBINS];
 };
 
@@ -209,7 +214,7 @@ ts_slots_at(int index, int n)
 	}
 }
 
-/* The number of the key's slot, or -1. */
+/* The number of the key's slot, or -1.  A direct index may have nothing there. */
 static inline int
 ts_find_keys(const uint8_t *node, uint8_t key)
 {
@@ -250,15 +255,14 @@ ts_find(const uint8_t *node, uint8_t key)
 static inline uint32_t
 ts_child(const uint8_t *node, uint8_t key)
 {
-	int			index = TS_INDEX(node[0]);
 	int			i;
 
-	if (TS_LIKELY(index == TS_DIRECT))
-		return ts_get32(node + TS_HEADER + 4 * key);
-	i = index == TS_KEYS ? ts_find_keys(node, key) : ts_find_rank(node, key);
+	if (TS_LIKELY(node[0] == (TS_INNER | TS_DIRECT)))
+		return key <= node[1] ? ts_get32(node + TS_HEADER + 4 * key) : 0;
+	i = ts_find(node, key);
 	if (i < 0)
 		return 0;
-	return ts_get32(node + ts_slots_at(index, ts_count(node)) + 4 * i);
+	return ts_get32(node + ts_slots_at(TS_INDEX(node[0]), ts_count(node)) + 4 * i);
 }
 
 /* ---- tidset_arena.c: memory for nodes ---- */
@@ -290,6 +294,7 @@ typedef struct TsBits
 #define TS_SLOT_FAR		3		/* see tidset_block.c */
 #define TS_SLOT_TAG(s)	((int) ((s) & 3))
 #define TS_SMALL_MAX	62		/* offsets that a bitmap in the slot can have */
+#define TS_LIST_MAX		4
 
 /* the longest far part */
 #define TS_FAR_MAX		(TIDSET_MAX_OFFSET / 8 + 1)
@@ -297,6 +302,7 @@ typedef struct TsBits
 extern void ts_bits_clear(TsBits *bits);
 extern void ts_bits_add(TsBits *bits, uint16_t offset);
 extern void ts_bits_add_slot(TsBits *bits, uint64_t slot, const uint8_t *base);
+extern uint64_t ts_slot_list(const uint8_t *offsets, int n);
 extern uint64_t ts_slot_encode(const TsBits *bits, uint8_t *far, uint32_t *far_len);
 extern uint64_t ts_slot_moved(uint64_t slot, uint32_t pos);
 extern uint32_t ts_slot_far_pos(uint64_t slot);
@@ -322,7 +328,7 @@ ts_slot_member(uint64_t slot, const uint8_t *base, uint16_t offset)
 extern int	ts_index_for(int n);
 extern uint8_t *ts_index_write(uint8_t *node, int form, const uint64_t *present, int n);
 extern int	ts_index_next(const uint8_t *node, int key);
-extern uint32_t ts_index_size(int n, int slot_size);
+extern uint32_t ts_index_size(int index, int n, int slot_size);
 extern uint32_t *ts_place(TidSet *set, uint64_t prefix);
 extern uint32_t ts_next_leaf(const TidSet *set, uint64_t *prefix);
 
@@ -348,6 +354,7 @@ extern bool ts_open_load(TidSet *set, uint64_t prefix);
 extern void ts_open_flush(TidSet *set);
 extern bool ts_open_far(TidSet *set, uint32_t more);
 extern const uint8_t *ts_unfold(uint32_t ref, uint8_t *scratch);
+extern bool ts_pairs_slot(const uint8_t *leaf, uint8_t key, uint64_t *slot);
 extern bool ts_pairs_member(const uint8_t *leaf, uint8_t key, uint16_t offset);
 extern int	ts_leaf_next(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets);
 

@@ -32,9 +32,9 @@ static uint32_t
 wide_size(uint32_t nkeys, uint32_t far)
 {
 	int			index = ts_index_for((int) nkeys);
-	uint32_t	nslots = index == TS_DIRECT ? 256 : nkeys;
+	int			nslots = index == TS_DIRECT ? 256 : (int) nkeys;
 
-	return (ts_slots_at(index, (int) nkeys) + nslots * 8 + far + 7) & ~7u;
+	return (ts_index_size(index, nslots, sizeof(uint64_t)) + far + 7) & ~7u;
 }
 
 static bool
@@ -109,7 +109,7 @@ group_start(const uint8_t *leaf, int group)
 }
 
 /* Keys and offsets of a leaf of pairs; returns how many. */
-static uint32_t
+static inline uint32_t
 get_pairs(const uint8_t *leaf, const uint8_t **keys, const uint8_t **offsets)
 {
 	uint32_t	n;
@@ -128,37 +128,101 @@ get_pairs(const uint8_t *leaf, const uint8_t **keys, const uint8_t **offsets)
 	return n;
 }
 
-/* Is there the pair among those from one number on to below another? */
-static inline bool
-match_pairs(const uint8_t *keys, const uint8_t *offsets, uint32_t from, uint32_t to,
-			uint8_t key, uint8_t offset)
+/* Pairs that may be the key's: returns how many, and where their keys and offsets are. */
+static inline int
+pairs_for(const uint8_t *leaf, uint8_t key, const uint8_t **keys, const uint8_t **offsets)
 {
-	for (uint32_t i = from; i < to; i += 16)
-	{
-		uint32_t	mask = tidset_match16(keys + i, key) & tidset_match16(offsets + i, offset);
+	uint32_t	from;
+	uint32_t	to;
 
-		if (tidset_first_of(mask, to - i < 16 ? (int) (to - i) : 16) >= 0)
-			return true;
+	if (leaf[0] == TS_PAIRS)
+	{
+		*keys = leaf + 2;
+		*offsets = *keys + ts_count(leaf);
+		return ts_count(leaf);
 	}
-	return false;
+	from = group_start(leaf, key / 16);
+	to = group_start(leaf, key / 16 + 1);
+	*keys = leaf + TS_GROUP_KEYS + from;
+	*offsets = *keys + group_start(leaf, TS_NGROUPS);
+	return (int) (to - from);
+}
+
+/* Which of the first 32 of n bytes are equal to this one? */
+static inline uint32_t
+match32(const uint8_t *bytes, int n, uint8_t byte)
+{
+	uint32_t	mask = tidset_match16(bytes, byte) | tidset_match16(bytes + 16, byte) << 16;
+
+	return n < 32 ? mask & ((1u << n) - 1) : mask;
+}
+
+/* The same as a slot of more than one offset; false if only a far one could have them. */
+static bool
+slot_of_pairs(const uint8_t *keys, const uint8_t *offsets, int left, uint8_t key, uint64_t *slot)
+{
+	uint8_t		first[TS_LIST_MAX];
+	uint64_t	bitmap = 0;
+	int			n = 0;
+	bool		small = true;
+
+	for (; left > 0; left -= 32, keys += 32, offsets += 32)
+	{
+		for (uint32_t mask = match32(keys, left, key); mask != 0; mask &= mask - 1)
+		{
+			uint8_t		offset = offsets[__builtin_ctz(mask)];
+
+			if (n < TS_LIST_MAX)
+				first[n] = offset;
+			n++;
+			small &= offset <= TS_SMALL_MAX;
+			bitmap |= UINT64_C(2) << (offset & 63);
+		}
+	}
+	*slot = small ? bitmap : ts_slot_list(first, n <= TS_LIST_MAX ? n : TS_LIST_MAX);
+	return small || n <= TS_LIST_MAX;
+}
+
+/*
+ * The offsets of the key's block as a slot that is not far, 0 if there are none;
+ * false if there is no such slot.
+ */
+bool
+ts_pairs_slot(const uint8_t *leaf, uint8_t key, uint64_t *slot)
+{
+	const uint8_t *keys;
+	const uint8_t *offsets;
+	int			n = pairs_for(leaf, key, &keys, &offsets);
+	uint32_t	mask;
+
+	if (n > 32)
+		return slot_of_pairs(keys, offsets, n, key, slot);
+	mask = match32(keys, n, key);
+	*slot = 0;
+	if (mask == 0)
+		return true;
+	if ((mask & (mask - 1)) != 0)
+		return slot_of_pairs(keys, offsets, n, key, slot);
+	offsets += __builtin_ctz(mask);
+	*slot = *offsets <= TS_SMALL_MAX ? UINT64_C(2) << *offsets : ts_slot_list(offsets, 1);
+	return true;
 }
 
 bool
 ts_pairs_member(const uint8_t *leaf, uint8_t key, uint16_t offset)
 {
-	const uint8_t *keys = leaf + TS_GROUP_KEYS;
-	int			group = key / 16;
+	const uint8_t *keys;
+	const uint8_t *offsets;
+	int			left = pairs_for(leaf, key, &keys, &offsets);
 
 	if (offset > UINT8_MAX)
 		return false;
-	if (leaf[0] == TS_PAIRS)
+	for (; left > 0; left -= 32, keys += 32, offsets += 32)
 	{
-		uint32_t	n = (uint32_t) ts_count(leaf);
-
-		return match_pairs(leaf + 2, leaf + 2 + n, 0, n, key, (uint8_t) offset);
+		if (match32(keys, left, key) & match32(offsets, left, (uint8_t) offset))
+			return true;
 	}
-	return match_pairs(keys, keys + group_start(leaf, TS_NGROUPS), group_start(leaf, group),
-					   group_start(leaf, group + 1), key, (uint8_t) offset);
+	return false;
 }
 
 /* All TIDs of the open leaf as pairs. */
@@ -363,7 +427,6 @@ ts_open_flush(TidSet *set)
 	if (open == NULL || !open->dirty)
 		return;
 	open->dirty = false;
-	set->cached_prefix = TS_NO_PREFIX;
 	if (try_embed(open))
 	{
 		/* additions only: a leaf that had memory has more TIDs than these */
@@ -516,7 +579,7 @@ ensure_open(TidSet *set)
 bool
 ts_open_load(TidSet *set, uint64_t prefix)
 {
-	uint8_t		scratch[sizeof(set->scratch)];
+	uint8_t		scratch[TS_SCRATCH];
 	TsOpen	   *open;
 	const uint8_t *leaf;
 	uint32_t	ref;

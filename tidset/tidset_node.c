@@ -9,6 +9,9 @@
  */
 #include "tidset_int.h"
 
+/* direct, with 256 children; no other needs more */
+#define LARGEST_INNER	((TS_HEADER + 256 * 4 + 7) & ~7u)
+
 /* ---- indexes ---- */
 
 int
@@ -19,14 +22,11 @@ ts_index_for(int n)
 	return n < TS_DIRECT_MIN ? TS_RANK : TS_DIRECT;
 }
 
-/* Size of an index for n keys with its slots. */
+/* Size of an index with n slots. */
 uint32_t
-ts_index_size(int n, int slot_size)
+ts_index_size(int index, int n, int slot_size)
 {
-	int			index = ts_index_for(n);
-	uint32_t	nslots = index == TS_DIRECT ? 256 : (uint32_t) n;
-
-	return (ts_slots_at(index, n) + nslots * (uint32_t) slot_size + 7) & ~7u;
+	return (ts_slots_at(index, n) + (uint32_t) n * (uint32_t) slot_size + 7) & ~7u;
 }
 
 /*
@@ -61,12 +61,20 @@ ts_index_write(uint8_t *node, int form, const uint64_t *present, int n)
 	return node + ts_slots_at(TS_INDEX(form), n);
 }
 
-static bool
-direct_slot_used(const uint8_t *node, int key)
+static int
+next_direct(const uint8_t *node, int key)
 {
+	const uint8_t *slots = node + TS_HEADER;
+
 	if (TS_TYPE(node[0]) == TS_INNER)
-		return ts_get32(node + TS_HEADER + 4 * key) != 0;
-	return ts_get64(node + TS_HEADER + 8 * key) != 0;
+	{
+		while (key < ts_count(node) && ts_get32(slots + 4 * key) == 0)
+			key++;
+		return key < ts_count(node) ? key : 256;
+	}
+	while (key < 256 && ts_get64(slots + 8 * key) == 0)
+		key++;
+	return key;
 }
 
 /* The first key from this one on that the index has; 256 if none. */
@@ -89,111 +97,121 @@ ts_index_next(const uint8_t *node, int key)
 			memcpy(present, keys + 4, 32);
 			return ts_next_present(present, key);
 		default:
-			while (key < 256 && !direct_slot_used(node, key))
-				key++;
-			return key;
+			return next_direct(node, key);
 	}
 }
 
 /* ---- inner nodes ---- */
 
-static uint32_t
-node_bytes(const uint8_t *node)
+/* The children of a node while it is changed; those of none are 0. */
+typedef struct Children
 {
-	return 8u * ts_get16(node + 2);
+	uint64_t	present[4];
+	uint32_t	refs[256];
+	int			n;
+	int			last;			/* key */
+} Children;
+
+static void
+put_child(Children *children, int key, uint32_t ref)
+{
+	children->present[key >> 6] |= UINT64_C(1) << (key & 63);
+	children->refs[key] = ref;
+	children->n++;
+	if (children->last < key)
+		children->last = key;
 }
 
 static void
-write_inner(uint8_t *node, const uint64_t *present, int n, const uint32_t *children)
+read_inner(const uint8_t *node, Children *children)
 {
-	int			index = ts_index_for(n);
-	uint8_t    *slots = ts_index_write(node, TS_INNER | index, present, n);
+	memset(children, 0, sizeof(*children));
+	for (int key = ts_index_next(node, 0); key < 256; key = ts_index_next(node, key + 1))
+		put_child(children, key, ts_child(node, (uint8_t) key));
+}
 
-	if (index == TS_DIRECT)
-	{
-		memset(slots, 0, 256 * sizeof(uint32_t));
-		for (int key = ts_next_present(present, 0); key < 256; key = ts_next_present(present, key + 1))
-			memcpy(slots + 4 * key, &children[key], sizeof(uint32_t));
-		return;
-	}
-	for (int key = ts_next_present(present, 0); key < 256; key = ts_next_present(present, key + 1))
-	{
-		memcpy(slots, &children[key], sizeof(uint32_t));
-		slots += sizeof(uint32_t);
-	}
+/*
+ * The best index, and the node's size.  Direct is fastest, and smallest if children
+ * begin near 0 and have few gaps, as block numbers do.
+ */
+static int
+inner_index(const Children *children, uint32_t *size)
+{
+	int			index = children->n <= TS_MAX_KEYS ? TS_KEYS : TS_RANK;
+	uint32_t	direct = ts_index_size(TS_DIRECT, children->last + 1, sizeof(uint32_t));
+
+	*size = ts_index_size(index, children->n, sizeof(uint32_t));
+	if (direct > *size + *size / 8)
+		return index;
+	*size = direct;
+	return TS_DIRECT;
 }
 
 static void
-set_node_bytes(uint8_t *node, uint32_t bytes)
+write_inner(uint8_t *node, int index, uint32_t size, const Children *children)
 {
-	uint16_t	units = (uint16_t) (bytes / 8);
+	int			nslots = index == TS_DIRECT ? children->last + 1 : children->n;
+	uint8_t    *slots = ts_index_write(node, TS_INNER | index, children->present, nslots);
+	uint16_t	units = (uint16_t) (size / 8);
 
 	memcpy(node + 2, &units, sizeof(units));
+	if (index == TS_DIRECT)
+	{
+		memcpy(slots, children->refs, (size_t) nslots * sizeof(uint32_t));
+		return;
+	}
+	for (int key = ts_next_present(children->present, 0); key < 256;
+		 key = ts_next_present(children->present, key + 1))
+	{
+		memcpy(slots, &children->refs[key], sizeof(uint32_t));
+		slots += sizeof(uint32_t);
+	}
 }
 
 /* A node with one child, at a place that has none. */
 static bool
 make_inner(TidSet *set, uint32_t *place, uint8_t key, uint32_t child)
 {
-	uint32_t	size = ts_index_size(1, sizeof(uint32_t));
-	uint64_t	present[4] = {0};
-	uint32_t	children[256];
+	Children	children = {.n = 0};
+	uint32_t	size;
 	uint32_t	ref;
+	int			index;
 
+	put_child(&children, key, child);
+	index = inner_index(&children, &size);
 	if (!ts_reserve(set, size))
 		return false;
 	ref = ts_alloc(set, size);
-	present[key >> 6] = UINT64_C(1) << (key & 63);
-	children[key] = child;
-	write_inner(ts_address(set, ref), present, 1, children);
-	set_node_bytes(ts_address(set, ref), size);
+	write_inner(ts_address(set, ref), index, size, &children);
 	*place = ref;
 	return true;
-}
-
-/* Spread a node that is not direct; returns the number of children. */
-static int
-read_inner(const uint8_t *node, uint64_t *present, uint32_t *children)
-{
-	const uint8_t *slots = node + ts_slots_at(TS_INDEX(node[0]), ts_count(node));
-
-	memset(present, 0, 4 * sizeof(uint64_t));
-	for (int key = ts_index_next(node, 0); key < 256; key = ts_index_next(node, key + 1))
-	{
-		present[key >> 6] |= UINT64_C(1) << (key & 63);
-		children[key] = ts_get32(slots);
-		slots += sizeof(uint32_t);
-	}
-	return ts_count(node);
 }
 
 /* Give the node at this place an empty child; it may move. */
 static bool
 add_child(TidSet *set, uint32_t *place, uint8_t key)
 {
-	uint8_t    *node = ts_address(set, *place);
-	uint32_t	had = node_bytes(node);
-	uint64_t	present[4];
-	uint32_t	children[256];
-	int			n = read_inner(node, present, children) + 1;
-	uint32_t	need = ts_index_size(n, sizeof(uint32_t));
+	uint32_t	had = 8u * ts_get16(ts_address(set, *place) + 2);
 	uint32_t	ref = *place;
+	Children	children;
+	uint32_t	need;
+	int			index;
 
-	present[key >> 6] |= UINT64_C(1) << (key & 63);
-	children[key] = 0;
+	read_inner(ts_address(set, ref), &children);
+	put_child(&children, key, 0);
+	index = inner_index(&children, &need);
 	if (need > had)
 	{
-		if (ts_index_for(n) != TS_DIRECT)
-			need = (need + need / 2 + 7) & ~7u;
+		need = (need + need / 2 + 7) & ~7u;
+		if (need > LARGEST_INNER)
+			need = LARGEST_INNER;
 		if (!ts_reserve(set, need))
 			return false;
 		ref = ts_alloc(set, need);
 		ts_release(set, *place, had);
 		had = need;
 	}
-	node = ts_address(set, ref);
-	write_inner(node, present, n, children);
-	set_node_bytes(node, had);
+	write_inner(ts_address(set, ref), index, had, &children);
 	*place = ref;
 	return true;
 }
@@ -202,11 +220,10 @@ add_child(TidSet *set, uint32_t *place, uint8_t key)
 static uint32_t *
 child_place(uint8_t *node, uint8_t key)
 {
+	uint32_t   *refs = (uint32_t *) (node + ts_slots_at(TS_INDEX(node[0]), ts_count(node)));
 	int			i = ts_find(node, key);
 
-	if (i < 0)
-		return NULL;
-	return (uint32_t *) (node + ts_slots_at(TS_INDEX(node[0]), ts_count(node))) + i;
+	return i < 0 || i >= ts_count(node) ? NULL : refs + i;
 }
 
 static bool
@@ -236,18 +253,14 @@ ts_place(TidSet *set, uint64_t prefix)
 	for (int level = (int) set->height - 1; level >= 0; level--)
 	{
 		uint8_t		key = (uint8_t) (prefix >> (8 * level));
-		uint32_t   *child = NULL;
+		uint32_t   *child;
 
-		if (*place == 0)
-		{
-			if (!make_inner(set, place, key, 0))
-				return NULL;
-		}
-		else
-			child = child_place(ts_address(set, *place), key);
+		if (*place == 0 && !make_inner(set, place, key, 0))
+			return NULL;
+		child = child_place(ts_address(set, *place), key);
 		if (child == NULL)
 		{
-			if (child_place(ts_address(set, *place), key) == NULL && !add_child(set, place, key))
+			if (!add_child(set, place, key))
 				return NULL;
 			child = child_place(ts_address(set, *place), key);
 		}

@@ -5,7 +5,8 @@
  * Everything that searches is built on it, so the scalar twin (TIDSET_SCALAR,
  * or a machine without SSE2) makes the same structure by construction.  Both
  * read all 16 bytes: who calls masks off what is beyond the end of an array,
- * and memory goes on for TIDSET_PAD bytes behind the last node.
+ * and memory goes on for TIDSET_PAD bytes behind the last node: who looks for two
+ * vectors' worth may begin at its last byte.
  *-------------------------------------------------------------------------
  */
 #ifndef TIDSET_SIMD_H
@@ -14,7 +15,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define TIDSET_PAD	16
+#define TIDSET_PAD	32
 
 #if defined(__SSE2__) && !defined(TIDSET_SCALAR)
 #include <emmintrin.h>

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# tidset in a server:  run.sh test | bench [lookups [rounds]]
+#
+#   PG_CONFIG=...	which server; bench has TidStore beside it from PostgreSQL 17 on
+#
+# Everything is in a folder below /tmp that is deleted at the end.
+set -euo pipefail
+
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+PG_CONFIG=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
+BINDIR=$("$PG_CONFIG" --bindir)
+FOLDER=$(mktemp -d "${TMPDIR:-/tmp}/tidset.XXXXXX")
+
+# The server refuses to run as root.
+as_server() (
+	cd "$FOLDER"
+	((EUID == 0)) || exec "$@"
+	HOME=$FOLDER exec setpriv --reuid postgres --regid "$(id -g postgres)" --init-groups -- "$@"
+)
+
+finish() {
+	as_server "$BINDIR/pg_ctl" -s -D "$FOLDER/data" -m immediate stop >/dev/null 2>&1 || true
+	rm -rf "$FOLDER"
+}
+
+start() {
+	trap finish EXIT
+	mkdir "$FOLDER/build"
+	cp "$HERE"/../../*.[ch] "$HERE"/../../bench/tidset_shapes.h "$HERE"/*.c "$HERE"/Makefile "$FOLDER/build"
+	make -s -C "$FOLDER/build" PG_CONFIG="$PG_CONFIG" with_llvm=no >"$FOLDER/log" 2>&1 || {
+		cat "$FOLDER/log"
+		exit 1
+	}
+	chmod 755 "$FOLDER"
+	((EUID != 0)) || chown -R postgres "$FOLDER"
+	as_server "$BINDIR/initdb" -D data -U postgres -A trust -N --no-locale -E UTF8 >"$FOLDER/log"
+	as_server "$BINDIR/pg_ctl" -s -w -D data -l log -o "-k $FOLDER -c listen_addresses= -c jit=off" start
+	sql "CREATE FUNCTION tidset_compare(int, bool, int, int) RETURNS float8[] LANGUAGE C AS '$FOLDER/build/tidset_server'"
+	sql "CREATE FUNCTION tidset_local_check(int) RETURNS bool LANGUAGE C AS '$FOLDER/build/tidset_server'"
+	sql "CREATE FUNCTION tidset_share(int) RETURNS bigint[] LANGUAGE C AS '$FOLDER/build/tidset_server'"
+	sql "CREATE FUNCTION tidset_attach_and_check(bigint, bigint, int) RETURNS bigint LANGUAGE C AS '$FOLDER/build/tidset_server'"
+}
+
+psql=("$BINDIR/psql" -h "$FOLDER" -U postgres -qXAt -v ON_ERROR_STOP=1)
+sql() { "${psql[@]}" -c "$1"; }
+
+# Shapes in local memory; then in an area, with another session that attaches.
+test_server() {
+	local shape
+	for shape in 0 1 2 3 4 5 6 7 8; do
+		sql "SELECT tidset_local_check($shape)" >/dev/null
+		"${psql[@]}" <<-SQL >>"$FOLDER/attached"
+			SELECT shared[1] AS area, shared[2] AS handle FROM tidset_share($shape) shared \gset
+			\set command '${psql[@]} -c "SELECT tidset_attach_and_check(' :area ',' :handle ',$shape)"'
+			\setenv COMMAND :command
+			\! eval "\$COMMAND"
+		SQL
+	done
+	[[ $(grep -cE '^[1-9][0-9]+$' "$FOLDER/attached") == 9 ]] || {
+		cat "$FOLDER/attached"
+		exit 1
+	}
+	echo "ok tidset in the server: 9 shapes, local and shared"
+}
+
+bench() {
+	local lookups=${1:-5000000} rounds=${2:-5} shape random
+	echo "$("$PG_CONFIG" --version); $lookups lookups, best of $rounds rounds"
+	for random in false true; do
+		[[ $random == true ]] && echo "random order" || echo "index order"
+		for shape in 0 1 2 3 4 5 6 7 8; do
+			sql "SELECT format('shape %s: TIDs %8s  bytes/TID: tidset %6s TidStore %6s array %6s  ns/lookup: tidset %6s TidStore %6s array %6s batch %6s  x TidStore %5s  x array %5s',
+				$shape + 1, r[1], (r[2] / r[1])::numeric(10,3), (r[3] / r[1])::numeric(10,3), (r[4] / r[1])::numeric(10,3),
+				r[5]::numeric(10,2), r[6]::numeric(10,2), r[7]::numeric(10,2), r[8]::numeric(10,2),
+				(r[6] / r[5])::numeric(10,2), (r[7] / r[5])::numeric(10,2))
+				FROM (SELECT tidset_compare($shape, $random, $lookups, $rounds) r) x"
+		done
+	done
+}
+
+case ${1:-test} in
+test)
+	start
+	test_server
+	;;
+bench)
+	start
+	bench "${@:2}"
+	;;
+*)
+	echo "run.sh test | bench [lookups [rounds]]" >&2
+	exit 2
+	;;
+esac
