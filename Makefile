@@ -27,9 +27,18 @@ OBJS = \
 	src/ip_toast.o \
 	src/ip_undo.o \
 	src/ip_vacuum.o \
+	src/ip_vacuum_index.o \
+	src/ip_vacuum_report.o \
 	src/ip_version.o \
 	src/ip_wal.o \
-	src/ip_xid.o
+	src/ip_xid.o \
+	tidset/tidset.o \
+	tidset/tidset_arena.o \
+	tidset/tidset_block.o \
+	tidset/tidset_check.o \
+	tidset/tidset_leaf.o \
+	tidset/tidset_node.o \
+	tidset/tidset_pg.o
 
 EXTENSION = inplace
 DATA = sql/inplace--1.0.sql
@@ -49,4 +58,4 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
-$(OBJS): $(wildcard src/*.h)
+$(OBJS): $(wildcard src/*.h tidset/*.h)

@@ -119,7 +119,7 @@ insert_row(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid, 
 
 	buffer = find_page(rel, row->bodylen, options, bistate, &init);
 	page = BufferGetPage(buffer);
-	off = init ? FirstOffsetNumber : PageGetMaxOffsetNumber(page) + 1;
+	off = init ? FirstOffsetNumber : ip_free_offset(page, InvalidOffsetNumber);
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
 	ip_change_begin(&change, rel, IP_XLOG_INSERT, xid);
@@ -193,7 +193,7 @@ ip_tuple_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, i
 	form_for_insert(rel, slot, options, &row);
 	buffer = find_page(rel, row.bodylen, options, bistate, &init);
 	page = BufferGetPage(buffer);
-	op.off = init ? FirstOffsetNumber : PageGetMaxOffsetNumber(page) + 1;
+	op.off = init ? FirstOffsetNumber : ip_free_offset(page, InvalidOffsetNumber);
 	op.hdr = row.hdr | IP_HDR_SPECULATIVE;
 	op.body = row.body;
 	op.bodylen = row.bodylen;
@@ -274,12 +274,13 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 	Size		free;
 	IpInserter	inserter;
 	bool		init;
+	bool		together;		/* all in one operation */
 	uint8	   *begin = NULL;
 	int			n = 0;
 
 	buffer = find_page(rel, rows[0].bodylen, options, bistate, &init);
 	page = BufferGetPage(buffer);
-	off = init ? FirstOffsetNumber : PageGetMaxOffsetNumber(page) + 1;
+	off = init ? FirstOffsetNumber : ip_free_offset(page, InvalidOffsetNumber);
 	if (init)
 		free = IP_MAX_ITEM + sizeof(ItemIdData);
 	else
@@ -289,7 +290,8 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 	ip_change_begin(&change, rel, IP_XLOG_MULTI_INSERT, xid);
 	w = ip_change_block(&change, buffer, init);
 	inserter = ip_put_inserter(w, page, init, xid, cid);
-	if (inserter != IP_INSERTER_OWN)
+	together = inserter != IP_INSERTER_OWN && (init || off > PageGetMaxOffsetNumber(page));
+	if (together)
 		begin = ip_op_rows_begin(w, off, inserter == IP_INSERTER_NONE);
 	do
 	{
@@ -301,7 +303,7 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 			size += IP_VERSION_BLOCK_SZ;
 		if (n > 0 && (size + reserve > free || off > IP_MAX_ROWS_PER_PAGE))
 			break;
-		if (inserter == IP_INSERTER_OWN)
+		if (!together)
 			ip_put_new_row(w, inserter, off, &rows[n], cid);
 		else if (n == 0)
 			ip_op_rows_add(w, rows[n].hdr, rows[n].body, rows[n].bodylen, 0, NULL, 0);
@@ -312,10 +314,10 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 			ip_slot_set_written(slots[n], rel, BufferGetBlockNumber(buffer), off, xid, cid,
 								InvalidTransactionId);
 		free -= Min(size, free);
-		off++;
+		off = init ? off + 1 : ip_free_offset(page, off);
 		n++;
 	} while (n < nrows);
-	if (inserter != IP_INSERTER_OWN)
+	if (together)
 		ip_op_rows_end(w, begin, n);
 	ip_change_apply(&change);
 	UnlockReleaseBuffer(buffer);

@@ -707,12 +707,12 @@ prepare_move(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w)
 	w->newinit = false;
 	if (have >= ip_item_size(IP_ROW_VERSION, v->bodylen) + size +
 		ip_space_reserve(BufferGetBlockNumber(buffer), page) &&
-		PageGetMaxOffsetNumber(page) < IP_MAX_ROWS_PER_PAGE)
+		ip_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE)
 		w->newbuffer = buffer;
 	else
 		w->newbuffer = ip_space_find(req->rel, size, 0, NULL, true, buffer, &w->newinit);
 	w->newoff = w->newinit ? FirstOffsetNumber :
-		PageGetMaxOffsetNumber(BufferGetPage(w->newbuffer)) + 1;
+		ip_free_offset(BufferGetPage(w->newbuffer), InvalidOffsetNumber);
 	w->undo.kind = IP_UNDO_DELETE;
 	ItemPointerSet(&w->undo.forward, BufferGetBlockNumber(w->newbuffer), w->newoff);
 }

@@ -300,6 +300,15 @@ ip_op_dead(IpWriter *w, OffsetNumber off)
 }
 
 void
+ip_op_unused(IpWriter *w, const OffsetNumber *offs, int n)
+{
+	ip_put_u8(w, IP_OP_UNUSED);
+	ip_put_varint(w, n);
+	for (int i = 0; i < n; i++)
+		ip_put_varint(w, offs[i]);
+}
+
+void
 ip_op_undo(IpWriter *w, OffsetNumber row_off, uint8 kind, uint8 flags,
 		   const uint8 *tail, uint32 taillen)
 {
@@ -333,6 +342,25 @@ ip_op_slot(IpWriter *w, uint16 slot, BlockNumber current, uint32 npages)
 	ip_put_u16(w, slot);
 	ip_put_u32(w, current);
 	ip_put_u32(w, npages);
+}
+
+OffsetNumber
+ip_free_offset(Page page, OffsetNumber after)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+
+	if (PageHasFreeLinePointers(page))
+	{
+		for (OffsetNumber off = after + 1; off <= max; off++)
+		{
+			if (!ItemIdIsUsed(PageGetItemId(page, off)))
+				return off;
+		}
+		/* a hint: no need to look again */
+		if (after == InvalidOffsetNumber)
+			PageClearHasFreeLinePointers(page);
+	}
+	return Max(after, max) + 1;
 }
 
 /* ---- applying ------------------------------------------------------------------ */
@@ -624,6 +652,33 @@ apply_clear_default(Page page)
 	return NULL;
 }
 
+/* Item pointers at the end of the array go, others are marked unused. */
+static const char *
+apply_unused(Page page, IpReader *r)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	bool		some_left = false;
+
+	for (uint32 n = ip_get_varint(r); n > 0 && !r->bad; n--)
+	{
+		OffsetNumber off = ip_get_varint(r);
+
+		if (off < FirstOffsetNumber || off > max || !ItemIdIsDead(PageGetItemId(page, off)))
+			return "item is not dead";
+		ItemIdSetUnused(PageGetItemId(page, off));
+	}
+	while (max > 0 && !ItemIdIsUsed(PageGetItemId(page, max)))
+		max--;
+	((PageHeader) page)->pd_lower = SizeOfPageHeaderData + max * sizeof(ItemIdData);
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+		some_left |= !ItemIdIsUsed(PageGetItemId(page, off));
+	if (some_left)
+		PageSetHasFreeLinePointers(page);
+	else
+		PageClearHasFreeLinePointers(page);
+	return NULL;
+}
+
 static const char *
 apply_op(Page page, IpOp op, IpReader *r, IpOpContext *ctx)
 {
@@ -661,6 +716,11 @@ apply_op(Page page, IpOp op, IpReader *r, IpOpContext *ctx)
 			return apply_rows(page, r, IP_ROW_DEFAULT);
 		case IP_OP_FINAL_ROWS:
 			return apply_rows(page, r, 0);
+		case IP_OP_UNUSED:
+			return apply_unused(page, r);
+		case IP_OP_INIT_FREE:
+			init_page(page, IP_PAGE_FREE);
+			return NULL;
 		case IP_OP_XID:
 			ctx->xid = ip_get_u32(r);
 			return NULL;
@@ -758,6 +818,16 @@ desc_row(StringInfo buf, IpReader *r)
 }
 
 static void
+desc_unused(StringInfo buf, IpReader *r)
+{
+	uint32		n = ip_get_varint(r);
+
+	appendStringInfoString(buf, "unused items");
+	for (; n > 0 && !r->bad; n--)
+		appendStringInfo(buf, " %u", ip_get_varint(r));
+}
+
+static void
 desc_rows(StringInfo buf, IpReader *r)
 {
 	uint32		off = ip_get_varint(r);
@@ -832,6 +902,12 @@ desc_op(StringInfo buf, IpOp op, IpReader *r)
 		case IP_OP_ROWS:
 		case IP_OP_FINAL_ROWS:
 			desc_rows(buf, r);
+			break;
+		case IP_OP_UNUSED:
+			desc_unused(buf, r);
+			break;
+		case IP_OP_INIT_FREE:
+			appendStringInfoString(buf, "free page");
 			break;
 		case IP_OP_XID:
 			appendStringInfo(buf, "xid %u", ip_get_u32(r));

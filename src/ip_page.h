@@ -120,7 +120,9 @@ typedef enum IpOp
 	IP_OP_SLOT,					/* slot, current, npages of the metapage */
 	IP_OP_ROWS,					/* put new rows of the default inserter */
 	IP_OP_FINAL_ROWS,			/* put new rows that all see */
-	IP_OP_XID					/* what follows has this xid, not the record's */
+	IP_OP_XID,					/* what follows has this xid, not the record's */
+	IP_OP_UNUSED,				/* dead items may be used again */
+	IP_OP_INIT_FREE				/* a page that nobody needs */
 } IpOp;
 
 /* What the operations of a record share; the record itself knows it. */
@@ -175,11 +177,18 @@ extern void ip_op_rows_add(IpWriter *w, uint16 hdr, const uint8 *body, uint32 bo
 						   uint16 prev_hdr, const uint8 *prev, uint32 prevlen);
 extern void ip_op_rows_end(IpWriter *w, uint8 *begin, uint16 count);
 extern void ip_op_dead(IpWriter *w, OffsetNumber off);
+extern void ip_op_unused(IpWriter *w, const OffsetNumber *offs, int n);
 extern void ip_op_undo(IpWriter *w, OffsetNumber row_off, uint8 kind, uint8 flags,
 					   const uint8 *tail, uint32 taillen);
 extern void ip_op_newest(IpWriter *w, uint64 newest_xid);
 extern void ip_op_ring(IpWriter *w, BlockNumber next, uint16 flags);
 extern void ip_op_slot(IpWriter *w, uint16 slot, BlockNumber current, uint32 npages);
+
+/*
+ * The first offset behind "after" that a new row can have; above
+ * IP_MAX_ROWS_PER_PAGE if there is none.  Lock: exclusive.
+ */
+extern OffsetNumber ip_free_offset(Page page, OffsetNumber after);
 
 /* Size of the item that a row with this state and body takes. */
 static inline uint32

@@ -111,6 +111,19 @@ ip_check_meta(Relation rel)
 		set_cache(rel);
 }
 
+/*
+ * The storage manager's cached size may be too low, but not too high: who
+ * truncates a relation has all caches invalidated before he releases his lock.
+ */
+bool
+ip_block_exists(Relation rel, BlockNumber block)
+{
+	BlockNumber cached = RelationGetSmgr(rel)->smgr_cached_nblocks[MAIN_FORKNUM];
+
+	return (cached != InvalidBlockNumber && block < cached) ||
+		block < RelationGetNumberOfBlocks(rel);
+}
+
 Buffer
 ip_read_buffer(Relation rel, BlockNumber block)
 {
@@ -133,6 +146,56 @@ ip_extend(Relation rel, Buffer *buffers, int n)
 		buffers[i] = ReadBufferExtended(rel, MAIN_FORKNUM, P_NEW, RBM_ZERO_AND_LOCK, NULL);
 	if (lock)
 		UnlockRelationForExtension(rel, ExclusiveLock);
+}
+
+/* May the page be made into any kind of page? */
+static bool
+page_is_free(Relation rel, BlockNumber block, Page page)
+{
+	return block != IP_META_BLOCK &&
+		(PageIsNew(page) || ip_page_kind(rel, block, page) == IP_PAGE_FREE);
+}
+
+Buffer
+ip_space_try_free(Relation rel, BlockNumber block)
+{
+	Buffer		buffer = ReadBuffer(rel, block);
+
+	if (ConditionalLockBuffer(buffer))
+	{
+		if (page_is_free(rel, block, BufferGetPage(buffer)))
+		{
+			/* so that others do not look at it */
+			RecordPageWithFreeSpace(rel, block, 0);
+			return buffer;
+		}
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	}
+	ReleaseBuffer(buffer);
+	return InvalidBuffer;
+}
+
+Buffer
+ip_space_find_free(Relation rel)
+{
+	BlockNumber block = GetPageWithFreeSpace(rel, MaxHeapTupleSize);
+
+	if (block == InvalidBlockNumber || !ip_block_exists(rel, block))
+		return InvalidBuffer;
+	return ip_space_try_free(rel, block);
+}
+
+void
+ip_note_free_block(IpFreeBlocks *lowest, BlockNumber block)
+{
+	int			i = lowest->n;
+
+	if (i == IP_UNDO_SLOTS && lowest->blocks[--i] < block)
+		return;
+	for (; i > 0 && lowest->blocks[i - 1] > block; i--)
+		lowest->blocks[i] = lowest->blocks[i - 1];
+	lowest->blocks[i] = block;
+	lowest->n = Min(lowest->n + 1, IP_UNDO_SLOTS);
 }
 
 /* try_page: somebody else has the page, so its free space is not known */
@@ -159,11 +222,11 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	}
 	*found = 0;
 	page = BufferGetPage(buffer);
-	*init = PageIsNew(page) && block != IP_META_BLOCK;
+	*init = page_is_free(rel, block, page);
 	if (*init)
 		return buffer;
 	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
-		PageGetMaxOffsetNumber(page) < IP_MAX_ROWS_PER_PAGE)
+		ip_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE)
 		*found = ip_page_free(page);
 	if (*found >= size + ip_space_reserve(block, page))
 	{

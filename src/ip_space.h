@@ -11,6 +11,9 @@
 
 #include "ip_page.h"
 
+/* What the free space map knows about a page that may become any kind of page. */
+#define IP_FREE_PAGE_SPACE	(BLCKSZ - SizeOfPageHeaderData)
+
 /* Tables of fewer blocks are small. */
 #define IP_SMALL_TABLE		64
 
@@ -60,5 +63,25 @@ ip_space_reserve(BlockNumber block, Page page)
  */
 extern Buffer ip_space_find(Relation rel, Size size, int options, BulkInsertState bistate,
 							bool conditional, Buffer other, bool *init);
+
+/*
+ * A page that may be made into any kind of page, locked exclusively, or
+ * InvalidBuffer if none is known, or (_try_) that one is not.  They wait for no
+ * lock.
+ */
+extern Buffer ip_space_find_free(Relation rel);
+extern Buffer ip_space_try_free(Relation rel, BlockNumber block);
+
+/* The lowest free blocks that VACUUM has seen, in order. */
+typedef struct IpFreeBlocks
+{
+	int			n;
+	BlockNumber blocks[IP_UNDO_SLOTS];
+} IpFreeBlocks;
+
+extern void ip_note_free_block(IpFreeBlocks *lowest, BlockNumber block);
+
+/* Does the relation have this block?  Cheap unless it is near the end. */
+extern bool ip_block_exists(Relation rel, BlockNumber block);
 
 #endif							/* IP_SPACE_H */

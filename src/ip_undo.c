@@ -17,6 +17,8 @@
  */
 #include "ip_compat.h"
 
+#include "storage/freespace.h"
+
 #include "ip_prune.h"
 #include "ip_space.h"
 #include "ip_undo.h"
@@ -79,6 +81,9 @@ ip_undo_read(Relation rel, IpPtr ptr, const ItemPointerData *row, uint8 *buf, Ip
 	Buffer		buffer;
 	uint32		len;
 
+	/* VACUUM may have cut off the page, as it may have been recycled */
+	if (!ip_block_exists(rel, ptr.block))
+		return false;
 	buffer = ip_read_buffer(rel, ptr.block);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	len = copy_record(rel, BufferGetPage(buffer), ptr, buf, rec);
@@ -167,6 +172,12 @@ lock_current(Relation rel, IpRelCache *cache, uint16 slot, int mode)
 			cache->undo_current = read_slot(rel, slot).current;
 		if (cache->undo_current == InvalidBlockNumber)
 			return InvalidBuffer;
+		if (!ip_block_exists(rel, cache->undo_current))
+		{
+			/* VACUUM has freed the ring, and cut off its page */
+			cache->undo_current = InvalidBlockNumber;
+			continue;
+		}
 		buffer = ip_read_buffer(rel, cache->undo_current);
 		LockBuffer(buffer, mode);
 		if (is_current(rel, cache->undo_current, BufferGetPage(buffer), slot))
@@ -219,27 +230,45 @@ recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 					   IpPageGetMeta(BufferGetPage(meta))->slots[slot].npages);
 }
 
-/*
- * Put new pages between current (invalid: there is no ring yet) and the oldest
- * page; the first of them becomes the current one and is returned.  If another
- * backend has made the slot's ring meanwhile, InvalidBuffer.
- */
-static Buffer
-grow(Relation rel, Buffer current, uint16 slot)
+/* Up to n pages, free ones or new ones; how many. */
+static int
+get_pages(Relation rel, Buffer *pages, int n)
 {
-	Buffer		pages[UNDO_MAX_EXTENT];
-	Buffer		meta = lock_meta(rel);
+	int			got = 0;
+
+	while (got < n && BufferIsValid(pages[got] = ip_space_find_free(rel)))
+		got++;
+	if (got == 0)
+	{
+		ip_extend(rel, pages, n);
+		got = n;
+	}
+	return got;
+}
+
+/*
+ * A ring that keeps growing holds versions that VACUUM will have to remove:
+ * count them as dead rows, so that autovacuum comes.
+ */
+static void
+report_growth(Relation rel, uint32 npages, int n)
+{
+	if (npages > IP_UNDO_TOLERATED(RelationGetNumberOfBlocks(rel)))
+		pgstat_update_heap_dead_tuples(rel, -n * IP_UNDO_RECORDS_PER_PAGE);
+}
+
+/*
+ * Put the locked pages between current (invalid: there is no ring yet) and the
+ * oldest page; the first of them becomes the current one.  Releases meta, and the
+ * pages but the first.
+ */
+static void
+add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot, Buffer *pages, int n)
+{
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
-	int			n = Max(1, Min(ms.npages, UNDO_MAX_EXTENT));
 	BlockNumber last_next;
 	IpChange	change;
 
-	if (!BufferIsValid(current) && ms.current != InvalidBlockNumber)
-	{
-		UnlockReleaseBuffer(meta);
-		return InvalidBuffer;
-	}
-	ip_extend(rel, pages, n);
 	last_next = BufferIsValid(current) ?
 		IpPageGetSpecial(BufferGetPage(current))->u.undo.next : BufferGetBlockNumber(pages[0]);
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
@@ -253,6 +282,28 @@ grow(Relation rel, Buffer current, uint16 slot)
 	finish_ring_change(rel, &change, meta, slot, BufferGetBlockNumber(pages[0]), ms.npages + n);
 	for (int i = 1; i < n; i++)
 		UnlockReleaseBuffer(pages[i]);
+	report_growth(rel, ms.npages + n, n);
+}
+
+/*
+ * Make the ring longer, or make it; its new current page.  If another backend
+ * has made the slot's ring meanwhile, InvalidBuffer.
+ */
+static Buffer
+grow(Relation rel, Buffer current, uint16 slot)
+{
+	Buffer		pages[UNDO_MAX_EXTENT];
+	Buffer		meta = lock_meta(rel);
+	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
+	int			n;
+
+	if (!BufferIsValid(current) && ms.current != InvalidBlockNumber)
+	{
+		UnlockReleaseBuffer(meta);
+		return InvalidBuffer;
+	}
+	n = get_pages(rel, pages, Max(1, Min(ms.npages, UNDO_MAX_EXTENT)));
+	add_pages(rel, current, meta, slot, pages, n);
 	return pages[0];
 }
 
@@ -390,6 +441,159 @@ ip_undo_begin(Relation rel, uint32 size, OffsetNumber *off)
 	cache->undo_free = ip_page_free(BufferGetPage(buffer)) - size;
 	*off = PageGetMaxOffsetNumber(BufferGetPage(buffer)) + 1;
 	return buffer;
+}
+
+/* ---- shrinking -------------------------------------------------------------------- */
+
+/* A slot's current page, locked exclusively, or InvalidBuffer. */
+static Buffer
+lock_slot(Relation rel, uint16 slot)
+{
+	for (;;)
+	{
+		IpMetaSlot	ms = read_slot(rel, slot);
+		Buffer		buffer;
+
+		if (ms.current == InvalidBlockNumber)
+			return InvalidBuffer;
+		buffer = ip_read_buffer(rel, ms.current);
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+		if (is_current(rel, ms.current, BufferGetPage(buffer), slot))
+			return buffer;
+		UnlockReleaseBuffer(buffer);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* Take the oldest page, which is locked and may be the current one, out of the ring. */
+static void
+free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
+{
+	IpSpecial  *old = IpPageGetSpecial(BufferGetPage(oldest));
+	Buffer		meta = lock_meta(rel);
+	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
+	IpChange	change;
+
+	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
+	change.conflict = IpXidIsFinal(old->u.undo.newest_xid) ? IP_XID_NONE : old->u.undo.newest_xid;
+	if (current == oldest)
+		ms.current = InvalidBlockNumber;
+	else
+		ip_op_ring(ip_change_block(&change, current, false), old->u.undo.next, IP_UNDO_CURRENT);
+	ip_op_simple(ip_change_block(&change, oldest, true), IP_OP_INIT_FREE);
+	finish_ring_change(rel, &change, meta, slot, ms.current, ms.npages - 1);
+}
+
+/*
+ * Free the slot's oldest page, *block, if all its xids precede limit and no row
+ * needs it; false if not.  Then *ntids rows, if that is not 0, may stop needing
+ * it if the caller visits them.
+ */
+static bool
+try_free_oldest(Relation rel, uint16 slot, IpXid limit, ItemPointerData *tids, int *ntids,
+				BlockNumber *block)
+{
+	Buffer		current = lock_slot(rel, slot);
+	Buffer		oldest = current;
+	bool		freed = false;
+	Page		page;
+
+	*ntids = 0;
+	if (!BufferIsValid(current))
+		return false;
+	*block = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
+	if (*block != BufferGetBlockNumber(current))
+	{
+		oldest = ip_read_buffer(rel, *block);
+		LockBuffer(oldest, BUFFER_LOCK_EXCLUSIVE);
+	}
+	page = BufferGetPage(oldest);
+	if (ip_page_kind(rel, *block, page) == IP_PAGE_UNDO &&
+		IpPageGetSpecial(page)->u.undo.newest_xid < limit && page_is_old(rel, page))
+	{
+		*ntids = needed_rows(rel, *block, page, tids);
+		freed = *ntids == 0;
+	}
+	if (freed)
+		free_oldest(rel, current, oldest, slot);
+	if (oldest != current)
+		UnlockReleaseBuffer(oldest);
+	UnlockReleaseBuffer(current);
+	return freed;
+}
+
+/* Free what can be freed of one ring; how many pages. */
+static BlockNumber
+shrink_ring(Relation rel, uint16 slot, IpXid limit, IpFreeBlocks *lowest)
+{
+	ItemPointerData tids[MaxOffsetNumber];
+	BlockNumber visited = InvalidBlockNumber;
+	BlockNumber freed = 0;
+	BlockNumber block;
+	int			ntids;
+
+	for (;;)
+	{
+		compat_vacuum_delay_point(false);
+		if (try_free_oldest(rel, slot, limit, tids, &ntids, &block))
+		{
+			RecordPageWithFreeSpace(rel, block, IP_FREE_PAGE_SPACE);
+			ip_note_free_block(lowest, block);
+			freed++;
+			continue;
+		}
+		/* rows need it: once more when they have been cleaned */
+		if (ntids == 0 || visited == block)
+			return freed;
+		visited = block;
+		for (int i = 0; i < ntids; i++)
+			(void) ip_prune_row(rel, &tids[i], block);
+	}
+}
+
+/* New records go to the free block "to", if it is before the current page. */
+static bool
+move_ring(Relation rel, uint16 slot, BlockNumber to)
+{
+	Buffer		current = lock_slot(rel, slot);
+	bool		moved = false;
+	Buffer		page;
+
+	if (!BufferIsValid(current))
+		return false;
+	if (to < BufferGetBlockNumber(current))
+	{
+		page = ip_space_try_free(rel, to);
+		if (BufferIsValid(page))
+		{
+			add_pages(rel, current, lock_meta(rel), slot, &page, 1);
+			UnlockReleaseBuffer(page);
+			moved = true;
+		}
+	}
+	UnlockReleaseBuffer(current);
+	return moved;
+}
+
+BlockNumber
+ip_undo_shrink(Relation rel, IpXid limit, IpFreeBlocks *lowest, bool *moved)
+{
+	BlockNumber freed = 0;
+	int			next = 0;
+
+	*moved = false;
+	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
+		freed += shrink_ring(rel, slot, limit, lowest);
+	/* rings that still are in use go to the front, so that the file can become shorter */
+	for (uint16 slot = 0; slot < IP_UNDO_SLOTS && next < lowest->n; slot++)
+	{
+		if (move_ring(rel, slot, lowest->blocks[next]))
+		{
+			*moved = true;
+			next++;
+		}
+	}
+	return freed;
 }
 
 /* ---- writing --------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #define IP_UNDO_H
 
 #include "ip_page.h"
+#include "ip_space.h"
 
 /* A record to be written. */
 typedef struct IpUndoSpec
@@ -49,6 +50,20 @@ extern void ip_undo_prepare(Relation rel);
  * may be locked.  May extend the relation.
  */
 extern Buffer ip_undo_begin(Relation rel, uint32 size, OffsetNumber *off);
+
+/*
+ * VACUUM: take pages out of the rings, all of whose xids precede limit and that
+ * no row needs; how many.  limit is a removal horizon from before the caller
+ * pruned all rows.  Rings that stay move to the lowest free blocks (*moved).
+ * No buffer lock may be held.
+ */
+extern BlockNumber ip_undo_shrink(Relation rel, IpXid limit, IpFreeBlocks *lowest,
+								  bool *moved);
+
+/* Rings of more pages, in a relation of so many blocks, are VACUUM's business. */
+#define IP_UNDO_TOLERATED(nblocks) (8 + (nblocks) / 80)
+/* about so many records are on a full page */
+#define IP_UNDO_RECORDS_PER_PAGE 128
 
 /* Space that a record takes at most. */
 #define IP_UNDO_SPACE(deltalen) (IP_REC_MAX_HEAD + (deltalen) + sizeof(ItemIdData))

@@ -2,98 +2,135 @@
  * ip_vacuum.c
  *	  VACUUM of inplace tables.
  *
- * Prunes every data page: puts aborted changes back, strips version blocks,
- * makes dead rows dead items, drops ended row locks.  Then no xid older than
- * OldestXmin can be anything but committed, and relfrozenxid advances without
- * a page being rewritten.
- *
- * Dead items keep their item pointers (4 bytes), because indexes still name
- * them.
+ *	1. Each page that is not all-visible is pruned: aborted changes are put
+ *	   back, version blocks stripped, ended row locks dropped, dead rows become
+ *	   dead items, whose TIDs are collected in a tidset.  Then no xid before
+ *	   OldestXmin can be anything but committed, so relfrozenxid advances
+ *	   without a page being rewritten.
+ *	2. Indexes forget the collected TIDs.
+ *	3. Only then the dead items may be used again; pages become all-visible,
+ *	   empty ones free pages.  1 to 3 repeat if the tidset becomes full.
+ *	4. Undo rings give back pages that a long transaction made them take, and
+ *	   free pages at the end of the file are cut off.
  *-------------------------------------------------------------------------
  */
 #include "ip_compat.h"
 
 #include "access/multixact.h"
 #include "access/visibilitymap.h"
+#include "commands/dbcommands.h"
 #include "commands/progress.h"
+#include "postmaster/autovacuum.h"
 #include "storage/freespace.h"
+#include "utils/lsyscache.h"
 
 #include "ip_prune.h"
 #include "ip_space.h"
+#include "ip_undo.h"
 #include "ip_vacuum.h"
+#include "ip_wal.h"
 #include "ip_xid.h"
 
-typedef struct VacuumState
+/* With fewer pages that have dead items, indexes are left alone for now. */
+#define FEW_DEAD_PAGES(nblocks)	((nblocks) * 0.02)
+#define FEW_DEAD_BYTES			(32 * 1024 * 1024)
+
+/* How often, in blocks, to look for the wraparound failsafe and make FSM pages. */
+#define FAILSAFE_EVERY			((BlockNumber) ((uint64) 4 * 1024 * 1024 * 1024 / BLCKSZ))
+#define FSM_EVERY				((BlockNumber) ((uint64) 8 * 1024 * 1024 * 1024 / BLCKSZ))
+
+/* Truncation has to be worth an exclusive lock: so many blocks, or that part of all. */
+#define TRUNCATE_MIN			1000
+#define TRUNCATE_FRACTION		16
+#define TRUNCATE_TRIES			100
+#define TRUNCATE_PAUSE			50000L	/* us */
+
+/* ---- failsafe ------------------------------------------------------------------------- */
+
+static void
+check_failsafe(IpVacuum *v)
 {
-	Relation	rel;
-	BufferAccessStrategy strategy;
-	struct VacuumCutoffs cutoffs;
-	IpXid		unresolved;		/* oldest xid that could not be put back, or none */
-	double		live;
-	double		dead;
-	BlockNumber nblocks;
-	BlockNumber data_pages;
-	BlockNumber undo_pages;
-	Buffer		vm;				/* a page of the visibility map */
-} VacuumState;
+	Relation	rel = v->rel;
+
+	if (v->failsafe ||
+		!vacuum_xid_failsafe_check(rel->rd_rel->relfrozenxid, rel->rd_rel->relminmxid))
+		return;
+	v->failsafe = true;
+	v->do_indexes = v->do_truncate = false;
+	ereport(WARNING,
+			(errmsg("bypassing nonessential maintenance of table \"%s.%s.%s\" as a failsafe after %d index scans",
+					get_database_name(MyDatabaseId),
+					get_namespace_name(RelationGetNamespace(rel)),
+					RelationGetRelationName(rel), v->n.index_scans),
+			 errdetail("The table's relfrozenxid or relminmxid is too far in the past."),
+			 errhint("Consider increasing configuration parameter \"maintenance_work_mem\" or \"autovacuum_work_mem\".\n"
+					 "You might also need to consider other ways for VACUUM to keep up with the allocation of transaction IDs.")));
+	VacuumCostActive = false;
+	VacuumCostBalance = 0;
+}
+
+/* ---- first pass: pages ------------------------------------------------------------------ */
 
 /*
  * Somebody holds a lock on the row, so its aborted changes could not be put
  * back: pg_xact must keep them all.
  */
 static void
-note_unresolved(VacuumState *state, BlockNumber block, Page page, OffsetNumber off)
+note_unresolved(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off)
 {
-	static IpVersion v;
-	IpvResult	result = ip_version_begin(&v, state->rel, block, page, off);
+	static IpVersion version;
+	IpvResult	result = ip_version_begin(&version, v->rel, block, page, off);
 
-	while (result == IPV_OK && ip_xid_status(v.xid) == IP_XID_ABORTED)
+	while (result == IPV_OK && ip_xid_status(version.xid) == IP_XID_ABORTED)
 	{
-		if (state->unresolved == IP_XID_NONE || v.xid < state->unresolved)
-			state->unresolved = v.xid;
-		result = ip_version_older(&v);
+		if (v->unresolved == IP_XID_NONE || version.xid < v->unresolved)
+			v->unresolved = version.xid;
+		result = ip_version_older(&version);
 	}
 	if (result == IPV_STALE)
-		ip_version_missing(&v);
+		ip_version_missing(&version);
 }
 
 static void
-count_row(VacuumState *state, BlockNumber block, Page page, OffsetNumber off,
-		  const IpRow *row)
+count_row(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off, const IpRow *row)
 {
 	switch (ip_xid_status(row->xid))
 	{
 		case IP_XID_ABORTED:
-			note_unresolved(state, block, page, off);
-			state->live += 1;
+			note_unresolved(v, block, page, off);
+			v->n.live += 1;
 			break;
 		case IP_XID_COMMITTED:
 			if (row->state & IP_ROW_DELETED)
-				state->dead += 1;
+				v->n.recently_dead += 1;
 			else
-				state->live += 1;
+				v->n.live += 1;
 			break;
 		case IP_XID_RUNNING:
 		case IP_XID_MINE:
 			/* its transaction counts an insertion when it commits */
 			if (!(row->state & IP_ROW_INSERTED))
-				state->live += 1;
+				v->n.live += 1;
 			break;
 	}
 }
 
-static void
-count_page(VacuumState *state, BlockNumber block, Page page)
+/* Count the page's rows; the dead items' offsets. */
+static int
+look_at_page(IpVacuum *v, BlockNumber block, Page page, OffsetNumber *dead)
 {
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	int			ndead = 0;
 	IpRow		row;
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
-		/* dead items do not count: VACUUM can do nothing about them */
-		if (ip_row_read(state->rel, block, page, off, &row))
-			count_row(state, block, page, off, &row);
+		if (ItemIdIsDead(PageGetItemId(page, off)))
+			dead[ndead++] = off;
+		else if (ip_row_read(v->rel, block, page, off, &row))
+			count_row(v, block, page, off, &row);
 	}
+	return ndead;
 }
 
 /* Do all see every row, and has every index entry one? */
@@ -115,9 +152,9 @@ is_all_visible(Page page)
 	return true;
 }
 
-/* The prune that made the page so has told standbys already. */
+/* The prunes that made the page so have told standbys already. */
 static void
-set_all_visible(Relation rel, BlockNumber block, Buffer buffer, Buffer vm)
+set_all_visible(IpVacuum *v, BlockNumber block, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
 
@@ -125,119 +162,399 @@ set_all_visible(Relation rel, BlockNumber block, Buffer buffer, Buffer vm)
 		return;
 	PageSetAllVisible(page);
 	MarkBufferDirty(buffer);
-	visibilitymap_set(rel, block, buffer, InvalidXLogRecPtr, vm, InvalidTransactionId,
+	visibilitymap_set(v->rel, block, buffer, InvalidXLogRecPtr, v->vm, InvalidTransactionId,
 					  VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN);
 }
 
-static void
-vacuum_page(VacuumState *state, BlockNumber block)
+/* No index names these dead items any more; true: the page has become a free one. */
+static bool
+free_items(IpVacuum *v, Buffer buffer, const OffsetNumber *dead, int ndead)
 {
-	Buffer		buffer = ReadBufferExtended(state->rel, MAIN_FORKNUM, block, RBM_NORMAL,
-											state->strategy);
 	Page		page = BufferGetPage(buffer);
-	Size		free = 0;
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	int			nused = 0;
+	IpChange	change;
 
-	visibilitymap_pin(state->rel, block, &state->vm);
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+		nused += ItemIdIsUsed(PageGetItemId(page, off)) ? 1 : 0;
+	ip_change_begin(&change, v->rel, IP_XLOG_VACUUM, InvalidTransactionId);
+	if (nused == ndead)
+		ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
+	else
+		ip_op_unused(ip_change_block(&change, buffer, false), dead, ndead);
+	ip_change_apply(&change);
+	return nused == ndead;
+}
+
+static Size
+space_of(Page page)
+{
+	return ip_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE ?
+		ip_page_free(page) : 0;
+}
+
+/* What the free space map shall know of the page. */
+static Size
+vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, int *ndead)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	int			before = 0;
+	bool		freed;
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+		before += ItemIdIsDead(PageGetItemId(page, off)) ? 1 : 0;
+	ip_prune_page(v->rel, buffer, true);
+	*ndead = look_at_page(v, block, page, dead);
+	v->n.removed += *ndead - before;
+	v->n.data_pages++;
+	if (*ndead > 0 && ip_vacuum_nindexes(v) == 0)
+	{
+		v->n.dead_item_pages++;
+		v->n.dead_items += *ndead;
+		freed = free_items(v, buffer, dead, *ndead);
+		*ndead = 0;
+		if (freed)
+		{
+			ip_note_free_block(&v->free, block);
+			return IP_FREE_PAGE_SPACE;
+		}
+	}
+	set_all_visible(v, block, buffer);
+	return space_of(page);
+}
+
+/* *ndead dead items are left for the indexes. */
+static void
+vacuum_page(IpVacuum *v, BlockNumber block, OffsetNumber *dead, int *ndead)
+{
+	Buffer		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block, RBM_NORMAL, v->strategy);
+	Size		space = 0;
+
+	*ndead = 0;
+	v->n.scanned++;
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	switch (ip_page_kind(state->rel, block, page))
+	switch (ip_page_kind(v->rel, block, BufferGetPage(buffer)))
 	{
 		case IP_PAGE_DATA:
-			ip_prune_page(state->rel, buffer, true);
-			count_page(state, block, page);
-			set_all_visible(state->rel, block, buffer, state->vm);
-			if (PageGetMaxOffsetNumber(page) < IP_MAX_ROWS_PER_PAGE)
-				free = ip_page_free(page);
-			state->data_pages++;
+			space = vacuum_data_page(v, block, buffer, dead, ndead);
 			break;
 		case IP_PAGE_UNDO:
-			state->undo_pages++;
+			v->n.undo_pages++;
 			break;
 		case IP_PAGE_META:
-		case IP_PAGE_FREE:
 			break;
 		default:
-			free = IP_MAX_ITEM;	/* left empty by a crash */
+			space = IP_FREE_PAGE_SPACE; /* a free page, or one left empty by a crash */
+			ip_note_free_block(&v->free, block);
 			break;
 	}
 	UnlockReleaseBuffer(buffer);
-	RecordPageWithFreeSpace(state->rel, block, free);
+	if (block != IP_META_BLOCK)
+		RecordPageWithFreeSpace(v->rel, block, space);
 }
 
-/* Let index access methods do what they do at the end of a VACUUM. */
-static void
-cleanup_indexes(VacuumState *state, int elevel)
-{
-	Relation   *indexes;
-	int			nindexes;
+/* ---- second pass -------------------------------------------------------------------------- */
 
-	vac_open_indexes(state->rel, RowExclusiveLock, &nindexes, &indexes);
-	for (int i = 0; i < nindexes; i++)
+/* The dead items of one block that the indexes have forgotten. */
+static void
+free_page_items(IpVacuum *v, BlockNumber block, const OffsetNumber *dead, int ndead)
+{
+	Buffer		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block, RBM_NORMAL, v->strategy);
+	Size		space = IP_FREE_PAGE_SPACE;
+
+	visibilitymap_pin(v->rel, block, &v->vm);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (ip_page_kind(v->rel, block, BufferGetPage(buffer)) != IP_PAGE_DATA)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("block %u of relation \"%s\" had dead rows, but is no data page any more",
+						block, RelationGetRelationName(v->rel))));
+	if (free_items(v, buffer, dead, ndead))
+		ip_note_free_block(&v->free, block);
+	else
 	{
-		IndexVacuumInfo info = {
-			.index = indexes[i], .estimated_count = true, .message_level = elevel,
-			.num_heap_tuples = state->live, .strategy = state->strategy
-		};
-		IndexBulkDeleteResult *stats;
-
-		CompatSetIvHeapRel(&info, state->rel);
-		stats = index_vacuum_cleanup(&info, NULL);
-		if (stats != NULL && !stats->estimated_count)
-			CompatVacUpdateRelstats(indexes[i], stats->num_pages, stats->num_index_tuples, 0, 0,
-									false, InvalidTransactionId, InvalidMultiXactId,
-									NULL, NULL, false);
+		set_all_visible(v, block, buffer);
+		space = space_of(BufferGetPage(buffer));
 	}
-	vac_close_indexes(nindexes, indexes, NoLock);
+	UnlockReleaseBuffer(buffer);
+	RecordPageWithFreeSpace(v->rel, block, space);
 }
 
 static void
-update_stats(VacuumState *state)
+free_dead_items(IpVacuum *v)
 {
-	Relation	rel = state->rel;
-	TransactionId frozenxid = state->cutoffs.OldestXmin;
-	bool		frozenxid_updated;
+	OffsetNumber dead[MaxOffsetNumber];
+	TidSetIter	iter;
+	BlockNumber block;
+	BlockNumber done = 0;
+	int			ndead;
+
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_VACUUM_HEAP);
+	tidset_iter_begin(v->dead, &iter);
+	while ((ndead = tidset_iter_next(&iter, &block, dead)) > 0)
+	{
+		compat_vacuum_delay_point(false);
+		free_page_items(v, block, dead, ndead);
+		pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_VACUUMED, ++done);
+	}
+}
+
+/* Clean indexes and then the dead items that have been collected. */
+static void
+vacuum_dead_items(IpVacuum *v)
+{
+	check_failsafe(v);
+	if (!v->do_indexes)
+		return;
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_VACUUM_INDEX);
+	ip_vacuum_indexes_delete(v);
+	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_INDEX_VACUUMS, ++v->n.index_scans);
+	check_failsafe(v);
+	free_dead_items(v);
+	tidset_reset(v->dead);
+	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_DEAD_TUPLES, 0);
+}
+
+/* A few dead items are not worth a scan of all indexes. */
+static bool
+few_dead_items(IpVacuum *v)
+{
+	return !v->always_indexes && v->n.index_scans == 0 &&
+		v->n.dead_item_pages < FEW_DEAD_PAGES(v->nblocks) &&
+		tidset_memory(v->dead) < FEW_DEAD_BYTES;
+}
+
+/* Remember the page's dead items for the indexes. */
+static void
+collect(IpVacuum *v, BlockNumber block, const OffsetNumber *dead, int ndead)
+{
+	v->n.dead_item_pages++;
+	v->n.dead_items += ndead;
+	if (!v->do_indexes)
+		return;
+	if (!tidset_add_block(v->dead, block, dead, ndead))
+	{
+		vacuum_dead_items(v);
+		pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_SCAN_HEAP);
+		if (v->do_indexes && !tidset_add_block(v->dead, block, dead, ndead))
+			ereport(ERROR,
+					(errcode(ERRCODE_OUT_OF_MEMORY),
+					 errmsg("no memory for the dead rows of block %u of relation \"%s\"",
+							block, RelationGetRelationName(v->rel))));
+	}
+	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_DEAD_TUPLES, tidset_count(v->dead));
+}
+
+/* All-visible pages have nothing to do. */
+static bool
+may_skip(IpVacuum *v, BlockNumber block)
+{
+	return !(v->params->options & VACOPT_DISABLE_PAGE_SKIPPING) &&
+		VM_ALL_VISIBLE(v->rel, block, &v->vm);
+}
+
+static void
+scan_pages(IpVacuum *v)
+{
+	OffsetNumber dead[MaxOffsetNumber];
+	int			ndead;
+
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_SCAN_HEAP);
+	pgstat_progress_update_param(PROGRESS_VACUUM_TOTAL_HEAP_BLKS, v->nblocks);
+	pgstat_progress_update_param(PROGRESS_VACUUM_MAX_DEAD_TUPLES, tidset_limit(v->dead) / 6);
+	for (BlockNumber block = 0; block < v->nblocks; block++)
+	{
+		pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED, block);
+		if (may_skip(v, block))
+			continue;
+		compat_vacuum_delay_point(false);
+		if (block >= v->next_failsafe)
+		{
+			check_failsafe(v);
+			v->next_failsafe = block + FAILSAFE_EVERY;
+		}
+		visibilitymap_pin(v->rel, block, &v->vm);
+		vacuum_page(v, block, dead, &ndead);
+		if (ndead > 0)
+			collect(v, block, dead, ndead);
+		if (block >= v->next_fsm)
+		{
+			FreeSpaceMapVacuumRange(v->rel, v->next_fsm - FSM_EVERY, block);
+			v->next_fsm = block + FSM_EVERY;
+		}
+	}
+	pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED, v->nblocks);
+}
+
+/* ---- truncation ------------------------------------------------------------------------------ */
+
+static bool
+lock_for_truncation(IpVacuum *v)
+{
+	for (int tries = 0; tries < TRUNCATE_TRIES; tries++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (ConditionalLockRelation(v->rel, AccessExclusiveLock))
+			return true;
+		pg_usleep(TRUNCATE_PAUSE);
+	}
+	ereport(v->elevel,
+			(errmsg("\"%s\": stopping truncate due to conflicting lock request",
+					RelationGetRelationName(v->rel))));
+	return false;
+}
+
+/* The file consists of free pages from this block on. */
+static BlockNumber
+first_of_free_tail(IpVacuum *v, bool locked)
+{
+	BlockNumber block = RelationGetNumberOfBlocks(v->rel);
+
+	while (block > IP_META_BLOCK + 1)
+	{
+		Buffer		buffer;
+		int			kind;
+
+		CHECK_FOR_INTERRUPTS();
+		if (locked && block % 32 == 0 && LockHasWaitersRelation(v->rel, AccessExclusiveLock))
+			break;
+		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block - 1, RBM_NORMAL, v->strategy);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		kind = ip_page_kind(v->rel, block - 1, BufferGetPage(buffer));
+		if (kind == IP_PAGE_DATA && PageGetMaxOffsetNumber(BufferGetPage(buffer)) == 0)
+			kind = IP_PAGE_FREE;
+		UnlockReleaseBuffer(buffer);
+		if (kind != IP_PAGE_FREE && kind != 0)
+			break;
+		block--;
+	}
+	return block;
+}
+
+static void
+truncate_tail(IpVacuum *v)
+{
+	BlockNumber possible;
+	BlockNumber block;
+
+	v->nblocks = RelationGetNumberOfBlocks(v->rel);
+	if (!v->do_truncate || old_snapshot_threshold >= 0)
+		return;
+	possible = v->nblocks - first_of_free_tail(v, false);
+	if (possible == 0 || (possible < TRUNCATE_MIN && possible < v->nblocks / TRUNCATE_FRACTION))
+		return;
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_TRUNCATE);
+	if (!lock_for_truncation(v))
+		return;
+	block = RelationGetNumberOfBlocks(v->rel) == v->nblocks ? first_of_free_tail(v, true) : v->nblocks;
+	if (block < v->nblocks)
+	{
+		RelationTruncate(v->rel, block);
+		v->n.truncated = v->nblocks - block;
+		v->nblocks = block;
+		ereport(v->elevel,
+				(errmsg("table \"%s\": truncated %u to %u pages", RelationGetRelationName(v->rel),
+						block + v->n.truncated, block)));
+	}
+	UnlockRelation(v->rel, AccessExclusiveLock);
+}
+
+/* ---- all of it -------------------------------------------------------------------------------- */
+
+/* Versions in undo pages that should not be there count as dead rows. */
+static double
+excess_versions(IpVacuum *v)
+{
+	BlockNumber pages = v->n.undo_pages - v->n.undo_freed;
+	BlockNumber tolerated = IP_UNDO_SLOTS * IP_UNDO_TOLERATED(v->nblocks);
+
+	/* what rings left behind when they moved is for the next VACUUM */
+	if (v->rings_moved && pages <= tolerated && v->n.undo_freed > tolerated)
+		pages = v->n.undo_freed;
+	return pages > tolerated ? (double) (pages - tolerated) * IP_UNDO_RECORDS_PER_PAGE : 0;
+}
+
+static void
+update_stats(IpVacuum *v, double row_count, TransactionId *frozenxid, bool *frozenxid_updated)
+{
+	Relation	rel = v->rel;
 	bool		minmulti_updated;
 	BlockNumber all_visible;
 
+	*frozenxid = v->cutoffs.OldestXmin;
+	if (v->unresolved != IP_XID_NONE &&
+		TransactionIdPrecedes((TransactionId) v->unresolved, *frozenxid))
+		*frozenxid = (TransactionId) v->unresolved;
 	visibilitymap_count(rel, &all_visible, NULL);
-	if (state->unresolved != IP_XID_NONE &&
-		TransactionIdPrecedes((TransactionId) state->unresolved, frozenxid))
-		frozenxid = (TransactionId) state->unresolved;
-	CompatVacUpdateRelstats(rel, state->nblocks, state->live, all_visible, 0,
-							rel->rd_rel->relhasindex, frozenxid, state->cutoffs.OldestMxact,
-							&frozenxid_updated, &minmulti_updated, false);
-	CompatReportVacuum(RelationGetRelid(rel), rel->rd_rel->relisshared,
-					   state->live, state->dead, 0);
+	CompatVacUpdateRelstats(rel, v->nblocks, row_count, Min(all_visible, v->nblocks), 0,
+							rel->rd_rel->relhasindex, *frozenxid, v->cutoffs.OldestMxact,
+							frozenxid_updated, &minmulti_updated, false);
+	CompatReportVacuum(RelationGetRelid(rel), rel->rd_rel->relisshared, Max(row_count, 0),
+					   v->n.recently_dead + excess_versions(v), 0);
+}
+
+/* Returns an estimate of the table's live rows. */
+static double
+vacuum_table(IpVacuum *v)
+{
+	double		row_count;
+	bool		skipped;
+
+	v->nblocks = RelationGetNumberOfBlocks(v->rel);
+	v->next_fsm = FSM_EVERY;
+	check_failsafe(v);
+	ip_vacuum_indexes_begin(v);
+	scan_pages(v);
+	skipped = v->n.scanned < v->nblocks;
+	row_count = vac_estimate_reltuples(v->rel, v->nblocks, v->n.scanned, v->n.live);
+	if (tidset_count(v->dead) > 0 && !few_dead_items(v))
+		vacuum_dead_items(v);
+	if (BufferIsValid(v->vm))
+		ReleaseBuffer(v->vm);
+	v->vm = InvalidBuffer;
+	v->n.undo_freed = ip_undo_shrink(v->rel, v->horizon, &v->free, &v->rings_moved);
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_INDEX_CLEANUP);
+	if (v->params->index_cleanup != VACOPTVALUE_DISABLED && !v->failsafe)
+		ip_vacuum_indexes_cleanup(v, row_count, !skipped);
+	ip_vacuum_indexes_end(v);
+	FreeSpaceMapVacuum(v->rel);
+	truncate_tail(v);
+	return row_count;
 }
 
 void
 ip_relation_vacuum(Relation rel, VacuumParams *params, BufferAccessStrategy bstrategy)
 {
-	VacuumState state = {.rel = rel, .strategy = bstrategy};
-	int			elevel = (params->options & VACOPT_VERBOSE) ? INFO : DEBUG2;
+	IpVacuum   *v = palloc0(sizeof(IpVacuum));
+	IpVacuumUsage *usage = ip_vacuum_usage_begin();
+	TransactionId frozenxid;
+	double		row_count;
+	bool		frozenxid_updated;
 
+	v->rel = rel;
+	v->params = params;
+	v->strategy = bstrategy;
+	v->elevel = (params->options & VACOPT_VERBOSE) ? INFO : DEBUG2;
+	v->vm = InvalidBuffer;
+	v->do_indexes = params->index_cleanup != VACOPTVALUE_DISABLED;
+	v->always_indexes = params->index_cleanup == VACOPTVALUE_ENABLED;
+	v->do_truncate = params->truncate != VACOPTVALUE_DISABLED;
 	pgstat_progress_start_command(PROGRESS_COMMAND_VACUUM, RelationGetRelid(rel));
+	if (params->options & VACOPT_VERBOSE)
+		ereport(INFO,
+				(errmsg("vacuuming \"%s.%s.%s\"", get_database_name(MyDatabaseId),
+						get_namespace_name(RelationGetNamespace(rel)),
+						RelationGetRelationName(rel))));
 	ip_check_meta(rel);
-	vacuum_get_cutoffs(rel, params, &state.cutoffs);
-	state.nblocks = RelationGetNumberOfBlocks(rel);
-	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_SCAN_HEAP);
-	pgstat_progress_update_param(PROGRESS_VACUUM_TOTAL_HEAP_BLKS, state.nblocks);
-	for (BlockNumber block = IP_META_BLOCK + 1; block < state.nblocks; block++)
-	{
-		compat_vacuum_delay_point(false);
-		vacuum_page(&state, block);
-		pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED, block + 1);
-	}
-	if (BufferIsValid(state.vm))
-		ReleaseBuffer(state.vm);
-	FreeSpaceMapVacuum(rel);
-	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_INDEX_CLEANUP);
-	if (params->index_cleanup != VACOPTVALUE_DISABLED)
-		cleanup_indexes(&state, elevel);
+	vacuum_get_cutoffs(rel, params, &v->cutoffs);
+	v->horizon = ip_xid_full(v->cutoffs.OldestXmin);
+	row_count = vacuum_table(v);
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_FINAL_CLEANUP);
-	update_stats(&state);
+	update_stats(v, row_count, &frozenxid, &frozenxid_updated);
 	pgstat_progress_end_command();
-	ereport(elevel,
-			(errmsg("\"%s\": %.0f live and %.0f dead rows in %u data pages, %u undo pages",
-					RelationGetRelationName(rel), state.live, state.dead,
-					state.data_pages, state.undo_pages)));
+	ip_vacuum_report(v, usage, v->nblocks, frozenxid, frozenxid_updated);
+	ip_vacuum_indexes_close(v);
+	if (v->dead)
+		tidset_pg_destroy(v->dead);
 }

@@ -297,7 +297,7 @@ ip_identify(uint8 info)
 {
 	static const char *const names[] = {
 		"INSERT", "MULTI_INSERT", "UPDATE", "MOVE", "DELETE", "LOCK",
-		"PRUNE", "RESTORE", "RING", "INIT", "SPECULATIVE"
+		"PRUNE", "RESTORE", "RING", "INIT", "SPECULATIVE", "VACUUM"
 	};
 	uint8		i = (info & ~XLR_INFO_MASK) >> 4;
 

@@ -40,6 +40,8 @@
 #define IP_XLOG_INIT			0x90	/* metapage */
 #define IP_XLOG_SPECULATIVE		0xA0	/* speculative insertion confirmed or killed */
 
+#define IP_XLOG_VACUUM			0xB0	/* dead items become unused */
+
 #define IP_CHANGE_MAX_BLOCKS	12
 
 /* References 0 and 1 have fixed roles, see IpOpContext. */
