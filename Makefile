@@ -7,6 +7,8 @@
 MODULE_big = inplace
 OBJS = \
 	src/ip_check.o \
+	src/ip_check_row.o \
+	src/ip_check_undo.o \
 	src/ip_delta.o \
 	src/ip_fetch.o \
 	src/ip_guard.o \

@@ -132,6 +132,13 @@ ip_read_buffer(Relation rel, BlockNumber block)
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("relation \"%s\" refers to block %u where a data or undo page is expected",
 						RelationGetRelationName(rel), block)));
+	if (unlikely(!ip_block_exists(rel, block)))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("relation \"%s\" refers to block %u, which is beyond its end",
+						RelationGetRelationName(rel), block),
+				 errhint("Run inplace_check('%s') to find all damage.",
+						 RelationGetRelationName(rel))));
 	return ReadBuffer(rel, block);
 }
 

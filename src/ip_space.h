@@ -38,7 +38,10 @@ extern IpRelCache *ip_rel_cache(Relation rel);
 /* Check the metapage before reading; nothing to do for an empty relation. */
 extern void ip_check_meta(Relation rel);
 
-/* ReadBuffer for a block number that comes from a page.  Errors: data_corrupted. */
+/*
+ * ReadBuffer for a block number that comes from a page.  Errors: data_corrupted,
+ * also if the relation has no such block.
+ */
 extern Buffer ip_read_buffer(Relation rel, BlockNumber block);
 
 /* Extend rel by n pages, returned pinned, exclusively locked and all zeros. */

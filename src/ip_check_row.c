@@ -1,0 +1,523 @@
+/*-------------------------------------------------------------------------
+ * ip_check_row.c
+ *	  inplace_check(): rows, by themselves and against their undo.
+ *-------------------------------------------------------------------------
+ */
+#include "ip_compat.h"
+
+#include "access/htup_details.h"
+#include "access/tupmacs.h"
+#include "access/visibilitymap.h"
+
+#include "ip_check.h"
+#include "ip_row.h"
+
+/* A row that changes while it is being checked is checked again, as often as that. */
+#define MAX_TRIES		10
+
+/* All flags that there are */
+#define HDR_MASK \
+	(IP_HDR_NATTS_MASK | IP_HDR_HASNULL | IP_HDR_HASEXTERNAL | IP_HDR_SPECULATIVE)
+#define ROW_STATE_MASK \
+	(IP_ROW_VERSION | IP_ROW_DEFAULT | IP_ROW_INSERTED | IP_ROW_DELETED | \
+	 IP_ROW_LOCKED | IP_ROW_OVERLAID | IP_ROW_MOVED)
+
+/* The versions of one row; like IpVersion, but nothing in it raises an error. */
+typedef struct Chain
+{
+	ItemPointerData tid;
+	uint16		hdr;
+	uint8		state;
+	IpXid		xid;
+	IpPtr		ptr;
+	const uint8 *body;
+	uint32		bodylen;
+	IpXid		needed_by;		/* the problem is one only while this xid needs undo */
+	ItemPointerData forward;	/* where the row has moved, or invalid */
+	IpUndoRec	rec;
+	int			bodycur;
+	uint8		bodybuf[2][BLCKSZ];
+	uint8		recbuf[BLCKSZ];
+} Chain;
+
+/* ---- one page: rows ------------------------------------------------------------------ */
+
+/* Length of a varlena value, or 0 if it is damaged or reaches beyond the end */
+static uint32
+varlena_length(const uint8 *p, const uint8 *end, uint16 hdr)
+{
+	varattrib_4b header;
+
+	if (p >= end)
+		return 0;
+	if (VARATT_IS_1B_E(p))
+	{
+		if (end - p < VARHDRSZ_EXTERNAL || VARTAG_1B_E(p) != VARTAG_ONDISK ||
+			!(hdr & IP_HDR_HASEXTERNAL))
+			return 0;
+		return VARSIZE_EXTERNAL(p);
+	}
+	if (VARATT_IS_1B(p))
+		return VARSIZE_1B(p);
+	if (end - p < VARHDRSZ)
+		return 0;
+	memcpy(&header, p, VARHDRSZ);
+	return VARSIZE_4B(&header) < VARHDRSZ ? 0 : VARSIZE_4B(&header);
+}
+
+/* The same for a value of any type */
+static uint32
+value_length(int attlen, const uint8 *p, const uint8 *end, uint16 hdr)
+{
+	const uint8 *nul;
+
+	if (attlen > 0)
+		return attlen;
+	if (attlen == -1)
+		return varlena_length(p, end, hdr);
+	nul = memchr(p, 0, end - p);
+	return nul ? nul - p + 1 : 0;
+}
+
+/* Its rows may have had columns that were never committed either. */
+static bool
+has_aborted(IpXid xid)
+{
+	return !IpXidIsFinal(xid) && ip_xid_status(xid) == IP_XID_ABORTED;
+}
+
+/* Does the body consist of values of the table's columns, and zeros? */
+static const char *
+body_problem(IpCheck *c, uint16 hdr, const uint8 *body, uint32 bodylen)
+{
+	TupleDesc	desc = RelationGetDescr(c->rel);
+	int			natts = hdr & IP_HDR_NATTS_MASK;
+	bool		hasnull = (hdr & IP_HDR_HASNULL) != 0;
+	const uint8 *p = body;
+	const uint8 *end = body + bodylen;
+
+	if (natts > desc->natts)
+		return ipc_fail(c, "row has %d columns, but its table has %d", natts, desc->natts);
+	if (hasnull)
+		p += IpBitmapSize(natts);
+	if (p > end)
+		return "row body ends within its NULL bitmap";
+	for (int i = 0; i < natts; i++)
+	{
+		uint32		len;
+
+		if (hasnull && att_isnull(i, body))
+			continue;
+		len = value_length(TupleDescAttr(desc, i)->attlen, p, end, hdr);
+		if (len == 0 || len > end - p)
+			return ipc_fail(c, "value of column %d is damaged or reaches beyond the row body", i + 1);
+		p += len;
+	}
+	for (; p < end; p++)
+	{
+		if (*p != 0)
+			return "there is something behind the row's values";
+	}
+	return NULL;
+}
+
+/* Combinations of state bits; state is that on the page, row is decoded. */
+static const char *
+state_problem(IpCheck *c, uint8 state, const IpRow *row)
+{
+	bool		has_undo = !(row->state & IP_ROW_INSERTED) || (row->state & IP_ROW_LOCKED);
+
+	if (row->hdr & ~HDR_MASK)
+		return ipc_fail(c, "row has unknown flags 0x%04X", row->hdr & ~HDR_MASK);
+	if (state & ~ROW_STATE_MASK)
+		return ipc_fail(c, "row has unknown state bits 0x%02X", state);
+	if ((state & IP_ROW_INSERTED) && (state & IP_ROW_DELETED))
+		return "row is both inserted and deleted";
+	if ((state & IP_ROW_MOVED) && !(state & IP_ROW_DELETED))
+		return "row is moved, but not deleted";
+	if ((row->hdr & IP_HDR_SPECULATIVE) && !(row->state & IP_ROW_INSERTED))
+		return "row is a speculative insertion, but not inserted";
+	if (ipc_in_future(c, row->xid))
+		return ipc_fail(c, "transaction id " UINT64_FORMAT " of the row is in the future", row->xid);
+	if (!(state & IP_ROW_VERSION))
+		return NULL;
+	if (IpXidIsFinal(row->xid) && !(state & IP_ROW_LOCKED))
+		return "row that is visible to all has a version block";
+	if (has_undo && (row->ptr.block == IP_META_BLOCK || row->ptr.off == 0))
+		return ipc_fail(c, "undo pointer (%u,%u) leads to no undo record", row->ptr.block, row->ptr.off);
+	if (!has_undo && row->ptr.off != 0)
+		return "inserted row has an undo pointer";
+	if (!has_undo && (state & IP_ROW_OVERLAID))
+		return "overlaid row has no undo record with its first bytes";
+	return NULL;
+}
+
+/* Decode a row and check what can be checked without undo. */
+static const char *
+row_problem(IpCheck *c, Page page, OffsetNumber off, IpRow *row)
+{
+	const char *problem = ip_row_decode(page, off, row);
+	uint8		state;
+
+	if (problem)
+		return problem;
+	state = ((uint8 *) PageGetItem(page, PageGetItemId(page, off)))[sizeof(uint16)];
+	problem = state_problem(c, state, row);
+	if (problem == NULL && !(state & IP_ROW_OVERLAID) && !has_aborted(row->xid))
+		problem = body_problem(c, row->hdr, row->body, row->bodylen);
+	return problem;
+}
+
+/* A page that is marked all-visible has nothing but plain rows. */
+static const char *
+all_visible_problem(IpCheck *c, Page page)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+
+	if (TransactionIdIsValid(IpPageGetSpecial(page)->u.data.default_xid))
+		return "page is marked all-visible, but has a default inserter";
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+
+		if (ItemIdIsDead(lp))
+			return ipc_fail(c, "page is marked all-visible, but item %u is dead", off);
+		if (ItemIdIsNormal(lp) && ((uint8 *) PageGetItem(page, lp))[sizeof(uint16)] != 0)
+			return ipc_fail(c, "page is marked all-visible, but row %u is not", off);
+	}
+	return NULL;
+}
+
+/* Is a block all-visible in the map, but not in its own header? */
+static const char *
+map_problem(IpCheck *c, BlockNumber block)
+{
+	Buffer		buffer = ReadBuffer(c->rel, block);
+	bool		bad;
+
+	/* both change under the page's lock */
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	bad = !PageIsAllVisible(BufferGetPage(buffer)) &&
+		visibilitymap_get_status(c->rel, block, &c->vm) != 0;
+	UnlockReleaseBuffer(buffer);
+	return bad ? "page is all-visible in the visibility map, but not in its header" : NULL;
+}
+
+void
+ipc_check_data_page(IpCheck *c, BlockNumber block)
+{
+	Page		page = c->page.data;
+	IpSpecial  *special = IpPageGetSpecial(page);
+	uint64		base = special->u.data.xid_base;
+	TransactionId xid = special->u.data.default_xid;
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	IpRow		row;
+
+	if (ipc_in_future(c, base))
+		ipc_report(c, block, 0, ipc_fail(c, "xid base " UINT64_FORMAT " is in the future", base));
+	if (TransactionIdIsValid(xid) &&
+		(!TransactionIdIsNormal(xid) || ipc_in_future(c, ip_xid_after(base, xid))))
+		ipc_report(c, block, 0, ipc_fail(c, "default inserter has bad transaction id %u", xid));
+	if (PageIsAllVisible(page))
+		ipc_report(c, block, 0, all_visible_problem(c, page));
+	else if (visibilitymap_get_status(c->rel, block, &c->vm) != 0)
+		ipc_report(c, block, 0, map_problem(c, block));
+	if (!TransactionIdIsValid(xid) && special->u.data.default_cid != 0)
+		ipc_report(c, block, 0, "default inserter has a command id, but no transaction id");
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		const char *problem;
+
+		if (!ItemIdIsNormal(PageGetItemId(page, off)))
+			continue;
+		problem = row_problem(c, page, off, &row);
+		ipc_report(c, block, off, problem);
+		if (problem == NULL && (row.state & IP_ROW_VERSION))
+			c->pages[block] |= PAGE_VERSIONS;
+	}
+}
+
+/* ---- rows and their undo ------------------------------------------------------------- */
+
+/* Load ch->rec, the record about ch's row at ptr; why it cannot be, or NULL. */
+static const char *
+load_record(IpCheck *c, Chain *ch, IpPtr ptr)
+{
+	const char *problem = "there is no undo page";
+	Buffer		buffer;
+
+	if (ptr.block >= c->nblocks)
+		(void) ipc_check_new_pages(c);
+	if (ptr.block == IP_META_BLOCK || ptr.block >= c->nblocks)
+		return "there is no such page";
+	if (ipc_page_kind(c, ptr.block) == PAGE_BAD)
+		return "the page is damaged";
+	buffer = ReadBuffer(c->rel, ptr.block);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (ipc_page_is(c, BufferGetPage(buffer), IP_PAGE_UNDO))
+		problem = ipc_record_on_page(ptr.block, BufferGetPage(buffer), ptr.off, ch->recbuf, &ch->rec);
+	UnlockReleaseBuffer(buffer);
+	if (problem == NULL && memcmp(&ch->rec.row, &ch->tid, sizeof(ItemPointerData)) != 0)
+		problem = "it is about another row";
+	return problem;
+}
+
+/* Go below the lock record.  *saved: the overlaid bytes, if it has them */
+static const char *
+chain_unlock(IpCheck *c, Chain *ch, const uint8 **saved)
+{
+	IpPtr		ptr = ch->ptr;
+	const char *problem = load_record(c, ch, ptr);
+	const IpUndoRec *rec = &ch->rec;
+
+	if (problem == NULL && rec->kind != IP_UNDO_LOCK)
+		problem = "it is not a lock";
+	if (problem == NULL)
+		*saved = rec->saved;
+	/* if no version below the lock is needed, the record may have other plans */
+	if (!ipc_is_needed(c, ch->xid))
+	{
+		ch->xid = IP_XID_NONE;
+		return problem == NULL || !(ch->state & IP_ROW_OVERLAID) ? NULL :
+			ipc_fail(c, "lock record (%u,%u): %s", ptr.block, ptr.off, problem);
+	}
+	if (!(ch->state & IP_ROW_OVERLAID))
+		ch->needed_by = ch->xid;
+	if (problem == NULL &&
+		(rec->prev_xid != ch->xid ||
+		 ((rec->flags & IP_REC_PREV_INSERTED) != 0) != ((ch->state & IP_ROW_INSERTED) != 0)))
+		problem = "it has not kept the row's version block";
+	if (problem)
+		return ipc_fail(c, "lock record (%u,%u): %s", ptr.block, ptr.off, problem);
+	ch->ptr = rec->prev_ptr;
+	return NULL;
+}
+
+/* Load the record of the change that made the version. */
+static const char *
+chain_load(IpCheck *c, Chain *ch)
+{
+	const char *problem = load_record(c, ch, ch->ptr);
+	const IpUndoRec *rec = &ch->rec;
+	bool		deleted = (ch->state & IP_ROW_DELETED) != 0;
+	bool		moved = (ch->state & IP_ROW_MOVED) != 0;
+
+	if (problem == NULL && rec->xid != ch->xid)
+		problem = "it is another transaction's";
+	if (problem == NULL && rec->kind != (deleted ? IP_UNDO_DELETE : IP_UNDO_UPDATE))
+		problem = "it is of the wrong kind";
+	if (problem == NULL && deleted &&
+		moved != ((rec->flags & (IP_REC_FORWARD | IP_REC_PARTITION)) != 0))
+		problem = "row and record disagree about where the row has moved";
+	return problem == NULL ? NULL :
+		ipc_fail(c, "undo record (%u,%u) of xid " UINT64_FORMAT ": %s",
+			 ch->ptr.block, ch->ptr.off, ch->xid, problem);
+}
+
+/* Stand on the newest version. */
+static const char *
+chain_begin(IpCheck *c, Chain *ch, const IpRow *row)
+{
+	const uint8 *saved = NULL;
+	const char *problem = NULL;
+	uint8	   *body = ch->bodybuf[0];
+
+	ch->hdr = row->hdr;
+	ch->state = row->state;
+	ch->xid = row->xid;
+	ch->ptr = row->ptr;
+	ch->body = row->body;
+	ch->bodylen = row->bodylen;
+	ch->bodycur = 0;
+	ch->needed_by = IP_XID_NONE;
+	ItemPointerSetInvalid(&ch->forward);
+	if (row->state & IP_ROW_LOCKED)
+		problem = chain_unlock(c, ch, &saved);
+	else if (row->state & IP_ROW_OVERLAID)
+	{
+		problem = chain_load(c, ch);
+		saved = ch->rec.saved;
+	}
+	if (problem || !(row->state & IP_ROW_OVERLAID))
+		return problem;
+	if (saved == NULL)
+		return ipc_fail(c, "undo record (%u,%u) has not kept the overlaid bytes",
+					row->ptr.block, row->ptr.off);
+	memcpy(body, saved, IP_VERSION_BLOCK_SZ);
+	memcpy(body + IP_VERSION_BLOCK_SZ, row->body, row->bodylen - IP_VERSION_BLOCK_SZ);
+	ch->body = body;
+	return body_problem(c, ch->hdr, ch->body, ch->bodylen);
+}
+
+/* Go to the next older version. */
+static const char *
+chain_older(IpCheck *c, Chain *ch)
+{
+	const IpUndoRec *rec = &ch->rec;
+	const char *problem;
+
+	ch->needed_by = ch->xid;
+	problem = chain_load(c, ch);
+	if (problem)
+		return problem;
+	if (rec->kind == IP_UNDO_UPDATE)
+	{
+		IpReader	r = {rec->delta, rec->delta + rec->deltalen, false};
+		int			to = 1 - ch->bodycur;
+		int			len = ip_delta_apply(&r, ch->body, ch->bodylen, ch->bodybuf[to], BLCKSZ);
+
+		if (len < IP_ROW_MIN_BODY)
+			return ipc_fail(c, "delta of undo record (%u,%u) does not fit the row",
+						ch->ptr.block, ch->ptr.off);
+		ch->bodycur = to;
+		ch->body = ch->bodybuf[to];
+		ch->bodylen = len;
+	}
+	if (rec->flags & IP_REC_HDR)
+		ch->hdr = rec->hdr;
+	if (rec->flags & IP_REC_FORWARD)
+		ch->forward = rec->forward;
+	ch->xid = rec->prev_xid;
+	ch->ptr = rec->prev_ptr;
+	ch->state = (rec->flags & IP_REC_PREV_INSERTED) ? IP_ROW_INSERTED : 0;
+	if (ipc_in_future(c, ch->xid))
+		return ipc_fail(c, "older version has xid " UINT64_FORMAT ", which is in the future", ch->xid);
+	if (has_aborted(ch->xid))
+		return NULL;
+	problem = body_problem(c, ch->hdr, ch->body, ch->bodylen);
+	return problem == NULL ? NULL : ipc_fail(c, "older version: %s", problem);
+}
+
+/* Check all versions that somebody may want to see, or put back. */
+static const char *
+chain_problem(IpCheck *c, Chain *ch, const IpRow *row)
+{
+	const char *problem = chain_begin(c, ch, row);
+	IpPtr		mark = {InvalidBlockNumber, 0};
+	uint64		n = 0;
+
+	if (problem == NULL && (ch->hdr & IP_HDR_SPECULATIVE) && !IpXidIsFinal(ch->xid) &&
+		ipc_did_commit(ch->xid))
+		return "speculative insertion was never confirmed";
+	while (problem == NULL && !(ch->state & IP_ROW_INSERTED) && ipc_is_needed(c, ch->xid))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (IpPtrEquals(ch->ptr, mark))
+			return "the row's undo records form a circle";
+		if ((n & (n - 1)) == 0)
+			mark = ch->ptr;
+		n++;
+		problem = chain_older(c, ch);
+	}
+	return problem;
+}
+
+/* Where an update has moved the row there must be a row, or have been one. */
+static const char *
+forward_problem(IpCheck *c, const ItemPointerData *tid)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
+	bool		ok = false;
+	Buffer		buffer;
+
+	if (block >= c->nblocks)
+		(void) ipc_check_new_pages(c);
+	if (block < c->nblocks && ipc_page_kind(c, block) == PAGE_BAD)
+		return NULL;
+	if (block < c->nblocks)
+	{
+		buffer = ReadBuffer(c->rel, block);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		ok = ipc_page_is(c, BufferGetPage(buffer), IP_PAGE_DATA) &&
+			off >= FirstOffsetNumber && off <= PageGetMaxOffsetNumber(BufferGetPage(buffer));
+		UnlockReleaseBuffer(buffer);
+	}
+	return ok ? NULL : ipc_fail(c, "row has moved to (%u,%u), where no row is", block, off);
+}
+
+/* Is the row's item the same on both copies, and does it mean the same? */
+static bool
+row_is_unchanged(IpCheck *c, OffsetNumber off)
+{
+	ItemId		lp = PageGetItemId(c->rows.data, off);
+	ItemId		lp2 = PageGetItemId(c->again.data, off);
+
+	return ipc_page_is(c, c->again.data, IP_PAGE_DATA) &&
+		off <= PageGetMaxOffsetNumber(c->again.data) && ItemIdIsNormal(lp2) &&
+		ItemIdGetLength(lp) == ItemIdGetLength(lp2) &&
+		ItemIdGetOffset(lp2) + ItemIdGetLength(lp2) <= BLCKSZ &&
+		memcmp(PageGetItem(c->rows.data, lp), PageGetItem(c->again.data, lp2),
+			   ItemIdGetLength(lp)) == 0 &&
+		memcmp(IpPageGetSpecial(c->rows.data), IpPageGetSpecial(c->again.data),
+			   sizeof(IpSpecial)) == 0;
+}
+
+/* May the row's record be missing, or be another one? */
+static bool
+may_lack_undo(IpCheck *c, const IpRow *row)
+{
+	if (!(row->state & IP_ROW_VERSION))
+		return true;
+	if (row->state & (IP_ROW_OVERLAID | IP_ROW_LOCKED) || (row->hdr & IP_HDR_SPECULATIVE))
+		return false;
+	return (row->state & IP_ROW_INSERTED) || !ipc_is_needed(c, row->xid);
+}
+
+/*
+ * Check the undo of the row at off of c->rows.  False if the page has changed
+ * meanwhile: it has been copied again, and the row is to be checked again.
+ */
+static bool
+check_row_undo(IpCheck *c, Chain *ch, BlockNumber block, OffsetNumber off)
+{
+	char		text[sizeof(c->problem)];
+	const char *problem;
+	IpRow		row;
+
+	if (off > PageGetMaxOffsetNumber(c->rows.data) ||
+		!ItemIdIsNormal(PageGetItemId(c->rows.data, off)) ||
+		row_problem(c, c->rows.data, off, &row) != NULL || may_lack_undo(c, &row))
+		return true;
+	ItemPointerSet(&ch->tid, block, off);
+	problem = chain_problem(c, ch, &row);
+	if (problem == NULL)
+	{
+		if (ItemPointerIsValid(&ch->forward))
+			ipc_report(c, block, off, forward_problem(c, &ch->forward));
+		return true;
+	}
+	strlcpy(text, problem, sizeof(text));
+	if (ipc_copy_page(c, block, c->again.data) != NULL)
+		return true;
+	if (!row_is_unchanged(c, off))
+	{
+		if (!ipc_page_is(c, c->again.data, IP_PAGE_DATA))
+			return true;
+		memcpy(c->rows.data, c->again.data, BLCKSZ);
+		return false;
+	}
+	ipc_refresh_horizon(c);
+	if (IpXidIsFinal(ch->needed_by) || ipc_is_needed(c, ch->needed_by))
+		ipc_report(c, block, off, text);
+	return true;
+}
+
+void
+ipc_check_undo_of_rows(IpCheck *c, BlockNumber block)
+{
+	OffsetNumber max;
+
+	if (c->chain == NULL)
+		c->chain = palloc(sizeof(Chain));
+	if (ipc_copy_page(c, block, c->rows.data) != NULL || !ipc_page_is(c, c->rows.data, IP_PAGE_DATA))
+		return;
+	max = PageGetMaxOffsetNumber(c->rows.data);
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		int			tries = 0;
+
+		while (!check_row_undo(c, c->chain, block, off) && ++tries < MAX_TRIES)
+			CHECK_FOR_INTERRUPTS();
+	}
+}

@@ -1,0 +1,252 @@
+/*-------------------------------------------------------------------------
+ * ip_check_undo.c
+ *	  inplace_check(): undo records against their rows, and the rings.
+ *-------------------------------------------------------------------------
+ */
+#include "ip_compat.h"
+
+#include "access/multixact.h"
+
+#include "ip_check.h"
+
+/* ---- undo records ---------------------------------------------------------------------- */
+
+const char *
+ipc_record_on_page(BlockNumber block, Page page, OffsetNumber off, uint8 *buf, IpUndoRec *rec)
+{
+	PageHeader	ph = (PageHeader) page;
+	ItemId		lp;
+	uint32		start;
+	uint32		len;
+
+	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page))
+		return "there is no such record";
+	lp = PageGetItemId(page, off);
+	start = ItemIdGetOffset(lp);
+	len = ItemIdGetLength(lp);
+	if (!ItemIdIsNormal(lp) || start < ph->pd_upper || start + len > ph->pd_special)
+		return "its item is damaged";
+	memcpy(buf, (char *) page + start, len);
+	return ip_undo_decode(block, IpPageGetSpecial(page)->u.undo.newest_xid, buf, len, rec);
+}
+
+/* What the kind of a record allows */
+static const char *
+record_flags_problem(const IpUndoRec *rec)
+{
+	uint8		flags = rec->flags;
+
+	if ((flags & IP_REC_PREV_INSERTED) && !(flags & IP_REC_PREV))
+		return "undo record says who inserted the row, but not when";
+	if ((flags & IP_REC_PREV) && ((flags & IP_REC_PREV_INSERTED) != 0) != (rec->prev_ptr.off == 0))
+		return "undo record's pointer to the version before is of the wrong kind";
+	if (rec->kind != IP_UNDO_LOCK && (flags & IP_REC_MULTI))
+		return "undo record of a change has a MultiXactId";
+	if (rec->kind == IP_UNDO_LOCK && (flags & IP_REC_KEYS))
+		return "lock record has a change's flags";
+	if (rec->kind != IP_UNDO_DELETE && (flags & (IP_REC_FORWARD | IP_REC_PARTITION)))
+		return "undo record says where the row moved, but not that it did";
+	if ((flags & IP_REC_FORWARD) && (flags & IP_REC_PARTITION))
+		return "undo record says that the row moved to two places";
+	if (rec->kind != IP_UNDO_UPDATE && ((flags & IP_REC_HDR) || rec->deltalen > 0))
+		return "undo record has an older body, but does not need it";
+	return NULL;
+}
+
+static const char *
+record_problem(IpCheck *c, const IpUndoRec *rec, IpXid newest)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(&rec->row);
+	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&rec->row);
+
+	if (IpXidIsFinal(rec->xid) || rec->xid > newest)
+		return ipc_fail(c, "undo record has bad transaction id " UINT64_FORMAT, rec->xid);
+	if ((rec->flags & IP_REC_PREV) && (IpXidIsFinal(rec->prev_xid) || rec->prev_xid > newest))
+		return ipc_fail(c, "undo record has bad previous transaction id " UINT64_FORMAT, rec->prev_xid);
+	if (rec->kind == IP_UNDO_LOCK && !(rec->flags & IP_REC_MULTI) &&
+		(!TransactionIdIsNormal(rec->locker) || ipc_in_future(c, ip_xid_near(newest, rec->locker))))
+		return ipc_fail(c, "lock record has bad locker %u", rec->locker);
+	if (rec->kind == IP_UNDO_LOCK && (rec->flags & IP_REC_MULTI) &&
+		(!MultiXactIdIsValid(rec->locker) ||
+		 !MultiXactIdPrecedes(rec->locker, ReadNextMultiXactId())))
+		return ipc_fail(c, "lock record has bad MultiXactId %u", rec->locker);
+	if (block >= c->nblocks)
+		(void) ipc_check_new_pages(c);
+	else if (ipc_page_kind(c, block) == PAGE_NEW)
+		ipc_check_page(c, block);	/* in use since then? */
+	if (block >= c->nblocks || off < FirstOffsetNumber || off > IP_MAX_ROWS_PER_PAGE ||
+		(ipc_page_kind(c, block) != IP_PAGE_DATA && ipc_page_kind(c, block) != PAGE_BAD))
+		return ipc_fail(c, "undo record is about (%u,%u), where no row can be", block, off);
+	return record_flags_problem(rec);
+}
+
+void
+ipc_check_records(IpCheck *c, BlockNumber block)
+{
+	Page		page = c->rows.data;
+	uint8		buf[BLCKSZ];
+	OffsetNumber max;
+	IpUndoRec	rec;
+
+	if (ipc_copy_page(c, block, page) != NULL || !ipc_page_is(c, page, IP_PAGE_UNDO))
+		return;
+	max = PageGetMaxOffsetNumber(page);
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		const char *problem;
+
+		if (!ItemIdIsNormal(PageGetItemId(page, off)))
+			continue;
+		problem = ipc_record_on_page(block, page, off, buf, &rec);
+		if (problem == NULL)
+			problem = record_problem(c, &rec, IpPageGetSpecial(page)->u.undo.newest_xid);
+		ipc_report(c, block, off, problem);
+	}
+}
+
+/* ---- rings ------------------------------------------------------------------------------- */
+
+/*
+ * Links of a ring never lead anywhere but to other pages of the ring, whatever
+ * happens meanwhile: pages are put between others, and the current one moves
+ * on.  So a walk needs no lock; only how many pages it meets, and which of them
+ * is the current one, depends on the time.
+ */
+typedef struct Ring
+{
+	uint16		slot;
+	IpMetaSlot	before;			/* the metapage's slot before the walk */
+	IpMetaSlot	after;
+	XLogRecPtr	lsn;			/* and its LSN */
+	bool		unchanged;
+	BlockNumber where;			/* page of the problem */
+	BlockNumber other_current;	/* page that is marked as current, but is not */
+	bool		first_is_current;
+} Ring;
+
+static bool
+read_ring_slot(IpCheck *c, uint16 slot, IpMetaSlot *ms, XLogRecPtr *lsn)
+{
+	if (ipc_copy_page(c, IP_META_BLOCK, c->again.data) != NULL ||
+		!ipc_page_is(c, c->again.data, IP_PAGE_META))
+		return false;
+	*ms = IpPageGetMeta(c->again.data)->slots[slot];
+	*lsn = PageGetLSN(c->again.data);
+	return true;
+}
+
+/* Visit the page at r->where; *next is the next one. */
+static const char *
+ring_page_problem(IpCheck *c, Ring *r, bool first, BlockNumber *next)
+{
+	Page		page = c->again.data;
+	IpSpecial	special;
+	bool		current;
+
+	if (r->where >= c->nblocks)
+		(void) ipc_check_new_pages(c);
+	if (r->where >= c->nblocks || ipc_page_kind(c, r->where) == PAGE_BAD ||
+		ipc_copy_page(c, r->where, page) != NULL || !ipc_page_is(c, page, IP_PAGE_UNDO))
+		return ipc_fail(c, "undo ring %u leads to a page that is not an undo page", r->slot);
+	special = *IpPageGetSpecial(page);
+	if (special.u.undo.slot != r->slot)
+		return ipc_fail(c, "undo ring %u leads to a page of ring %u", r->slot, special.u.undo.slot);
+	current = (special.u.undo.flags & IP_UNDO_CURRENT) != 0;
+	if (first)
+		r->first_is_current = current;
+	else if (current)
+		r->other_current = r->where;
+	c->pages[r->where] |= PAGE_IN_RING;
+	*next = special.u.undo.next;
+	return NULL;
+}
+
+/* Look at the metapage again. */
+static bool
+ring_is_unchanged(IpCheck *c, Ring *r)
+{
+	XLogRecPtr	lsn;
+
+	r->unchanged = read_ring_slot(c, r->slot, &r->after, &lsn) && lsn == r->lsn &&
+		memcmp(&r->after, &r->before, sizeof(IpMetaSlot)) == 0;
+	return r->unchanged;
+}
+
+static const char *
+ring_problem(IpCheck *c, Ring *r)
+{
+	BlockNumber first = r->before.current;
+	BlockNumber next = first;
+	uint32		n = 0;
+
+	r->where = IP_META_BLOCK;
+	if ((first == InvalidBlockNumber) != (r->before.npages == 0))
+		return ipc_fail(c, "undo slot %u has %u pages, and block %u is its current one",
+					r->slot, r->before.npages, first);
+	if (first == InvalidBlockNumber)
+		return NULL;
+	do
+	{
+		const char *problem;
+
+		CHECK_FOR_INTERRUPTS();
+		r->where = next;
+		problem = ring_page_problem(c, r, n == 0, &next);
+		if (problem)
+			return problem;
+		if (++n > r->before.npages && (ring_is_unchanged(c, r) || n > r->after.npages))
+			return ipc_fail(c, "undo ring %u does not close after %u pages", r->slot, n);
+	} while (next != first);
+	if (n < r->before.npages)
+		return ipc_fail(c, "undo ring %u closes after %u pages instead of %u",
+					r->slot, n, r->before.npages);
+	if (!r->first_is_current && ring_is_unchanged(c, r))
+		return ipc_fail(c, "current page of undo ring %u is not marked so", r->slot);
+	r->where = r->other_current;
+	if (r->other_current != InvalidBlockNumber && ring_is_unchanged(c, r))
+		return ipc_fail(c, "page of undo ring %u is marked as current, but block %u is", r->slot, first);
+	return NULL;
+}
+
+/* Undo pages that were there before the rings were walked must be in one. */
+static void
+check_lost_pages(IpCheck *c, BlockNumber nblocks, const bool *ring_ok)
+{
+	for (BlockNumber block = 0; block < nblocks; block++)
+	{
+		uint16		slot;
+
+		if (ipc_page_kind(c, block) != IP_PAGE_UNDO || (c->pages[block] & PAGE_IN_RING) ||
+			ipc_copy_page(c, block, c->again.data) != NULL ||
+			!ipc_page_is(c, c->again.data, IP_PAGE_UNDO))
+			continue;
+		slot = IpPageGetSpecial(c->again.data)->u.undo.slot;
+		if (slot < IP_UNDO_SLOTS && ring_ok[slot])
+			ipc_report(c, block, 0, ipc_fail(c, "undo page is not in ring %u", slot));
+	}
+}
+
+void
+ipc_check_rings(IpCheck *c)
+{
+	BlockNumber nblocks = c->nblocks;
+	bool		ring_ok[IP_UNDO_SLOTS] = {false};
+	bool		used = false;
+
+	for (BlockNumber block = 0; block < nblocks; block++)
+		used |= ipc_page_kind(c, block) != PAGE_NEW;
+	if (used && ipc_page_kind(c, IP_META_BLOCK) == PAGE_NEW)
+		ipc_report(c, IP_META_BLOCK, 0, "table has no metapage");
+	for (uint16 slot = 0; nblocks > 0 && slot < IP_UNDO_SLOTS; slot++)
+	{
+		Ring		r = {.slot = slot, .other_current = InvalidBlockNumber};
+		const char *problem;
+
+		if (!read_ring_slot(c, slot, &r.before, &r.lsn))
+			return;
+		problem = ring_problem(c, &r);
+		ipc_report(c, r.where, 0, problem);
+		ring_ok[slot] = problem == NULL;
+	}
+	check_lost_pages(c, nblocks, ring_ok);
+}
