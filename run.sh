@@ -20,7 +20,7 @@ usage() {
 ./run.sh demo [options]     heap against inplace side by side: a table and an HTML report, under 5 minutes
 ./run.sh bench [options]    the full benchmark against its bars, about 25 minutes (--help lists the options)
 ./run.sh test [--full] [suite | suite/name ...]
-                            the tests; suites: regress isolation tap diff core; --full takes longer and looks deeper;
+                            the tests; suites: regress isolation tap diff core tidset; --full takes longer and looks deeper;
                             INPLACE_SEED=n chooses other random tests
 ./run.sh psql [arguments]   psql on a throwaway cluster that has the extension; it stays up until "stop"
 ./run.sh stop               stops and deletes that cluster
@@ -363,6 +363,26 @@ core_line() {
 	fi
 }
 
+# The library outside of a server: vector code and its scalar twin, sanitizers, valgrind; then in one.
+suite_tidset() {
+	local step options=(OUT="$STATE/tidset" SEED="$INPLACE_SEED" ROUNDS=16)
+	((FULL == 0)) || options=(OUT="$STATE/tidset" SEED="$INPLACE_SEED" ROUNDS=400 FULL=-f)
+	for step in check-scalar check-asan check-valgrind; do
+		tidset_step "$step" make -C "$ROOT/tidset" "${options[@]}" "$step"
+	done
+	tidset_step server env PG_CONFIG="$PG_CONFIG" "$ROOT/tidset/test/server/run.sh" test
+}
+
+tidset_step() {
+	local log=$LOGS/tidset_$1.log
+	if apart timeout --foreground "$LIMIT" "${@:2}" >"$log" 2>&1; then
+		result "tidset/${1#check-}" ok ""
+	else
+		result "tidset/${1#check-}" FAIL "seed $INPLACE_SEED"
+		show "$log" 40
+	fi
+}
+
 # A test may pass while a server process dies behind its back.
 suite_server_log() {
 	local bad
@@ -382,11 +402,11 @@ cmd_test() {
 	for arg; do
 		case $arg in
 		--full) FULL=1 ;;
-		regress | isolation | tap | diff | core | regress/* | isolation/* | tap/* | core/*) suites+=("$arg") ;;
-		*) die "no suite \"$arg\": regress, isolation, tap, diff or core, or one test of it as in regress/NAME" ;;
+		regress | isolation | tap | diff | core | tidset | regress/* | isolation/* | tap/* | core/*) suites+=("$arg") ;;
+		*) die "no suite \"$arg\": regress, isolation, tap, diff, core or tidset, or one test of it as in regress/NAME" ;;
 		esac
 	done
-	((${#suites[@]})) || suites=(regress isolation tap diff core)
+	((${#suites[@]})) || suites=(regress isolation tap diff core tidset)
 	need_packages libipc-run-perl python3 python3-psycopg2
 	build
 	say "Starting a cluster"
@@ -396,7 +416,7 @@ cmd_test() {
 	export INPLACE_SEED=${INPLACE_SEED:-1}
 	((FULL == 0)) || LIMIT=$((LIMIT * 5))
 	((FULL == 0)) || export INPLACE_CRASH_ROUNDS=${INPLACE_CRASH_ROUNDS:-40}
-	for suite in regress isolation tap diff core; do
+	for suite in regress isolation tap diff core tidset; do
 		mapfile -t names < <(printf '%s\n' "${suites[@]}" | sed -n "s,^$suite/,,p")
 		if ((${#names[@]})) || [[ " ${suites[*]} " == *" $suite "* ]]; then
 			say "Suite $suite"
