@@ -9,6 +9,10 @@
  */
 #include "postgres.h"
 
+/* version 15 leaves this empty, and the module is built with hidden symbols */
+#undef PGDLLEXPORT
+#define PGDLLEXPORT __attribute__((visibility("default")))
+
 #include <limits.h>
 #include <sys/stat.h>
 
@@ -165,6 +169,8 @@ static const ArchiveModuleCallbacks callbacks = {
 	.archive_file_cb = walpack_archive,
 	.shutdown_cb = walpack_shutdown
 };
+
+PGDLLEXPORT const ArchiveModuleCallbacks *_PG_archive_module_init(void);
 
 const ArchiveModuleCallbacks *
 _PG_archive_module_init(void)

@@ -59,7 +59,7 @@ wp_codec_free(WpCodec *codec)
 		wp_buf_free(&codec->sections[i]);
 	wp_buf_free(&codec->packed);
 	wp_buf_free(&codec->check);
-	free(codec->ctx.arena);
+	wp_arena_free(&codec->ctx);
 	free(codec);
 }
 

@@ -47,7 +47,7 @@ wp_group_add(WpContext *ctx, WpGroup *g, uint32 len)
 {
 	uint8	   *row;
 
-	if (g->cap - g->used < len)
+	if (g->cap - g->used < len || g->data == NULL)
 	{
 		uint32		cap = Max(g->cap * 2, g->used + len);
 

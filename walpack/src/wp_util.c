@@ -11,6 +11,18 @@
 
 #include "wp_util.h"
 
+/* Under AddressSanitizer what is not allocated in the arena can't be touched. */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define FENCE(p, size)		ASAN_POISON_MEMORY_REGION(p, size)
+#define UNFENCE(p, size)	ASAN_UNPOISON_MEMORY_REGION(p, size)
+#define FENCE_SIZE			16
+#else
+#define FENCE(p, size)		((void) 0)
+#define UNFENCE(p, size)	((void) 0)
+#define FENCE_SIZE			0
+#endif
+
 void
 wp_fail(WpContext *ctx, const char *fmt,...)
 {
@@ -32,23 +44,37 @@ bool
 wp_arena_reset(WpContext *ctx, size_t size)
 {
 	ctx->arena_used = 0;
-	if (size <= ctx->arena_size)
-		return true;
+	if (size > ctx->arena_size)
+	{
+		wp_arena_free(ctx);
+		ctx->arena = malloc(size);
+		if (ctx->arena == NULL)
+			return false;
+		ctx->arena_size = size;
+	}
+	FENCE(ctx->arena, ctx->arena_size);
+	return true;
+}
+
+void
+wp_arena_free(WpContext *ctx)
+{
+	UNFENCE(ctx->arena, ctx->arena_size);
 	free(ctx->arena);
-	ctx->arena = malloc(size);
-	ctx->arena_size = ctx->arena ? size : 0;
-	return ctx->arena != NULL;
+	ctx->arena = NULL;
+	ctx->arena_size = 0;
 }
 
 void *
 wp_alloc(WpContext *ctx, size_t size)
 {
 	void	   *p = ctx->arena + ctx->arena_used;
+	size_t		step = ((size + 15) & ~(size_t) 15) + FENCE_SIZE;
 
-	size = (size + 15) & ~(size_t) 15;
-	if (size > ctx->arena_size - ctx->arena_used)
+	if (step > ctx->arena_size - ctx->arena_used)
 		wp_fail(ctx, "more memory needed than allowed");
-	ctx->arena_used += size;
+	ctx->arena_used += step;
+	UNFENCE(p, size);
 	return p;
 }
 
@@ -58,7 +84,7 @@ wp_realloc(WpContext *ctx, void *old, size_t used, size_t size)
 	uint8	   *top = ctx->arena + ctx->arena_used;
 	void	   *p;
 
-	if (old != NULL && (uint8 *) old + ((used + 15) & ~(size_t) 15) == top)
+	if (old != NULL && (uint8 *) old + ((used + 15) & ~(size_t) 15) + FENCE_SIZE == top)
 	{
 		ctx->arena_used = (uint8 *) old - ctx->arena;
 		return wp_alloc(ctx, size);

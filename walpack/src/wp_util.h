@@ -37,6 +37,7 @@ extern void *wp_realloc(WpContext *ctx, void *old, size_t used, size_t size);
 
 /* Empty the arena and make it at least this big; false if there is no memory. */
 extern bool wp_arena_reset(WpContext *ctx, size_t size);
+extern void wp_arena_free(WpContext *ctx);
 
 /* ---- growing buffers; the owner frees them ---- */
 
@@ -56,7 +57,7 @@ wp_buf_add(WpContext *ctx, WpBuf *buf, size_t n)
 {
 	uint8	   *p;
 
-	if (buf->cap - buf->used < n)
+	if (buf->cap - buf->used < n || buf->data == NULL)
 		wp_buf_grow(ctx, buf, n);
 	p = buf->data + buf->used;
 	buf->used += n;

@@ -1,0 +1,654 @@
+#!/usr/bin/env python3
+"""Tests of walpack against a server: test_walpack.py [--full] [--seed N] [--only NAME] --bindir DIR
+
+Each test prints a line "ok" or "FAIL" with its name; the exit code tells whether one failed.
+Runs as any user but root, on throwaway clusters below --work (default: a new folder in /tmp).
+"""
+
+import argparse
+import hashlib
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+PACK = os.path.join(ROOT, "walpack")
+RESTORE = os.path.join(ROOT, "walpack_restore")
+SEGMENT = re.compile(r"[0-9A-F]{24}")
+
+options = None
+tests = []
+
+
+class Failure(Exception):
+    pass
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def check(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def run(*command, code=0, env=None, user_input=None):
+    """Run a command; its exit code must be the given one (None: any).  Returns its output."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          input=user_input, timeout=300, env={**os.environ, **(env or {})})
+    if code is not None and done.returncode != code:
+        raise Failure(f"{' '.join(command)}: exit code {done.returncode} instead of {code}\n{done.stdout[-3000:]}")
+    return done.stdout
+
+
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def digest(path):
+    return hashlib.sha256(content(path)).hexdigest()
+
+
+def wait_for(condition, what, seconds=90):
+    end = time.time() + seconds
+    while not condition():
+        if time.time() > end:
+            raise Failure(f"timed out: {what}")
+        time.sleep(0.05)
+
+
+class Cluster:
+    def __init__(self, name, conf="", initdb=(), backup_of=None, env=None):
+        self.folder = os.path.join(options.work, name)
+        self.data = os.path.join(self.folder, "data")
+        self.wal = os.path.join(self.data, "pg_wal")
+        self.env = env
+        os.makedirs(self.folder)
+        if backup_of:
+            run("timeout", "100", f"{options.bindir}/pg_basebackup", "-h", backup_of.folder, "-U", "postgres", "-D", self.data,
+                "-c", "fast", "-X", "none")
+        else:
+            run(f"{options.bindir}/initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-N", "-k",
+                "--no-locale", "-E", "UTF8", *initdb)
+        self.configure(f"""
+listen_addresses = ''
+unix_socket_directories = '{self.folder}'
+dynamic_library_path = '{options.work}/lib:$libdir'
+fsync = off
+autovacuum = off
+wal_keep_size = 10GB
+max_prepared_transactions = 5
+log_line_prefix = '%m [%p] %b '
+{conf}
+""")
+
+    def configure(self, text):
+        with open(os.path.join(self.data, "postgresql.conf"), "a") as file:
+            file.write(text + "\n")
+
+    def ctl(self, *arguments, code=0):
+        return run(f"{options.bindir}/pg_ctl", "-s", "-D", self.data, "-w", "-t", "120", *arguments,
+                   code=code, env=self.env)
+
+    def start(self):
+        with open(os.path.join(self.folder, "log"), "a") as log:
+            done = subprocess.run([f"{options.bindir}/pg_ctl", "-s", "-D", self.data, "-w", "-t", "120", "start"],
+                                  stdout=log, stderr=log, env={**os.environ, **(self.env or {})}, timeout=150)
+        check(done.returncode == 0, "the server did not start:\n" + self.log()[-3000:])
+        return self
+
+    def stop(self, mode="fast"):
+        self.ctl("stop", "-m", mode, code=None)
+
+    def log(self):
+        with open(os.path.join(self.folder, "log")) as file:
+            return file.read()
+
+    def psql(self, *arguments, code=0):
+        return run(f"{options.bindir}/psql", "-qAtX", "-v", "ON_ERROR_STOP=1", "-h", self.folder, "-U", "postgres",
+                   "-d", "postgres", *arguments, code=code).strip()
+
+    def sql(self, statement, code=0):
+        return self.psql("-c", statement, code=code)
+
+    def mixed(self, tables=20):
+        self.psql("-v", f"seed={options.seed % 1000}", "-v", f"tables={tables}", "-f", f"{HERE}/mixed.sql")
+
+    def switch(self):
+        """End the current segment; returns the names of those that are complete."""
+        self.sql("SELECT pg_switch_wal()")
+        self.sql("SELECT txid_current()")
+        current = self.sql("SELECT pg_walfile_name(pg_current_wal_insert_lsn())")
+        return sorted(f for f in os.listdir(self.wal) if SEGMENT.fullmatch(f) and f < current)
+
+    def archived(self, name, suffix=".wpk"):
+        wait_for(lambda: os.path.exists(os.path.join(self.wal, "archive_status", name + ".done")),
+                 f"{name} is not archived; log:\n" + self.log()[-2000:])
+
+    def fingerprint(self, query):
+        return self.sql(f"SELECT count(*), md5(string_agg(q::text, ',' ORDER BY q::text)) FROM ({query}) q")
+
+
+def archiving(directory, more=""):
+    os.makedirs(directory, exist_ok=True)
+    return f"archive_mode = on\narchive_library = 'walpack'\nwalpack.directory = '{directory}'\n{more}\n"
+
+
+def round_trip(folder, names, *pack_options):
+    """Pack and unpack segments; returns the lines of walpack list."""
+    packed = tempfile.mkdtemp(dir=options.work)
+    back = tempfile.mkdtemp(dir=options.work)
+    run(PACK, "pack", "-q", *pack_options, *[os.path.join(folder, n) for n in names], packed)
+    run(PACK, "verify", "-q", packed)
+    run(PACK, "unpack", "-q", packed, back)
+    check(sorted(os.listdir(back)) == sorted(names), "not all files came back")
+    for name in names:
+        check(content(os.path.join(folder, name)) == content(os.path.join(back, name)), f"{name} differs")
+    lines = run(PACK, "list", packed).splitlines()[1:]
+    shutil.rmtree(packed)
+    shutil.rmtree(back)
+    return [line.split() for line in lines]
+
+
+def all_understood(lines):
+    for line in lines:
+        check(line[4] == "records", f"{line[0]} was not packed as records but as {line[4]}")
+    return sum(int(x[2]) for x in lines) / sum(int(x[1]) for x in lines)
+
+
+# ---- round trips ----
+
+def load_and_compare(name, conf="", initdb=(), tables=20, pack_options=()):
+    cluster = Cluster(name, conf, initdb).start()
+    try:
+        cluster.mixed(tables)
+        names = cluster.switch()
+        lines = round_trip(cluster.wal, names, *pack_options)
+        return f"{len(names)} segments, {all_understood(lines):.3f} of the original"
+    finally:
+        cluster.stop("immediate")
+
+
+@test
+def settings():
+    """full-page writes, compression, wal_level, relations"""
+    remarks = []
+    for name, conf in [("plain", "full_page_writes = off"), ("pglz", "wal_compression = pglz"),
+                       ("lz4", "wal_compression = lz4\nwal_level = logical"), ("zstd", "wal_compression = zstd")]:
+        remarks.append(load_and_compare(f"settings_{name}", conf).split()[2])
+    return "of the original: " + " ".join(remarks)
+
+
+@test
+def relations():
+    """1,000 relations"""
+    return load_and_compare("relations", tables=1000)
+
+
+@test
+def segment_sizes():
+    """segments of 1 MB and 64 MB, with little and with usual memory, by two threads"""
+    small = load_and_compare("segment_1", initdb=("--wal-segsize=1",), pack_options=("-j", "2"))
+    big = load_and_compare("segment_64", initdb=("--wal-segsize=64",), pack_options=("-m", "24"))
+    load_and_compare("segment_64_more", initdb=("--wal-segsize=64",))
+    return f"{small}; {big}"
+
+
+@test
+def levels():
+    """every tenth level gives the same bytes back"""
+    cluster = Cluster("levels").start()
+    cluster.mixed()
+    names = cluster.switch()
+    cluster.stop("immediate")
+    sizes = [all_understood(round_trip(cluster.wal, names, "-l", level)) for level in ("1", "3", "10", "19")]
+    check(sizes[3] < sizes[0], f"level 19 is not smaller than level 1: {sizes}")
+    return " ".join(f"{s:.3f}" for s in sizes)
+
+
+@test
+def damaged_wal():
+    """recycled tails, zeroed pages, flipped bits, cut files: packed all the same"""
+    rand = random.Random(options.seed)
+    cluster = Cluster("damaged").start()
+    cluster.mixed()
+    names = cluster.switch()
+    cluster.stop("immediate")
+    folder = tempfile.mkdtemp(dir=options.work)
+    for i in range(40 if options.full else 12):
+        data = bytearray(content(os.path.join(cluster.wal, rand.choice(names))))
+        other = content(os.path.join(cluster.wal, rand.choice(names)))
+        at = rand.randrange(len(data))
+        kind = i % 6
+        if kind == 0:
+            data[at:] = other[at:]
+        elif kind == 1:
+            page = at // 8192 * 8192
+            data[page:page + 8192] = bytes(8192)
+        elif kind == 2:
+            for _ in range(rand.randrange(1, 200)):
+                data[rand.randrange(len(data))] ^= 1 << rand.randrange(8)
+        elif kind == 3:
+            data = data[:at]
+        elif kind == 4:
+            data[at:] = rand.randbytes(len(data) - at)
+        else:
+            data = bytearray(rand.randbytes(1 << rand.randrange(21)))
+        name = f"{1:08X}{0:08X}{i:08X}"
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(data)
+    names = sorted(os.listdir(folder))
+    for line in round_trip(folder, names):
+        check(int(line[2]) <= int(line[1]) + 64, f"{line[0]} grew from {line[1]} to {line[2]}")
+    return f"{len(names)} files"
+
+
+# ---- commands ----
+
+@test
+def commands():
+    """retry, different contents, small files, damage, exit codes"""
+    folder = os.path.join(options.work, "commands")
+    archive = os.path.join(folder, "archive")
+    os.makedirs(archive)
+    cluster = Cluster("commands_cluster").start()
+    cluster.mixed()
+    names = cluster.switch()
+    cluster.stop("immediate")
+    first, second = (os.path.join(cluster.wal, n) for n in names[:2])
+    packed = os.path.join(archive, names[0] + ".wpk")
+    target = os.path.join(folder, "target")
+
+    run(PACK, "pack", first, archive)
+    inode = os.stat(packed).st_ino
+    run(PACK, "pack", first, archive)
+    check(os.stat(packed).st_ino == inode, "an identical file was written again")
+    before = digest(packed)
+    check("contents other than" in run(PACK, "pack", second, packed, code=1), "no word about other contents")
+    check(digest(packed) == before, "an archived file was changed")
+
+    history = os.path.join(folder, "00000002.history")
+    with open(history, "w") as file:
+        file.write("1\t0/3000000\tno recovery target specified\n")
+    run(PACK, "pack", history, archive)
+    check(content(os.path.join(archive, "00000002.history")) == content(history), "the history file changed")
+    run(PACK, "pack", history, os.path.join(archive, "00000003.history.wpk"))
+    check(os.path.exists(os.path.join(archive, "00000003.history")), "a history file got a suffix")
+
+    run(RESTORE, archive, names[0], target)
+    check(content(target) == content(first), "restored bytes differ")
+    run(RESTORE, archive, "00000002.history", target)
+    check(content(target) == content(history), "restored history differs")
+    run(RESTORE, archive, "0000000100000000000000FF", target, code=1)
+    run(RESTORE, os.path.join(folder, "none"), names[0], target, code=255)
+    run(PACK, "pack", second, os.path.join(archive, names[1]))
+    run(RESTORE, archive, names[1], target)
+    check(content(target) == content(second), "a file packed under the segment's own name differs")
+
+    os.unlink(target)
+    whole = content(packed)
+    rand = random.Random(options.seed)
+    for i in range(60):
+        data = bytearray(whole)
+        if i % 3 == 0:
+            data = data[:rand.randrange(len(data))]
+        else:
+            data[rand.randrange(len(data))] ^= 1 << rand.randrange(8)
+        with open(packed, "wb") as file:
+            file.write(data)
+        run(PACK, "verify", "-q", packed, code=1)
+        run(RESTORE, archive, names[0], target, code=255)
+        check(not os.path.exists(target) and not os.path.exists(target + ".tmp"), "damage left a target")
+    with open(packed, "wb") as file:
+        file.write(whole[:7] + b"\x02" + whole[8:])
+    check("another version" in run(PACK, "verify", "-q", packed, code=1), "no word about the version")
+    check("No such file" in run(PACK, "verify", "/nonexistent", code=1), "no word about a missing file")
+    run(PACK, "pack", first, second, target, code=1)
+    run(PACK, "pack", "-l", "20", first, target, code=1)
+    run(PACK, "nonsense", code=1)
+    return "60 damaged files refused"
+
+
+@test
+def two_at_once():
+    """two archivers at work on the same files in the same directory"""
+    cluster = Cluster("twice").start()
+    cluster.mixed()
+    names = cluster.switch()
+    cluster.stop("immediate")
+    archive = os.path.join(options.work, "twice", "archive")
+    back = os.path.join(options.work, "twice", "back")
+    os.makedirs(archive)
+    os.makedirs(back)
+    files = [os.path.join(cluster.wal, n) for n in names]
+    for _ in range(5):
+        both = [subprocess.Popen([PACK, "pack", "-q", *files, archive], stderr=subprocess.DEVNULL) for _ in range(2)]
+        for process in both:
+            process.wait(timeout=100)
+        run(PACK, "pack", "-q", *files, archive)
+        run(PACK, "unpack", "-q", archive, back)
+        for name in names:
+            check(content(os.path.join(back, name)) == content(os.path.join(cluster.wal, name)), f"{name} differs")
+        check(not [f for f in os.listdir(archive) if f.endswith(".tmp")], "a temporary file is left")
+        shutil.rmtree(archive)
+        os.makedirs(archive)
+    return "5 rounds"
+
+
+@test
+def statistics():
+    """walpack stats: the same records as pg_waldump, and the thread's lengths"""
+    cluster = Cluster("statistics", "full_page_writes = off").start()
+    cluster.sql("CREATE TABLE t (a int PRIMARY KEY, b int)")
+    cluster.switch()
+    first = cluster.sql("SELECT pg_walfile_name(pg_current_wal_insert_lsn())")
+    cluster.sql("INSERT INTO t SELECT i, 0 FROM generate_series(1, 20000) i")
+    cluster.sql("SELECT count(*) FROM (SELECT * FROM t FOR UPDATE) q")
+    cluster.sql("DELETE FROM t WHERE a % 2 = 0")
+    names = [n for n in cluster.switch() if n >= first]
+    cluster.stop("immediate")
+    mine = {}
+    for line in run(PACK, "stats", *[os.path.join(cluster.wal, n) for n in names]).splitlines():
+        words = line.split()
+        if len(words) == 7 and "/" in words[0]:
+            mine[words[0]] = (int(words[1]), *map(float, words[2:6]))
+    theirs = run(f"{options.bindir}/pg_waldump", "--stats=record", "-p", cluster.wal, names[0], names[-1], code=None)
+    found = 0
+    for line in theirs.splitlines():
+        words = line.replace("(", " ").replace(")", " ").split()
+        if len(words) > 4 and "/" in words[0] and words[1].isdigit():
+            check(mine.get(words[0], (0,))[0] == int(words[1]), f"{words[0]}: {mine.get(words[0])}, not {words[1]}")
+            found += 1
+    check(found == len(mine) and found >= 5, f"{found} types, not {len(mine)}")
+    for name, lengths in {"Heap/DELETE": (54, 56, 52, 56), "Heap/LOCK": (54, 56, 52, 56),
+                          "Btree/INSERT_LEAF": (64, 64, 63, 64), "Transaction/COMMIT": (34, 40, 34, 40)}.items():
+        check(mine[name][1:] == lengths, f"{name}: {mine[name]}")
+    return f"{found} record types"
+
+
+# ---- the archive module ----
+
+def same_as_wal(cluster, archive, names):
+    back = tempfile.mkdtemp(dir=options.work)
+    run(PACK, "verify", "-q", archive)
+    for name in names:
+        run(RESTORE, archive, name, os.path.join(back, name))
+        check(content(os.path.join(back, name)) == content(os.path.join(cluster.wal, name)), f"{name} differs")
+    shutil.rmtree(back)
+
+
+@test
+def recovery():
+    """archive, base backup, recovery to a named point, the new timeline, recovery to its end"""
+    archive = os.path.join(options.work, "recovery_archive")
+    cluster = Cluster("recovery_a", archiving(archive)).start()
+    cluster.sql("CREATE EXTENSION amcheck")
+    cluster.mixed()
+    backup = Cluster("recovery_b", backup_of=cluster)
+    second = Cluster("recovery_c", backup_of=cluster)
+    cluster.sql("UPDATE plain SET k = -k WHERE id % 11 = 0")
+    expected = cluster.fingerprint("SELECT * FROM plain")
+    cluster.sql("SELECT pg_create_restore_point('here')")
+    cluster.sql("DROP TABLE plain")
+    cluster.archived(cluster.switch()[-1])
+    same_as_wal(cluster, archive, [n for n in cluster.switch()[:-1]])
+    cluster.stop("immediate")
+
+    restore = f"""
+restore_command = '{RESTORE} {archive} %f %p'
+recovery_target_action = promote
+archive_cleanup_command = ''
+"""
+    backup.configure(restore + "recovery_target_name = 'here'")
+    open(os.path.join(backup.data, "recovery.signal"), "w").close()
+    backup.start()
+    wait_for(lambda: backup.sql("SELECT pg_is_in_recovery()") == "f", "recovery does not end")
+    check(backup.fingerprint("SELECT * FROM plain") == expected, "the table differs after recovery")
+    backup.sql("SELECT bt_index_check(oid, true) FROM pg_class WHERE relname = 'plain_pkey'")
+    backup.sql("INSERT INTO plain VALUES (1000000, 1, 'new timeline')")
+    later = backup.fingerprint("SELECT * FROM plain")
+    backup.archived(backup.switch()[-1])
+    wait_for(lambda: os.path.exists(os.path.join(archive, "00000002.history")), "no history file in the archive")
+    check([f for f in os.listdir(archive) if f.endswith(".backup")], "no backup label in the archive")
+    backup.stop()
+
+    second.configure(restore + "recovery_target_timeline = 'latest'")
+    open(os.path.join(second.data, "recovery.signal"), "w").close()
+    second.start()
+    wait_for(lambda: second.sql("SELECT pg_is_in_recovery()") == "f", "recovery does not end")
+    check(second.fingerprint("SELECT * FROM plain") == later, "the table differs on the new timeline")
+    second.stop()
+    run(f"{options.bindir}/pg_checksums", "--check", "-D", second.data)
+    run(PACK, "verify", "-q", archive)
+    return f"{len(os.listdir(archive))} files"
+
+
+@test
+def standby():
+    """a standby is promoted: the last segment of the old timeline is archived as partial"""
+    archive = os.path.join(options.work, "standby_archive")
+    cluster = Cluster("standby_a", archiving(archive)).start()
+    backup = Cluster("standby_b", backup_of=cluster)
+    backup.configure(f"primary_conninfo = 'host={cluster.folder} user=postgres'")
+    open(os.path.join(backup.data, "standby.signal"), "w").close()
+    backup.start()
+    cluster.mixed(5)
+    expected = cluster.fingerprint("SELECT * FROM plain")
+    lsn = cluster.sql("SELECT pg_current_wal_flush_lsn()")
+    wait_for(lambda: backup.sql(f"SELECT pg_last_wal_replay_lsn() >= '{lsn}'") == "t", "the standby lags")
+    cluster.stop("immediate")
+    backup.sql("SELECT pg_promote()")
+    check(backup.fingerprint("SELECT * FROM plain") == expected, "the table differs on the standby")
+    wait_for(lambda: [f for f in os.listdir(archive) if f.endswith(".partial.wpk")], "no partial segment")
+    backup.archived(backup.switch()[-1])
+    backup.stop()
+    run(PACK, "verify", "-q", archive)
+    partial = [line.split() for line in run(PACK, "list", archive).splitlines() if ".partial" in line]
+    check(partial[0][4] == "records", f"the partial segment was packed as {partial[0][4]}")
+    return f"{partial[0][0]}: {partial[0][3]} of the original"
+
+
+@test
+def damaged_archive_stops_recovery():
+    """a damaged file must not pass for the end of the archive"""
+    archive = os.path.join(options.work, "stops_archive")
+    cluster = Cluster("stops_a", archiving(archive)).start()
+    backup = Cluster("stops_b", backup_of=cluster)
+    cluster.mixed()
+    cluster.archived(cluster.switch()[-1])
+    cluster.stop("immediate")
+    middle = sorted(f for f in os.listdir(archive) if f.endswith(".wpk"))[-1]
+    path = os.path.join(archive, middle)
+    data = bytearray(content(path))
+    data[len(data) // 2] ^= 1
+    with open(path, "wb") as file:
+        file.write(data)
+    backup.configure(f"restore_command = '{RESTORE} {archive} %f %p'")
+    open(os.path.join(backup.data, "recovery.signal"), "w").close()
+    run(f"{options.bindir}/pg_ctl", "-s", "-D", backup.data, "-l", os.path.join(backup.folder, "log"), "start",
+        code=None)
+    wait_for(lambda: "could not restore file" in backup.log(), "recovery went on")
+    log = backup.log()
+    check("FATAL:  could not restore file" in log, "recovery went on:\n" + log[-2000:])
+    check("damaged" in log, "no word about damage")
+    wait_for(lambda: not os.path.exists(os.path.join(backup.data, "postmaster.pid")), "the server did not stop")
+    return middle
+
+
+@test
+def killed_archiver():
+    """kill -9 of the archiver again and again under load: nothing missing, nothing half"""
+    rand = random.Random(options.seed)
+    archive = os.path.join(options.work, "killed_archive")
+    cluster = Cluster("killed", archiving(archive, "wal_level = replica"), ("--wal-segsize=16",)).start()
+    cluster.sql("CREATE TABLE load (id serial PRIMARY KEY, t text)")
+    kills = 0
+    for _ in range(20 if options.full else 6):
+        # the crash that the last kill has caused may only be noticed now
+        wait_for(lambda: not cluster.sql("INSERT INTO load (t) SELECT md5(i::text) FROM generate_series(1, 150000) i;"
+                                         "SELECT pg_switch_wal()", code=None).startswith("psql"),
+                 "no recovery after the kill")
+        time.sleep(rand.random() * 0.12)
+        found = subprocess.run(["pgrep", "-f", "-P", content(os.path.join(cluster.data, "postmaster.pid"))
+                                .decode().split()[0], "archiver"], stdout=subprocess.PIPE, text=True).stdout.split()
+        for pid in found:
+            os.kill(int(pid), signal.SIGKILL)
+            kills += 1
+    check(kills > 0, "no archiver was found")
+    time.sleep(1)
+    wait_for(lambda: cluster.psql("-c", "SELECT 1", code=None) == "1", "no recovery after the kill")
+    names = cluster.switch()
+    cluster.archived(names[-1])
+    wait_for(lambda: not [f for f in os.listdir(os.path.join(cluster.wal, "archive_status")) if f.endswith(".ready")],
+             "files are left")
+    same_as_wal(cluster, archive, names)
+    check(not [f for f in os.listdir(archive) if f.endswith(".tmp")], "a temporary file is left")
+    cluster.stop()
+    return f"{kills} kills, {len(names)} segments"
+
+
+@test
+def full_disk():
+    """no space: the archiver stays, no file gets its final name; then it goes on"""
+    flag = os.path.join(options.work, "disk_is_full")
+    archive = os.path.join(options.work, "full_archive")
+    shim = {"LD_PRELOAD": os.path.join(HERE, "full_disk.so"), "FULL_DISK": flag}
+    cluster = Cluster("full", archiving(archive), env=shim).start()
+    cluster.mixed(5)
+    cluster.archived(cluster.switch()[-1])
+    open(flag, "w").close()
+    done = set(os.listdir(archive))
+    pid = cluster.sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'archiver'")
+    cluster.sql("INSERT INTO plain SELECT i, i, 'more' FROM generate_series(100000, 150000) i")
+    names = cluster.switch()
+    wait_for(lambda: "No space left on device" in cluster.log(), "the archiver did not complain")
+    time.sleep(3)
+    check(set(os.listdir(archive)) == done, f"files appeared: {set(os.listdir(archive)) - done}")
+    check(cluster.sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'archiver'") == pid,
+          "the archiver was started anew")
+    run(PACK, "pack", os.path.join(cluster.wal, names[0]), os.path.join(options.work, "never"), code=1, env=shim)
+    check(not [f for f in os.listdir(options.work) if f.startswith("never")], "the command left a file")
+    os.unlink(flag)
+    cluster.archived(names[-1])
+    same_as_wal(cluster, archive, names)
+    cluster.stop()
+    return f"{len(names)} segments in the end"
+
+
+@test
+def configuration():
+    """no directory, a wrong one, another level on reload"""
+    archive = os.path.join(options.work, "configuration_archive")
+    cluster = Cluster("configuration", archiving(archive, "walpack.directory = ''")).start()
+    cluster.mixed(5)
+    cluster.switch()
+    wait_for(lambda: "archiving is not configured" in cluster.log() or "is not configured" in cluster.log(),
+             "no word about the missing directory")
+    pid = cluster.sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'archiver'")
+    cluster.configure(f"walpack.directory = '{archive}'\nwalpack.level = 9\nwalpack.memory = 24MB")
+    cluster.ctl("reload")
+    cluster.archived(cluster.switch()[-1])
+    cluster.configure("walpack.level = 1")
+    os.chmod(archive, 0o500)
+    cluster.ctl("reload")
+    cluster.sql("SELECT txid_current()")
+    names = cluster.switch()
+    wait_for(lambda: "Permission denied" in cluster.log(), "no word about permissions")
+    os.chmod(archive, 0o700)
+    cluster.archived(names[-1])
+    check(cluster.sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'archiver'") == pid,
+          "the archiver was started anew")
+    # stopping waits for the last segments
+    cluster.sql("SELECT txid_current()")
+    same_as_wal(cluster, archive, names)
+    cluster.stop()
+    check("PANIC" not in cluster.log() and "TRAP" not in cluster.log(), "the server crashed")
+    return "archiver stayed"
+
+
+@test
+def archive_command():
+    """walpack pack as archive_command"""
+    archive = os.path.join(options.work, "command_archive")
+    os.makedirs(archive)
+    cluster = Cluster("command", f"archive_mode = on\narchive_command = '{PACK} pack %p {archive}/%f'").start()
+    cluster.mixed(5)
+    names = cluster.switch()
+    cluster.archived(names[-1])
+    check(names[0] in os.listdir(archive), "not under the name given")
+    same_as_wal(cluster, archive, names)
+    cluster.stop()
+    return f"{len(names)} segments"
+
+
+# ---- the codec alone ----
+
+@test
+def codec():
+    """made-up and damaged input under AddressSanitizer and UndefinedBehaviorSanitizer"""
+    cluster = Cluster("codec", "wal_compression = pglz", ("--wal-segsize=1",)).start()
+    cluster.mixed()
+    names = cluster.switch()
+    cluster.stop("immediate")
+    some = random.Random(options.seed).sample(names, min(8, len(names)))
+    seconds = 600 if options.full else 25
+    done = subprocess.run([os.path.join(HERE, "codec_test"), str(options.seed), str(seconds),
+                           *[os.path.join(cluster.wal, n) for n in some]],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds + 120)
+    check(done.returncode == 0, done.stdout[-4000:])
+    return done.stdout.strip()
+
+
+def main():
+    global options
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bindir", required=True, help="the server's programs")
+    parser.add_argument("--work", help="folder for clusters")
+    parser.add_argument("--seed", type=int, default=int(time.time()) % 100000)
+    parser.add_argument("--full", action="store_true", help="take longer and look deeper")
+    parser.add_argument("--only", action="append", help="name of a test")
+    options = parser.parse_args()
+    options.work = options.work or tempfile.mkdtemp(prefix="walpack_test.", dir="/tmp")
+    os.makedirs(options.work, exist_ok=True)
+    os.umask(0o077)
+    # the module alone: the program beside it has the name that the server tries first
+    os.makedirs(os.path.join(options.work, "lib"), exist_ok=True)
+    shutil.copy(os.path.join(ROOT, "walpack.so"), os.path.join(options.work, "lib"))
+    print(f"seed {options.seed}", flush=True)
+    failed = 0
+    for function in tests:
+        if options.only and function.__name__ not in options.only:
+            continue
+        start = time.time()
+        try:
+            remark = function()
+            print(f"ok    {function.__name__:<32} {time.time() - start:5.1f} s  {remark}", flush=True)
+        except (Failure, subprocess.TimeoutExpired, OSError) as error:
+            failed += 1
+            print(f"FAIL  {function.__name__:<32} {time.time() - start:5.1f} s", flush=True)
+            print(str(error), flush=True)
+            if not isinstance(error, Failure):
+                traceback.print_exc(file=sys.stdout)
+        # servers that a failed test has left
+        for name in os.listdir(options.work):
+            data = os.path.join(options.work, name, "data")
+            if os.path.exists(os.path.join(data, "postmaster.pid")):
+                subprocess.run([f"{options.bindir}/pg_ctl", "-s", "-D", data, "-m", "immediate", "stop"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if not failed:
+        shutil.rmtree(options.work, ignore_errors=True)
+    sys.exit(failed > 0)
+
+
+main()
