@@ -122,6 +122,17 @@ log_line_prefix = '%m [%p] %b '
     def sql(self, statement, code=0):
         return self.psql("-c", statement, code=code)
 
+    def sql_after_crash(self, statement):
+        """The server may be recovering from a crash, or may be about to notice one."""
+        end = time.time() + 60
+        while True:
+            try:
+                return self.sql(statement)
+            except Failure:
+                if time.time() > end:
+                    raise
+                time.sleep(0.2)
+
     def mixed(self, tables=20):
         self.psql("-v", f"seed={options.seed % 1000}", "-v", f"tables={tables}", "-f", f"{HERE}/mixed.sql")
 
@@ -493,21 +504,22 @@ def killed_archiver():
     archive = os.path.join(options.work, "killed_archive")
     cluster = Cluster("killed", archiving(archive, "wal_level = replica"), ("--wal-segsize=16",)).start()
     cluster.sql("CREATE TABLE load (id serial PRIMARY KEY, t text)")
-    kills = 0
-    for _ in range(20 if options.full else 6):
-        # the crash that the last kill has caused may only be noticed now
-        wait_for(lambda: not cluster.sql("INSERT INTO load (t) SELECT md5(i::text) FROM generate_series(1, 150000) i;"
-                                         "SELECT pg_switch_wal()", code=None).startswith("psql"),
-                 "no recovery after the kill")
-        time.sleep(rand.random() * 0.12)
-        found = subprocess.run(["pgrep", "-f", "-P", content(os.path.join(cluster.data, "postmaster.pid"))
-                                .decode().split()[0], "archiver"], stdout=subprocess.PIPE, text=True).stdout.split()
-        for pid in found:
-            os.kill(int(pid), signal.SIGKILL)
-            kills += 1
-    check(kills > 0, "no archiver was found")
-    time.sleep(1)
-    wait_for(lambda: cluster.psql("-c", "SELECT 1", code=None) == "1", "no recovery after the kill")
+    kills = 5 if options.full else 1
+    for _ in range(kills):
+        cluster.sql_after_crash("INSERT INTO load (t) SELECT md5(i::text) FROM generate_series(1, 400000) i")
+        pids = []
+
+        # the server starts a new archiver every ten seconds at most
+        def found():
+            pids[:] = cluster.sql_after_crash("SELECT pid FROM pg_stat_activity WHERE backend_type = 'archiver'").split()
+            return pids
+
+        wait_for(found, "no archiver")
+        cluster.sql_after_crash("SELECT pg_switch_wal()")
+        time.sleep(rand.random() * 0.3)
+        os.kill(int(pids[0]), signal.SIGKILL)
+        time.sleep(0.3)
+    cluster.sql_after_crash("SELECT pg_switch_wal()")
     names = cluster.switch()
     cluster.archived(names[-1])
     wait_for(lambda: not [f for f in os.listdir(os.path.join(cluster.wal, "archive_status")) if f.endswith(".ready")],
@@ -516,6 +528,35 @@ def killed_archiver():
     check(not [f for f in os.listdir(archive) if f.endswith(".tmp")], "a temporary file is left")
     cluster.stop()
     return f"{kills} kills, {len(names)} segments"
+
+
+@test
+def killed_command():
+    """kill -9 of walpack pack at any moment: what has its final name is whole, the next attempt takes over"""
+    rand = random.Random(options.seed)
+    archive = os.path.join(options.work, "killed_command_archive")
+    os.makedirs(archive)
+    cluster = Cluster("killed_command").start()
+    cluster.mixed()
+    names = cluster.switch()
+    cluster.stop("immediate")
+    files = [os.path.join(cluster.wal, n) for n in names]
+    left = 0
+    for _ in range(300 if options.full else 60):
+        process = subprocess.Popen([PACK, "pack", "-q", *files, archive])
+        time.sleep(rand.random() * 0.1 * len(names))
+        process.kill()
+        process.wait()
+        whole = [f for f in os.listdir(archive) if not f.endswith(".tmp")]
+        left += len(os.listdir(archive)) - len(whole)
+        if whole:
+            run(PACK, "verify", "-q", *[os.path.join(archive, f) for f in whole])
+            os.unlink(os.path.join(archive, rand.choice(whole)))
+    run(PACK, "pack", "-q", *files, archive)
+    same_as_wal(cluster, archive, names)
+    check(sorted(os.listdir(archive)) == sorted(n + ".wpk" for n in names), "other files are left")
+    check(left > 0, "no attempt was interrupted in the middle")
+    return f"{left} temporary files taken over"
 
 
 @test
