@@ -165,6 +165,7 @@ header_problem(IpCheck *c, Page page)
 {
 	PageHeader	ph = (PageHeader) page;
 	IpSpecial  *special = (IpSpecial *) ((char *) page + BLCKSZ - sizeof(IpSpecial));
+	uint16		flags = special->kind == IP_PAGE_DATA ? PD_ALL_VISIBLE | PD_HAS_FREE_LINES : 0;
 
 	if (PageGetPageSize(page) != BLCKSZ || PageGetPageLayoutVersion(page) != PG_PAGE_LAYOUT_VERSION)
 		return ipc_fail(c, "page size or layout version is wrong: 0x%04X", ph->pd_pagesize_version);
@@ -178,8 +179,7 @@ header_problem(IpCheck *c, Page page)
 		return ipc_fail(c, "page has magic number 0x%04X", special->magic);
 	if (special->kind < IP_PAGE_META || special->kind > IP_PAGE_FREE)
 		return ipc_fail(c, "page has unknown kind %u", special->kind);
-	if ((ph->pd_flags & ~(special->kind == IP_PAGE_DATA ? PD_ALL_VISIBLE : 0)) != 0 ||
-		special->reserved != 0)
+	if ((ph->pd_flags & ~flags) != 0 || special->reserved != 0)
 		return ipc_fail(c, "page has unknown flags 0x%04X, 0x%08X", ph->pd_flags, special->reserved);
 	if (special->kind != IP_PAGE_META &&
 		(ph->pd_lower - SizeOfPageHeaderData) % sizeof(ItemIdData) != 0)

@@ -483,7 +483,7 @@ check_row_undo(IpCheck *c, Chain *ch, BlockNumber block, OffsetNumber off)
 	problem = chain_problem(c, ch, &row);
 	if (problem == NULL)
 	{
-		if (ItemPointerIsValid(&ch->forward))
+		if (ItemPointerIsValid(&ch->forward) && ipc_is_needed(c, row.xid) && !has_aborted(row.xid))
 			ipc_report(c, block, off, forward_problem(c, &ch->forward));
 		return true;
 	}

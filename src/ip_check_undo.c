@@ -53,6 +53,17 @@ record_flags_problem(const IpUndoRec *rec)
 	return NULL;
 }
 
+/*
+ * VACUUM removes no row as long as somebody may see an older version.  But a lock
+ * may be younger than the row's removable deletion.
+ */
+static bool
+row_must_exist(IpCheck *c, const IpUndoRec *rec)
+{
+	return rec->kind != IP_UNDO_LOCK && ipc_is_needed(c, rec->xid) &&
+		ip_xid_status(rec->xid) != IP_XID_ABORTED;
+}
+
 static const char *
 record_problem(IpCheck *c, const IpUndoRec *rec, IpXid newest)
 {
@@ -74,8 +85,10 @@ record_problem(IpCheck *c, const IpUndoRec *rec, IpXid newest)
 		(void) ipc_check_new_pages(c);
 	else if (ipc_page_kind(c, block) == PAGE_NEW)
 		ipc_check_page(c, block);	/* in use since then? */
-	if (block >= c->nblocks || off < FirstOffsetNumber || off > IP_MAX_ROWS_PER_PAGE ||
-		(ipc_page_kind(c, block) != IP_PAGE_DATA && ipc_page_kind(c, block) != PAGE_BAD))
+	if (off < FirstOffsetNumber || off > IP_MAX_ROWS_PER_PAGE ||
+		(row_must_exist(c, rec) &&
+		 (block >= c->nblocks || (ipc_page_kind(c, block) != IP_PAGE_DATA &&
+								  ipc_page_kind(c, block) != PAGE_BAD))))
 		return ipc_fail(c, "undo record is about (%u,%u), where no row can be", block, off);
 	return record_flags_problem(rec);
 }

@@ -224,7 +224,7 @@ recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
 	change.conflict = IpXidIsFinal(old->u.undo.newest_xid) ? IP_XID_NONE : old->u.undo.newest_xid;
 	ip_op_ring(ip_change_block(&change, current, false), block, 0);
-	ip_op_init_undo(ip_change_block(&change, oldest, true), ip_next_xid(), slot,
+	ip_op_init_undo(ip_change_block(&change, oldest, true), ip_next_xid() - 1, slot,
 					IP_UNDO_CURRENT, old->u.undo.next);
 	finish_ring_change(rel, &change, meta, slot, block,
 					   IpPageGetMeta(BufferGetPage(meta))->slots[slot].npages);
@@ -236,8 +236,13 @@ get_pages(Relation rel, Buffer *pages, int n)
 {
 	int			got = 0;
 
-	while (got < n && BufferIsValid(pages[got] = ip_space_find_free(rel)))
+	while (got < n)
+	{
+		pages[got] = ip_space_find_free(rel);
+		if (!BufferIsValid(pages[got]))
+			break;
 		got++;
+	}
 	if (got == 0)
 	{
 		ip_extend(rel, pages, n);
@@ -274,7 +279,7 @@ add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot, Buffer *pages,
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
 	for (int i = 0; i < n; i++)
 		ip_op_init_undo(ip_change_block(&change, pages[i], true),
-						i == 0 ? ip_next_xid() : IP_XID_NONE, slot,
+						i == 0 ? ip_next_xid() - 1 : IP_XID_NONE, slot,
 						i == 0 ? IP_UNDO_CURRENT : 0,
 						i + 1 < n ? BufferGetBlockNumber(pages[i + 1]) : last_next);
 	if (BufferIsValid(current))
@@ -582,6 +587,8 @@ ip_undo_shrink(Relation rel, IpXid limit, IpFreeBlocks *lowest, bool *moved)
 	int			next = 0;
 
 	*moved = false;
+	if (rel->rd_amcache == NULL)
+		return 0;				/* nobody has written to the table yet */
 	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
 		freed += shrink_ring(rel, slot, limit, lowest);
 	/* rings that still are in use go to the front, so that the file can become shorter */
