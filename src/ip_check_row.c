@@ -33,6 +33,7 @@ typedef struct Chain
 	const uint8 *body;
 	uint32		bodylen;
 	IpXid		needed_by;		/* the problem is one only while this xid needs undo */
+	bool		gone;			/* the problem may be that undo was recycled */
 	ItemPointerData forward;	/* where the row has moved, or invalid */
 	IpUndoRec	rec;
 	int			bodycur;
@@ -288,7 +289,10 @@ chain_unlock(IpCheck *c, Chain *ch, const uint8 **saved)
 		 ((rec->flags & IP_REC_PREV_INSERTED) != 0) != ((ch->state & IP_ROW_INSERTED) != 0)))
 		problem = "it has not kept the row's version block";
 	if (problem)
+	{
+		ch->gone = !(ch->state & IP_ROW_OVERLAID);
 		return ipc_fail(c, "lock record (%u,%u): %s", ptr.block, ptr.off, problem);
+	}
 	ch->ptr = rec->prev_ptr;
 	return NULL;
 }
@@ -309,6 +313,7 @@ chain_load(IpCheck *c, Chain *ch)
 	if (problem == NULL && deleted &&
 		moved != ((rec->flags & (IP_REC_FORWARD | IP_REC_PARTITION)) != 0))
 		problem = "row and record disagree about where the row has moved";
+	ch->gone = problem != NULL && !(ch->state & IP_ROW_OVERLAID);
 	return problem == NULL ? NULL :
 		ipc_fail(c, "undo record (%u,%u) of xid " UINT64_FORMAT ": %s",
 			 ch->ptr.block, ch->ptr.off, ch->xid, problem);
@@ -330,6 +335,7 @@ chain_begin(IpCheck *c, Chain *ch, const IpRow *row)
 	ch->bodylen = row->bodylen;
 	ch->bodycur = 0;
 	ch->needed_by = IP_XID_NONE;
+	ch->gone = false;
 	ItemPointerSetInvalid(&ch->forward);
 	if (row->state & IP_ROW_LOCKED)
 		problem = chain_unlock(c, ch, &saved);
@@ -465,6 +471,17 @@ may_lack_undo(IpCheck *c, const IpRow *row)
 }
 
 /*
+ * Our removal horizon may be older than another backend's, who has recycled undo
+ * by his; but he has respected our snapshot.
+ */
+static bool
+may_be_gone(IpXid xid)
+{
+	return ActiveSnapshotSet() && ip_xid_in_snapshot_past(xid, GetActiveSnapshot()) &&
+		ipc_did_commit(xid);
+}
+
+/*
  * Check the undo of the row at off of c->rows.  False if the page has changed
  * meanwhile: it has been copied again, and the row is to be checked again.
  */
@@ -498,7 +515,8 @@ check_row_undo(IpCheck *c, Chain *ch, BlockNumber block, OffsetNumber off)
 		return false;
 	}
 	ipc_refresh_horizon(c);
-	if (IpXidIsFinal(ch->needed_by) || ipc_is_needed(c, ch->needed_by))
+	if (IpXidIsFinal(ch->needed_by) ||
+		(ipc_is_needed(c, ch->needed_by) && !(ch->gone && may_be_gone(ch->needed_by))))
 		ipc_report(c, block, off, text);
 	return true;
 }

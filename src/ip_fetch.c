@@ -270,6 +270,20 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid)
 	return result;
 }
 
+/* The last row that an index scan fetched, if it was with a dirty snapshot. */
+static Oid	dirty_relid;
+static ItemPointerData dirty_tid;
+
+bool
+ip_fetch_was_dirty(Relation rel, const ItemPointerData *tid)
+{
+	bool		result = dirty_relid == RelationGetRelid(rel) &&
+		ItemPointerEquals(&dirty_tid, unconstify(ItemPointerData *, tid));
+
+	dirty_relid = InvalidOid;
+	return result;
+}
+
 bool
 ip_index_fetch_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapshot,
 					 TupleTableSlot *slot, bool *call_again, bool *all_dead)
@@ -291,6 +305,8 @@ ip_index_fetch_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 		return false;
 	ip_version_lock_read(v, snapshot);
 	ip_version_to_slot(v, slot);
+	dirty_relid = snapshot->snapshot_type == SNAPSHOT_DIRTY ? RelationGetRelid(scan->rel) : InvalidOid;
+	dirty_tid = *tid;
 	return true;
 }
 

@@ -29,6 +29,11 @@ extern void ip_index_fetch_end(struct IndexFetchTableData *scan);
 extern bool ip_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer tid,
 								 Snapshot snapshot, TupleTableSlot *slot,
 								 bool *call_again, bool *all_dead);
+/*
+ * Was that row the last one that an index scan fetched, with a dirty snapshot?
+ * Forgets it.
+ */
+extern bool ip_fetch_was_dirty(Relation rel, const ItemPointerData *tid);
 extern TransactionId ip_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate);
 
 #endif							/* IP_FETCH_H */

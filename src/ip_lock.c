@@ -276,6 +276,7 @@ typedef struct LockRequest
 	bool		forward_failed; /* it, or one behind it, cannot be locked */
 	bool		have_tuple_lock;
 	bool		is_locker;		/* of the row that is waited for */
+	bool		is_conflict;	/* for ON CONFLICT */
 	bool		see_old;		/* the locked row's newest version is not for us */
 } LockRequest;
 
@@ -387,8 +388,8 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 			return TRY_DONE;
 		case IPF_SELF:
 			/* ON CONFLICT meets a row of this command: core wants TM_Invisible */
-			*result = (req->flags == 0 && !IsolationUsesXactSnapshot() &&
-					   !(v->state & IP_ROW_DELETED)) ? TM_Invisible : TM_SelfModified;
+			*result = req->is_conflict && !(v->state & IP_ROW_DELETED) ?
+				TM_Invisible : TM_SelfModified;
 			return TRY_DONE;
 		case IPF_DELETED:
 			*result = v->body != NULL && !follow && IsolationUsesXactSnapshot() &&
@@ -568,6 +569,8 @@ ip_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	TM_Result	result;
 
 	tmfd->traversed = false;
+	/* ON CONFLICT asks for a row that it has just found with a dirty snapshot */
+	req.is_conflict = flags == 0 && ip_fetch_was_dirty(rel, tid);
 	req.xid = GetCurrentTransactionId();
 	MultiXactIdSetOldestMember();
 	ip_version_target(rel, tid, &req.target);

@@ -139,10 +139,19 @@ end_version(Rewrite *r, ItemPointer tid, const Past *past, const ItemPointerData
 
 /* ---- a row's past ------------------------------------------------------------------- */
 
+/*
+ * Do all see the change that made v's state?  Another backend's horizon may be
+ * newer than ours: then the change's undo may be gone.
+ */
 static bool
-is_final(Relation rel, IpXid xid)
+is_final(IpVersion *v)
 {
-	return IpXidIsFinal(xid) || (ip_xid_removable(rel, xid) && ip_xid_did_commit(xid));
+	if (IpXidIsFinal(v->xid))
+		return true;
+	if (ip_xid_status(v->xid) != IP_XID_COMMITTED)
+		return false;
+	return ip_xid_removable(v->rel, v->xid) ||
+		(!(v->state & IP_ROW_INSERTED) && ip_version_load_rec(v) != IPV_OK);
 }
 
 /* Go below aborted changes; false if the insertion was one. */
@@ -177,7 +186,7 @@ note_version(Rewrite *r, IpVersion *v, Past *past)
 {
 	form_version(r, v, &past->row);
 	past->xid = IP_XID_NONE;
-	if (is_final(r->old, v->xid))
+	if (is_final(v))
 		return;
 	past->xid = v->xid;
 	if (v->state & IP_ROW_INSERTED)
@@ -244,7 +253,7 @@ row_fate(Rewrite *r, IpVersion *v)
 {
 	if (!skip_aborted(v))
 		return ROW_DEAD;
-	if (!is_final(r->old, v->xid))
+	if (!is_final(v))
 		return ROW_VERSIONS;
 	return (v->state & IP_ROW_DELETED) ? ROW_DEAD : ROW_PLAIN;
 }
