@@ -20,7 +20,7 @@ usage() {
 ./run.sh demo [options]     heap against inplace side by side: a table and an HTML report, under 5 minutes
 ./run.sh bench [options]    the full benchmark against its bars, about 25 minutes (--help lists the options)
 ./run.sh test [--full] [suite | suite/name ...]
-                            the tests; suites: regress isolation tap diff core tidset; --full takes longer and looks deeper;
+                            the tests; suites: regress isolation tap diff core tidset walpack; --full takes longer and looks deeper;
                             INPLACE_SEED=n chooses other random tests
 ./run.sh psql [arguments]   psql on a throwaway cluster that has the extension; it stays up until "stop"
 ./run.sh stop               stops and deletes that cluster
@@ -383,6 +383,28 @@ tidset_step() {
 	fi
 }
 
+# Archiving; the cluster's own WAL, of all the suites before, is packed and unpacked too.
+suite_walpack() {
+	local folder=$FOLDER/walpack line name status=0 before=$FAILED
+	local options=(--bindir "$BINDIR" --seed "$INPLACE_SEED" --work "$folder/work" --segments "$FOLDER/data/pg_wal")
+	local pattern='^(ok|FAIL) +([^ ]+) +(.*)$'
+	((FULL == 0)) || options+=(--full)
+	for name; do options+=(--only "$name"); done
+	logged walpack_build make -C "$ROOT/walpack" PG_CONFIG="$PG_CONFIG" test-programs
+	cp -r "$ROOT/walpack" "$folder"
+	((EUID != 0)) || chown -R "$(server_user)" "$folder"
+	while IFS= read -r line; do
+		if [[ $line =~ $pattern ]]; then
+			result "walpack/${BASH_REMATCH[2]}" "${BASH_REMATCH[1]}" "${BASH_REMATCH[3]}"
+		else
+			printf '%s\n' "$line"
+		fi
+	done < <(as_server timeout "$LIMIT" "$PYTHON" "$folder/test/test_walpack.py" "${options[@]}" 2>&1 |
+		tee "$LOGS/walpack.log")
+	wait $! || status=$?
+	((status == 0 || FAILED > before)) || result walpack FAIL "broke off"
+}
+
 # A test may pass while a server process dies behind its back.
 suite_server_log() {
 	local bad
@@ -402,12 +424,12 @@ cmd_test() {
 	for arg; do
 		case $arg in
 		--full) FULL=1 ;;
-		regress | isolation | tap | diff | core | tidset | regress/* | isolation/* | tap/* | core/*) suites+=("$arg") ;;
-		*) die "no suite \"$arg\": regress, isolation, tap, diff, core or tidset, or one test of it as in regress/NAME" ;;
+		regress | isolation | tap | diff | core | tidset | walpack | regress/* | isolation/* | tap/* | core/* | walpack/*) suites+=("$arg") ;;
+		*) die "no suite \"$arg\": regress, isolation, tap, diff, core, tidset or walpack, or one test of it as in regress/NAME" ;;
 		esac
 	done
-	((${#suites[@]})) || suites=(regress isolation tap diff core tidset)
-	need_packages libipc-run-perl python3 python3-psycopg2
+	((${#suites[@]})) || suites=(regress isolation tap diff core tidset walpack)
+	need_packages libipc-run-perl libzstd-dev python3 python3-psycopg2
 	build
 	say "Starting a cluster"
 	new_cluster --data-checksums < <(test_settings)
@@ -416,7 +438,7 @@ cmd_test() {
 	export INPLACE_SEED=${INPLACE_SEED:-1}
 	((FULL == 0)) || LIMIT=$((LIMIT * 5))
 	((FULL == 0)) || export INPLACE_CRASH_ROUNDS=${INPLACE_CRASH_ROUNDS:-40}
-	for suite in regress isolation tap diff core tidset; do
+	for suite in regress isolation tap diff core tidset walpack; do
 		mapfile -t names < <(printf '%s\n' "${suites[@]}" | sed -n "s,^$suite/,,p")
 		if ((${#names[@]})) || [[ " ${suites[*]} " == *" $suite "* ]]; then
 			say "Suite $suite"

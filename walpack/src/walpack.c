@@ -71,8 +71,7 @@ usage(FILE *out)
 		  out);
 }
 
-static void
-die(const char *fmt,...) pg_attribute_noreturn() pg_attribute_printf(1, 2);
+pg_noreturn static void die(const char *fmt,...) pg_attribute_printf(1, 2);
 
 static void
 die(const char *fmt,...)

@@ -14,6 +14,11 @@
 #include <setjmp.h>
 #include <string.h>
 
+/* new in version 18 */
+#ifndef pg_noreturn
+#define pg_noreturn __attribute__((noreturn))
+#endif
+
 #define WP_ERROR_SIZE	256
 
 /* Where errors go, and memory that is given back as a whole. */
@@ -26,7 +31,7 @@ typedef struct WpContext
 	size_t		arena_used;
 } WpContext;
 
-extern void wp_fail(WpContext *ctx, const char *fmt,...) pg_attribute_noreturn() pg_attribute_printf(2, 3);
+pg_noreturn extern void wp_fail(WpContext *ctx, const char *fmt,...) pg_attribute_printf(2, 3);
 
 /* Memory from the arena, not cleared and cleared. */
 extern void *wp_alloc(WpContext *ctx, size_t size);
@@ -87,7 +92,7 @@ typedef struct WpReader
 	const uint8 *end;
 } WpReader;
 
-extern void wp_short(WpContext *ctx) pg_attribute_noreturn();
+pg_noreturn extern void wp_short(WpContext *ctx);
 
 static inline const uint8 *
 wp_get_bytes(WpContext *ctx, WpReader *r, size_t n)

@@ -202,6 +202,19 @@ def settings():
 
 
 @test
+def given_segments():
+    """the WAL of another cluster, recycled segments included"""
+    if not options.segments:
+        return "none given"
+    folder = tempfile.mkdtemp(dir=options.work)
+    names = sorted(f for f in os.listdir(options.segments) if SEGMENT.fullmatch(f))
+    for name in names:
+        shutil.copy(os.path.join(options.segments, name), folder)
+    lines = round_trip(folder, names, "-j", "2")
+    return f"{len(names)} segments, {sum(int(x[2]) for x in lines) / sum(int(x[1]) for x in lines):.3f} of the original"
+
+
+@test
 def relations():
     """1,000 relations"""
     return load_and_compare("relations", tables=1000)
@@ -658,6 +671,7 @@ def main():
     parser.add_argument("--work", help="folder for clusters")
     parser.add_argument("--seed", type=int, default=int(time.time()) % 100000)
     parser.add_argument("--full", action="store_true", help="take longer and look deeper")
+    parser.add_argument("--segments", help="a pg_wal whose segments are to be packed and unpacked, too")
     parser.add_argument("--only", action="append", help="name of a test")
     options = parser.parse_args()
     options.work = options.work or tempfile.mkdtemp(prefix="walpack_test.", dir="/tmp")
