@@ -202,12 +202,6 @@ cmd_stop() {
 
 # ---- demo, bench -----------------------------------------------------------
 
-bench_settings() {
-	cat "$ROOT/bench/postgresql.conf"
-	awk '/^MemTotal/ { mb = $2 / 8192; print "shared_buffers =", int(mb < 3072 ? mb : 3072) "MB" }' \
-		/proc/meminfo
-}
-
 # measure SCRIPT [options]: runs a program of bench/ on a cluster set up for it.
 measure() {
 	local script=$1
@@ -215,7 +209,7 @@ measure() {
 	need_packages python3 python3-psycopg2 python3-matplotlib
 	build
 	say "Starting a cluster"
-	new_cluster < <(bench_settings)
+	new_cluster <"$ROOT/bench/postgresql.conf"
 	export PATH=$BINDIR:$PATH
 	apart "$PYTHON" "$ROOT/bench/$script" --out "$STATE" "$@"
 }
