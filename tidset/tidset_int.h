@@ -55,7 +55,7 @@
 #define TS_TYPE(form)	((form) & ~3)
 
 #define TS_HEADER		4
-#define TS_MAX_KEYS		32		/* what two vector compares can search */
+#define TS_MAX_KEYS		16		/* what one vector compare can search */
 #define TS_MAX_PAIRS	32
 #define TS_MAX_GROUPED	1024
 #define TS_NGROUPS		16
@@ -218,12 +218,9 @@ ts_slots_at(int index, int n)
 static inline int
 ts_find_keys(const uint8_t *node, uint8_t key)
 {
-	int			n = ts_count(node);
-	uint32_t	mask = tidset_match16(node + TS_HEADER, key);
+	uint32_t	mask = tidset_match16(node + TS_HEADER, key) & ((1u << ts_count(node)) - 1);
 
-	if (n > 16)
-		mask |= tidset_match16(node + TS_HEADER + 16, key) << 16;
-	return tidset_first_of(mask, n);
+	return mask ? __builtin_ctz(mask) : -1;
 }
 
 static inline int

@@ -21,12 +21,13 @@ static int	nlookups = 5000000;
 static int	rounds = 3;
 static int	only_shape = -1;
 
+/* The processor's time, so that others on the machine do not count. */
 static double
 now(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
 
@@ -125,17 +126,21 @@ make_set(int shape, double *seconds)
 {
 	TidSet	   *set = tidset_create_malloc(UINT64_C(1) << 30);
 	uint16_t	offsets[SHAPE_MAX];
+	double		start = now();
 
-	*seconds = 0;
 	for (uint32_t block = 0; block < SHAPE_BLOCKS; block++)
 	{
 		int			n = shape_offsets(shape, block, offsets);
-		double		start = now();
 
 		must(tidset_add_block(set, block, offsets, n));
-		*seconds += now() - start;
 	}
 	tidset_seal(set);
+	/* without what it takes to find the offsets */
+	*seconds = now() - start;
+	start = now();
+	for (uint32_t block = 0; block < SHAPE_BLOCKS; block++)
+		(void) shape_offsets(shape, block, offsets);
+	*seconds -= now() - start;
 	return set;
 }
 
@@ -259,6 +264,9 @@ key_offsets(int query, uint64_t key, uint16_t *offsets)
 		if (query < 2 || (value >> o & 1))
 			offsets[n++] = (uint16_t) o;
 	}
+	/* no value is empty */
+	if (n == 0)
+		offsets[n++] = 1;
 	return n;
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tidset in a server:  run.sh test | bench [lookups [rounds]]
+# tidset in a server:  run.sh test | bench [lookups [rounds]] | queries
 #
 #   PG_CONFIG=...	which server; bench has TidStore beside it from PostgreSQL 17 on
 #
@@ -36,6 +36,7 @@ start() {
 	as_server "$BINDIR/initdb" -D data -U postgres -A trust -N --no-locale -E UTF8 >"$FOLDER/log"
 	as_server "$BINDIR/pg_ctl" -s -w -D data -l log -o "-k $FOLDER -c listen_addresses= -c jit=off" start
 	sql "CREATE FUNCTION tidset_compare(int, bool, int, int) RETURNS float8[] LANGUAGE C AS '$FOLDER/build/tidset_server'"
+	sql "CREATE FUNCTION tidset_query(int, bool) RETURNS float8[] LANGUAGE C AS '$FOLDER/build/tidset_server'"
 	sql "CREATE FUNCTION tidset_local_check(int) RETURNS bool LANGUAGE C AS '$FOLDER/build/tidset_server'"
 	sql "CREATE FUNCTION tidset_share(int) RETURNS bigint[] LANGUAGE C AS '$FOLDER/build/tidset_server'"
 	sql "CREATE FUNCTION tidset_attach_and_check(bigint, bigint, int) RETURNS bigint LANGUAGE C AS '$FOLDER/build/tidset_server'"
@@ -78,6 +79,18 @@ bench() {
 	done
 }
 
+queries() {
+	local query sorted
+	"$PG_CONFIG" --version
+	for sorted in true false; do
+		for query in 0 1 2 3; do
+			sql "SELECT format('query %s %-8s  bytes: tidset %9s radix tree %9s  search ms: %5s %5s  load ms: %5s %5s',
+				$query + 1, CASE WHEN $sorted THEN 'sorted' ELSE 'shuffled' END, r[1], r[2], r[3]::int, r[4]::int, r[5]::int, r[6]::int)
+				FROM (SELECT tidset_query($query, $sorted) r) x"
+		done
+	done
+}
+
 case ${1:-test} in
 test)
 	start
@@ -87,8 +100,12 @@ bench)
 	start
 	bench "${@:2}"
 	;;
+queries)
+	start
+	queries
+	;;
 *)
-	echo "run.sh test | bench [lookups [rounds]]" >&2
+	echo "run.sh test | queries | bench [lookups [rounds]]" >&2
 	exit 2
 	;;
 esac

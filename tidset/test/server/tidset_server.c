@@ -21,19 +21,32 @@
 #include "utils/memutils.h"
 #if PG_VERSION_NUM >= 170000
 #include "access/tidstore.h"
+
+#define RT_PREFIX query_tree
+#define RT_SCOPE static
+#define RT_DECLARE
+#define RT_DEFINE
+#define RT_USE_DELETE
+#define RT_VALUE_TYPE uint64
+#include "lib/radixtree.h"
 #endif
 
+#include <time.h>
+
+#include "tidset_int.h"
 #include "tidset_pg.h"
 #include "tidset_shapes.h"
 
 PG_MODULE_MAGIC;
 
 extern PGDLLEXPORT Datum tidset_compare(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum tidset_query(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum tidset_share(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum tidset_attach_and_check(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum tidset_local_check(PG_FUNCTION_ARGS);
 
 PG_FUNCTION_INFO_V1(tidset_compare);
+PG_FUNCTION_INFO_V1(tidset_query);
 PG_FUNCTION_INFO_V1(tidset_share);
 PG_FUNCTION_INFO_V1(tidset_attach_and_check);
 PG_FUNCTION_INFO_V1(tidset_local_check);
@@ -280,6 +293,164 @@ tidset_compare(PG_FUNCTION_ARGS)
 	MemoryContextDelete(rivals.context);
 	PG_RETURN_ARRAYTYPE_P(construct_array(result, 4 + NLOOKERS, FLOAT8OID, sizeof(float8),
 										  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+}
+
+/* ---- the published queries, beside the radix tree that became the server's ---- */
+
+static int
+compare_keys(const void *left, const void *right)
+{
+	uint64		x = *(const uint64 *) left;
+	uint64		y = *(const uint64 *) right;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The processor's time, so that others on the machine do not count. */
+static double
+cpu_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
+}
+
+static void
+shuffle(uint64 *keys, uint64 n)
+{
+	for (uint64 i = n; i > 1; i--)
+	{
+		uint64		j = shape_hash(i) % i;
+		uint64		key = keys[i - 1];
+
+		keys[i - 1] = keys[j];
+		keys[j] = key;
+	}
+}
+
+/* What a key's 64-bit value is: 30 rows, or random bits, of which tidset can have 62. */
+static uint64
+query_value(int query, uint64 key)
+{
+	return query < 2 ? UINT64CONST(0x7FFFFFFE) :
+		(shape_hash(key) & UINT64CONST(0x7FFFFFFFFFFFFFFE)) | 2;
+}
+
+static void
+add_value(TidSet *set, uint64 key, uint64 value)
+{
+	uint16		offsets[64];
+	int			n = 0;
+
+	for (; value != 0; value &= value - 1)
+		offsets[n++] = __builtin_ctzll(value);
+	if (!ts_add(set, key, offsets, n))
+		elog(ERROR, "tidset is full");
+}
+
+/* The first two queries look for each row, the others once for each key. */
+static pg_noinline uint64
+search_tidset(TidSet *set, int query, const uint64 *keys, uint64 n)
+{
+	uint64		found = 0;
+
+	for (uint64 i = 0; i < n; i++)
+	{
+		if (query >= 2)
+			found += ts_member(set, keys[i], 17);
+		else
+			for (int off = 1; off <= 30; off++)
+				found += ts_member(set, keys[i], off);
+	}
+	return found;
+}
+
+#if PG_VERSION_NUM >= 170000
+static pg_noinline uint64
+search_tree(query_tree_radix_tree *tree, int query, const uint64 *keys, uint64 n)
+{
+	uint64		found = 0;
+
+	for (uint64 i = 0; i < n; i++)
+	{
+		if (query >= 2)
+			found += *query_tree_find(tree, keys[i]) >> 17 & 1;
+		else
+			for (int off = 1; off <= 30; off++)
+				found += *query_tree_find(tree, keys[i]) >> off & 1;
+	}
+	return found;
+}
+#endif
+
+/*
+ * (query 0 .. 3, sorted) -> {bytes of tidset and of the server's radix tree, ms to
+ * search them, ms to load them}
+ */
+Datum
+tidset_query(PG_FUNCTION_ARGS)
+{
+	int			query = PG_GETARG_INT32(0);
+	uint64	   *keys = palloc_extended(2 * QUERY_KEYS * sizeof(uint64), MCXT_ALLOC_HUGE);
+	uint64	   *ordered = keys + QUERY_KEYS;
+	uint64		n = query_keys(query, keys);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "set", 0, 0, 8192);
+	size_t		before = context_bytes(context);
+	TidSet	   *set = tidset_pg_create(context, 1024 * 1024 * 1024);
+	double		measures[6] = {0, 0, 1e12, 1e12, 0, 0};
+	Datum		result[6];
+
+	memcpy(ordered, keys, n * sizeof(uint64));
+	if (PG_GETARG_BOOL(1))
+		qsort(ordered, n, sizeof(uint64), compare_keys);
+	else if (query < 2)
+		shuffle(ordered, n);
+	measures[4] -= cpu_ms();
+	for (uint64 i = 0; i < n; i++)
+		add_value(set, ordered[i], query_value(query, ordered[i]));
+	tidset_seal(set);
+	measures[4] += cpu_ms();
+	measures[0] = context_bytes(context) - before;
+	{
+		uint64		found = 0;
+#if PG_VERSION_NUM >= 170000
+		MemoryContext tree_context = AllocSetContextCreate(CurrentMemoryContext, "tree",
+														   ALLOCSET_SMALL_SIZES);
+		query_tree_radix_tree *tree = query_tree_create(tree_context);
+
+		measures[5] -= cpu_ms();
+		for (uint64 i = 0; i < n; i++)
+		{
+			uint64		value = query_value(query, ordered[i]);
+
+			query_tree_set(tree, ordered[i], &value);
+		}
+		measures[5] += cpu_ms();
+		measures[1] = query_tree_memory_usage(tree);
+#endif
+		for (int round = 0; round < 5; round++)
+		{
+			double		start = cpu_ms();
+			double		end;
+
+			found = search_tidset(set, query, keys, n);
+			end = cpu_ms();
+			measures[2] = Min(measures[2], end - start);
+			CHECK_FOR_INTERRUPTS();
+#if PG_VERSION_NUM >= 170000
+			start = cpu_ms();
+			if (search_tree(tree, query, keys, n) != found)
+				elog(ERROR, "the radix tree found something else");
+			end = cpu_ms();
+			measures[3] = Min(measures[3], end - start);
+#endif
+		}
+	}
+	for (int i = 0; i < 6; i++)
+		result[i] = Float8GetDatum(measures[i]);
+	PG_RETURN_ARRAYTYPE_P(construct_array(result, 6, FLOAT8OID, sizeof(float8), FLOAT8PASSBYVAL,
+										  TYPALIGN_DOUBLE));
 }
 
 /* ---- tests ---- */
