@@ -14,6 +14,7 @@ OBJS = \
 	src/ip_guard.o \
 	src/ip_handler.o \
 	src/ip_index.o \
+	src/ip_index_delete.o \
 	src/ip_init.o \
 	src/ip_insert.o \
 	src/ip_inspect.o \

@@ -309,34 +309,3 @@ ip_index_fetch_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 	dirty_tid = *tid;
 	return true;
 }
-
-/*
- * Index entries that are known to be dead (LP_DEAD) stay deletable; nothing
- * else is offered for deletion.  The result is the newest xid that a snapshot on
- * a standby must see to be safe.  The index page is locked exclusively.
- */
-TransactionId
-ip_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
-{
-	IpVersion  *v = &fetch_v;
-	IpXid		horizon = IP_XID_NONE;
-
-	if (delstate->bottomup)
-	{
-		delstate->ndeltids = 0;
-		return InvalidTransactionId;
-	}
-	for (int i = 0; i < delstate->ndeltids; i++)
-	{
-		TM_IndexDelete *item = &delstate->deltids[i];
-
-		if (!delstate->status[item->id].knowndeletable)
-			continue;
-		/* a dead item's prune record has told standbys already */
-		if (ip_version_fetch(v, rel, &item->tid) != IPV_OK)
-			continue;
-		if ((v->state & IP_ROW_DELETED) && !IpXidIsFinal(v->xid))
-			horizon = Max(horizon, v->xid);
-	}
-	return (TransactionId) horizon;
-}

@@ -34,6 +34,5 @@ extern bool ip_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer t
  * Forgets it.
  */
 extern bool ip_fetch_was_dirty(Relation rel, const ItemPointerData *tid);
-extern TransactionId ip_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate);
 
 #endif							/* IP_FETCH_H */

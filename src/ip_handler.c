@@ -16,6 +16,7 @@
 #include "ip_fetch.h"
 #include "ip_handler.h"
 #include "ip_index.h"
+#include "ip_index_delete.h"
 #include "ip_insert.h"
 #include "ip_lock.h"
 #include "ip_modify.h"

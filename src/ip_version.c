@@ -408,16 +408,17 @@ satisfy_any(IpVersion *v)
 }
 
 bool
+ip_state_is_dead(Relation rel, uint8 state, IpXid xid)
+{
+	if (state & IP_ROW_DELETED)
+		return ip_xid_status(xid) == IP_XID_COMMITTED && ip_xid_removable(rel, xid);
+	return (state & IP_ROW_INSERTED) && ip_xid_status(xid) == IP_XID_ABORTED;
+}
+
+bool
 ip_version_is_dead(IpVersion *v)
 {
-	IpXidStatus status;
-
-	if (!(v->state & (IP_ROW_DELETED | IP_ROW_INSERTED)))
-		return false;
-	status = ip_xid_status(v->xid);
-	if (v->state & IP_ROW_DELETED)
-		return status == IP_XID_COMMITTED && ip_xid_removable(v->rel, v->xid);
-	return status == IP_XID_ABORTED;
+	return ip_state_is_dead(v->rel, v->state, v->xid);
 }
 
 static bool

@@ -126,8 +126,12 @@ extern void ip_version_check_write(IpVersion *v);
 /* Does an MVCC snapshot see the change that made v's state? */
 extern bool ip_version_change_visible(IpVersion *v, Snapshot snapshot);
 
-/* Is the row (v stands on its newest version) dead to everybody for ever? */
+/*
+ * Is the row dead to everybody for ever?  v stands on its newest version, or
+ * state and xid are those of the row on its page.
+ */
 extern bool ip_version_is_dead(IpVersion *v);
+extern bool ip_state_is_dead(Relation rel, uint8 state, IpXid xid);
 
 extern void ip_version_id(IpVersion *v, IpVersionId *id);
 
