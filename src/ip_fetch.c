@@ -18,6 +18,19 @@
 
 static IpVersion fetch_v;
 
+/*
+ * May the index remember that the row is dead?  It does so without WAL, so a crash
+ * must not be able to take the deletion back.
+ */
+static bool
+is_all_dead(IpVersion *v)
+{
+	if (!ip_version_is_dead(v))
+		return false;
+	return !(v->state & IP_ROW_DELETED) || !RelationIsPermanent(v->rel) ||
+		ip_xid_commit_is_flushed(v->xid);
+}
+
 IpvResult
 ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapshot snapshot,
 				 bool *all_dead)
@@ -35,7 +48,7 @@ ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapsho
 			{
 				/* the newest version says whether the row is dead to everybody */
 				result = ip_version_fetch(v, rel, tid);
-				*all_dead = result == IPV_NONE || (result == IPV_OK && ip_version_is_dead(v));
+				*all_dead = result == IPV_NONE || (result == IPV_OK && is_all_dead(v));
 				return IPV_NONE;
 			}
 		}
@@ -242,13 +255,17 @@ ip_index_fetch_end(IndexFetchTableData *scan)
 	pfree(scan);
 }
 
-/* ip_version_fetch, but the page stays pinned for the next row. */
+/*
+ * ip_version_fetch, but the page stays pinned for the next row.  The index scan may
+ * have read the TID a while ago, and the row may have been dead already: then its
+ * page may be a free one by now, or be used for something else.
+ */
 static IpvResult
 fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid)
 {
 	Relation	rel = fetch->base.rel;
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
-	IpvResult	result;
+	IpvResult	result = IPV_NONE;
 	Page		page;
 
 	if (!BufferIsValid(fetch->buffer) || BufferGetBlockNumber(fetch->buffer) != block)
@@ -258,12 +275,8 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid)
 	}
 	page = BufferGetPage(fetch->buffer);
 	LockBuffer(fetch->buffer, BUFFER_LOCK_SHARE);
-	if (ip_page_kind(rel, block, page) != IP_PAGE_DATA)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("an index of relation \"%s\" refers to block %u, which is not a data page",
-						RelationGetRelationName(rel), block)));
-	result = ip_version_begin(v, rel, block, page, ItemPointerGetOffsetNumber(tid));
+	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
+		result = ip_version_begin(v, rel, block, page, ItemPointerGetOffsetNumber(tid));
 	if (result == IPV_OK)
 		ip_version_own_body(v);
 	LockBuffer(fetch->buffer, BUFFER_LOCK_UNLOCK);

@@ -69,6 +69,13 @@ ip_xid_did_commit(IpXid xid)
 	return d->committed;
 }
 
+bool
+ip_xid_commit_is_flushed(IpXid xid)
+{
+	return IpXidIsFinal(xid) || xid < ip_xid_full(TransamVariables->oldestClogXid) ||
+		!XLogNeedsFlush(TransactionIdGetCommitLSN((TransactionId) xid));
+}
+
 static bool
 known_decided(IpXid xid)
 {

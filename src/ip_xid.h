@@ -36,6 +36,9 @@ extern IpXidStatus ip_xid_status(IpXid xid);
 /* Did this transaction commit?  It must not be running any more. */
 extern bool ip_xid_did_commit(IpXid xid);
 
+/* Is the commit on disk?  The transaction did commit. */
+extern bool ip_xid_commit_is_flushed(IpXid xid);
+
 /* Does an MVCC snapshot see another transaction's changes? */
 extern bool ip_xid_in_snapshot_past(IpXid xid, Snapshot snapshot);
 
