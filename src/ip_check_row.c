@@ -352,7 +352,7 @@ chain_begin(IpCheck *c, Chain *ch, const IpRow *row)
 	memcpy(body, saved, IP_VERSION_BLOCK_SZ);
 	memcpy(body + IP_VERSION_BLOCK_SZ, row->body, row->bodylen - IP_VERSION_BLOCK_SZ);
 	ch->body = body;
-	return body_problem(c, ch->hdr, ch->body, ch->bodylen);
+	return has_aborted(ch->xid) ? NULL : body_problem(c, ch->hdr, ch->body, ch->bodylen);
 }
 
 /* Go to the next older version. */
