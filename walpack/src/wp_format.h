@@ -66,8 +66,6 @@ typedef enum WpSection
 	WP_SEC_PAGES,				/* first page; headers that are not as predicted */
 	WP_SEC_ITEMS,				/* runs of records and literal bytes */
 	WP_SEC_CLASSES,				/* shapes of records */
-	WP_SEC_XID_SYMBOLS,			/* one for each record, grouped by the class before */
-	WP_SEC_CLASS_CODES,			/* likewise, grouped by the xid's class before */
 	WP_SEC_NUMBERS,				/* xids that are not predicted */
 	WP_SEC_GROUPS,				/* descriptions of the groups */
 	WP_SEC_KINDS,				/* a WpColumn, one byte, for each column */
@@ -117,7 +115,6 @@ typedef enum WpColumn
 #define WP_XID_NEXT			64		/* one more than the highest so far */
 #define WP_XID_NONE			65		/* 0 */
 #define WP_XID_OTHER		66		/* zigzag difference to the highest in WP_SEC_NUMBERS */
-#define WP_XID_SYMBOLS		67
 
 /* A class code is one byte, or this and two bytes. */
 #define WP_CODE_SHORT		255
