@@ -225,9 +225,10 @@ def lock_rows(r, session, table):
     wait = wait_clause(r, session, ['', '', ' NOWAIT', ' SKIP LOCKED'])
     tail = ' LIMIT %d' % r.randint(1, 5) if r.random() < 0.3 else ''
     where = 'id = %d' % table.some_id(r) if r.random() < 0.5 else id_range(r, table)
+    lock = lock_clause(r, wait)
     return Stmt('SELECT * FROM %s WHERE %s ORDER BY %s%s %s' % (
-        table.name, where, unique_order(session, table), tail, lock_clause(r, wait)), rows='list',
-        steady=session.isolation == 'rc' or not wait, patient=not wait)
+        table.name, where, unique_order(session, table), tail, lock), rows='list',
+        steady=session.isolation == 'rc' or lock in LOCK_MODES[:3], patient=not wait)
 
 
 def lock_where(r, session, table):
