@@ -41,11 +41,30 @@ static WpFiles *files = NULL;
 static int	files_level;
 static int	files_memory;
 
+static ErrorData *interrupt_error;
+
+/*
+ * Asked between the chunks of a segment.  An error must not jump over
+ * wp_pack_file, which has files open and one of them locked: it is thrown again
+ * when that has returned.
+ */
 static bool
 should_stop(void)
 {
-	CHECK_FOR_INTERRUPTS();
-	return ShutdownRequestPending || !PostmasterIsAlive();
+	MemoryContext context = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		CHECK_FOR_INTERRUPTS();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		interrupt_error = CopyErrorData();
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	return interrupt_error != NULL || ShutdownRequestPending || !PostmasterIsAlive();
 }
 
 static bool
@@ -114,6 +133,7 @@ archive_file(const char *file, const char *path)
 {
 	char		dst[MAXPGPATH];
 	const char *suffix = wp_is_small_file(file) ? "" : WP_SUFFIX;
+	bool		archived;
 
 	if (!ready())
 	{
@@ -124,7 +144,11 @@ archive_file(const char *file, const char *path)
 		return false;
 	}
 	snprintf(dst, sizeof(dst), "%s/%s%s", archive_directory, file, suffix);
-	if (wp_pack_file(files, path, dst))
+	interrupt_error = NULL;
+	archived = wp_pack_file(files, path, dst);
+	if (interrupt_error != NULL)
+		ReThrowError(interrupt_error);
+	if (archived)
 	{
 		ereport(DEBUG1, (errmsg_internal("archived \"%s\" as \"%s\"", file, dst)));
 		return true;

@@ -298,6 +298,20 @@ put_tail_headers(WpDecoder *d, WpClass *c, uint32 main_len, uint8 *p)
 	return p;
 }
 
+/* The record's own header, when all else is there, and the zeros behind the record. */
+static void
+put_record_header(const WpClass *c, uint8 *start, uint32 len, uint32 xid, uint64 prev)
+{
+	wp_set32(start, len);
+	wp_set32(start + 4, xid);
+	wp_set64(start + 8, prev);
+	start[16] = c->info;
+	start[17] = c->rmid;
+	start[18] = start[19] = 0;
+	wp_set32(start + 20, wp_record_crc(start, len));
+	memset(start + len, 0, WP_ALIGN8(len) - len);
+}
+
 /* Write the next record at pos; returns where the one after it starts. */
 static uint32
 take_record(WpDecoder *d, uint32 pos)
@@ -346,14 +360,7 @@ take_record(WpDecoder *d, uint32 pos)
 	}
 	if (main_len > 0)
 		memcpy(p, main, main_len);
-	wp_set32(start, len);
-	wp_set32(start + 4, xid);
-	wp_set64(start + 8, prev);
-	start[16] = c->info;
-	start[17] = c->rmid;
-	start[18] = start[19] = 0;
-	wp_set32(start + 20, wp_record_crc(start, len));
-	memset(start + len, 0, WP_ALIGN8(len) - len);
+	put_record_header(c, start, len, xid, prev);
 	d->next_prev = wp_lsn_at(&d->pages, pos);
 	wp_pages_item(&d->pages, pos, len, pos + WP_ALIGN8(len));
 	return pos + WP_ALIGN8(len);

@@ -150,6 +150,29 @@ find_changing(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, uint8 *c
 	}
 }
 
+/* Rows first to last - 1 of the column at in. */
+static void
+store_column(const uint8 *in, uint32 stride, uint32 first, uint32 last, uint8 kind, uint8 *col)
+{
+	uint8		prev = 0;
+
+	if (kind == WP_COL_RAW)
+	{
+		for (uint32 i = first; i < last; i++)
+			col[i] = in[(size_t) i * stride];
+		return;
+	}
+	if (first > 0)
+		prev = in[(size_t) (first - 1) * stride];
+	for (uint32 i = first; i < last; i++)
+	{
+		uint8		v = in[(size_t) i * stride];
+
+		col[i] = v - prev;
+		prev = v;
+	}
+}
+
 static void
 write_columns(WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, WpBuf *sections)
 {
@@ -179,25 +202,9 @@ write_columns(WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32
 
 		for (uint32 s = 0; s < nstored; s++)
 		{
-			const uint8 *in = rows + stored[s];
-			uint8	   *col = out + (size_t) s * n;
-			uint8		prev = 0;
+			uint32		j = stored[s];
 
-			if (kinds[stored[s]] == WP_COL_RAW)
-			{
-				for (uint32 i = first; i < last; i++)
-					col[i] = in[(size_t) i * stride];
-				continue;
-			}
-			if (first > 0)
-				prev = in[(size_t) (first - 1) * stride];
-			for (uint32 i = first; i < last; i++)
-			{
-				uint8		v = in[(size_t) i * stride];
-
-				col[i] = v - prev;
-				prev = v;
-			}
+			store_column(rows + j, stride, first, last, kinds[j], out + (size_t) s * n);
 		}
 	}
 }
@@ -265,6 +272,27 @@ wp_group_write(WpContext *ctx, WpGroup *g, WpBuf *sections)
 
 /* ---- decoder ---- */
 
+/* Rows first to last - 1 of the column at out. */
+static void
+load_column(uint8 *out, uint32 stride, uint32 first, uint32 last, uint8 kind, const uint8 *col)
+{
+	uint8		v = 0;
+
+	if (kind == WP_COL_RAW)
+	{
+		for (uint32 i = first; i < last; i++)
+			out[(size_t) i * stride] = col[i];
+		return;
+	}
+	if (first > 0)
+		v = out[(size_t) (first - 1) * stride];
+	for (uint32 i = first; i < last; i++)
+	{
+		v += col[i];
+		out[(size_t) i * stride] = v;
+	}
+}
+
 static void
 read_columns(WpContext *ctx, uint8 *rows, uint32 stride, uint32 n, uint32 ncols, WpReader *sections)
 {
@@ -294,23 +322,9 @@ read_columns(WpContext *ctx, uint8 *rows, uint32 stride, uint32 n, uint32 ncols,
 			memcpy(rows + (size_t) i * stride, template, ncols);
 		for (uint32 s = 0; s < nstored; s++)
 		{
-			uint8	   *out = rows + stored[s];
-			const uint8 *col = cols[s];
-			uint8		v = 0;
+			uint32		j = stored[s];
 
-			if (kinds[stored[s]] == WP_COL_RAW)
-			{
-				for (uint32 i = first; i < last; i++)
-					out[(size_t) i * stride] = col[i];
-				continue;
-			}
-			if (first > 0)
-				v = out[(size_t) (first - 1) * stride];
-			for (uint32 i = first; i < last; i++)
-			{
-				v += col[i];
-				out[(size_t) i * stride] = v;
-			}
+			load_column(rows + j, stride, first, last, kinds[j], cols[s]);
 		}
 	}
 }
