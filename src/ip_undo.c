@@ -172,17 +172,15 @@ lock_current(Relation rel, IpRelCache *cache, uint16 slot, int mode)
 			cache->undo_current = read_slot(rel, slot).current;
 		if (cache->undo_current == InvalidBlockNumber)
 			return InvalidBuffer;
-		if (!ip_block_exists(rel, cache->undo_current))
+		/* VACUUM may have freed the ring, and cut off its page */
+		if (ip_block_exists(rel, cache->undo_current))
 		{
-			/* VACUUM has freed the ring, and cut off its page */
-			cache->undo_current = InvalidBlockNumber;
-			continue;
+			buffer = ip_read_buffer(rel, cache->undo_current);
+			LockBuffer(buffer, mode);
+			if (is_current(rel, cache->undo_current, BufferGetPage(buffer), slot))
+				return buffer;
+			UnlockReleaseBuffer(buffer);
 		}
-		buffer = ip_read_buffer(rel, cache->undo_current);
-		LockBuffer(buffer, mode);
-		if (is_current(rel, cache->undo_current, BufferGetPage(buffer), slot))
-			return buffer;
-		UnlockReleaseBuffer(buffer);
 		if (read_slot(rel, slot).current == cache->undo_current)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
@@ -411,12 +409,13 @@ ip_undo_prepare(Relation rel)
 	UnlockReleaseBuffer(current);
 	if (block == cache->undo_current)
 		return;
+	/* not old: a snapshot is held, probably for longer; advance() will look again */
+	cache->undo_examined = cache->undo_current;
 	ntids = examine_oldest(rel, block, tids, &newest);
 	if (ntids < 0)
 		return;
 	for (int i = 0; i < ntids; i++)
 		clean &= ip_prune_row(rel, &tids[i], block);
-	cache->undo_examined = cache->undo_current;
 	if (clean)
 	{
 		cache->undo_clean = block;
