@@ -319,7 +319,7 @@ foreach my $id (1 .. 5)
 	if (my $block = $wild_blocks{$id})
 	{
 		like($stderr,
-			qr/ERROR:  XX001: relation "wild" refers to block $block, which is beyond its end/,
+			qr/ERROR:  XX001: undo record \($block,$id\) of row \(1,$id\) of relation "wild" is missing/,
 			"undo pointer to block $block");
 	}
 	else
