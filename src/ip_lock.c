@@ -382,6 +382,7 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 	switch (found)
 	{
 		case IPF_OK:
+		case IPF_AGAIN:
 			break;
 		case IPF_INVISIBLE:
 			*result = TM_Invisible;
@@ -468,6 +469,12 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 	else
 		v->body = NULL;
 	ItemPointerSetInvalid(forward);
+	if (found == IPF_AGAIN)
+	{
+		UnlockReleaseBuffer(buffer);
+		*try = TRY_REPEAT;
+		return result;
+	}
 	*try = try_version(req, v, found, &result, wait_for, forward);
 	req->is_locker = *try == TRY_WAIT && ip_lock_is_ours(v);
 	if (*try == TRY_DONE && result == TM_Ok)

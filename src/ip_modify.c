@@ -149,10 +149,7 @@ ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid, const IpTarge
 		case IP_XID_ABORTED:
 			break;
 	}
-	elog(ERROR, "row (%u,%u) of relation \"%s\" has an aborted change",
-		 ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid),
-		 RelationGetRelationName(v->rel));
-	return IPF_DELETED;			/* not reached */
+	return IPF_AGAIN;
 }
 
 bool
@@ -446,6 +443,11 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 			return TM_Deleted;
 		}
 		found = ip_modify_classify(v, req->snapshot, req->cid, &req->target);
+		if (found == IPF_AGAIN)
+		{
+			UnlockReleaseBuffer(*buffer);
+			continue;
+		}
 		if (req->slot)
 			update_columns(req, v);
 		if (found == IPF_OK && req->crosscheck != InvalidSnapshot &&

@@ -17,6 +17,7 @@
 typedef enum IpFound
 {
 	IPF_OK,						/* the version that we may change */
+	IPF_AGAIN,					/* its maker has aborted meanwhile: look again */
 	IPF_INVISIBLE,				/* not there yet for this command */
 	IPF_SELF,					/* changed by this command, or a later one of ours */
 	IPF_RUNNING,				/* being changed by another transaction: v->xid */

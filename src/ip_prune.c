@@ -170,21 +170,24 @@ prune_one(IpVersion *v, Page page, bool thorough, IpWriter *w, IpXid *conflict,
 	return true;
 }
 
+static IpXid
+default_inserter(Page page)
+{
+	IpSpecial  *special = IpPageGetSpecial(page);
+
+	return TransactionIdIsValid(special->u.data.default_xid) ?
+		ip_xid_after(special->u.data.xid_base, special->u.data.default_xid) : IP_XID_NONE;
+}
+
 /*
  * The default inserter's rows need it no more, if it has ended: they are
  * visible to all, or (it has aborted) they have become dead just before.
  */
 static bool
-prune_default(Relation rel, Page page, IpWriter *w, IpXid *conflict)
+prune_default(Relation rel, IpXid xid, IpXidStatus status, IpWriter *w, IpXid *conflict)
 {
-	IpSpecial  *special = IpPageGetSpecial(page);
-	IpXid		xid;
-	IpXidStatus status;
-
-	if (!TransactionIdIsValid(special->u.data.default_xid))
+	if (IpXidIsFinal(xid))
 		return false;
-	xid = ip_xid_after(special->u.data.xid_base, special->u.data.default_xid);
-	status = ip_xid_status(xid);
 	if (status == IP_XID_COMMITTED && ip_xid_removable(rel, xid))
 		*conflict = Max(*conflict, xid);
 	else if (status != IP_XID_ABORTED)
@@ -209,11 +212,17 @@ ip_prune_page(Relation rel, Buffer buffer, bool thorough)
 	IpXid		next = ip_next_xid();
 	IpXid		conflict = IP_XID_NONE;
 	IpXid		oldest = next;	/* of those that stay */
+	IpXid		inserter = default_inserter(page);
+	IpXidStatus inserter_status = ip_xid_status(inserter);
 	bool		changed = false;
 	PruneAction action;
 	IpChange	change;
 	IpWriter   *w;
 
+	/*
+	 * The inserter's status is what it was before we look at rows: if it aborts
+	 * while we do, some of them have been kept.
+	 */
 	ip_change_begin(&change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
 	w = ip_change_block(&change, buffer, false);
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
@@ -232,7 +241,7 @@ ip_prune_page(Relation rel, Buffer buffer, bool thorough)
 				ip_version_missing(&v);
 		}
 	}
-	changed |= prune_default(rel, page, w, &conflict);
+	changed |= prune_default(rel, inserter, inserter_status, w, &conflict);
 	if (thorough && oldest + NEW_BASE_AGE > next &&
 		next > IpPageGetSpecial(page)->u.data.xid_base + NEW_BASE_AGE + NEW_BASE_AGE / 2)
 	{

@@ -488,36 +488,58 @@ free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	finish_ring_change(rel, &change, meta, slot, ms.current, ms.npages - 1);
 }
 
+/* A ring's oldest page, while VACUUM tries to free it. */
+typedef struct OldestPage
+{
+	BlockNumber block;
+	IpXid		newest_xid;
+	bool		clean;			/* the rows that needed it have been visited */
+	int			ntids;			/* those rows */
+	ItemPointerData tids[MaxOffsetNumber];
+} OldestPage;
+
+/* Does any row need the page?  Fills in o. */
+static bool
+is_needed(Relation rel, Page page, BlockNumber block, OldestPage *o)
+{
+	IpXid		newest = IpPageGetSpecial(page)->u.undo.newest_xid;
+
+	if (o->clean && o->block == block && o->newest_xid == newest)
+		return false;
+	o->block = block;
+	o->newest_xid = newest;
+	o->clean = false;
+	o->ntids = needed_rows(rel, block, page, o->tids);
+	return o->ntids > 0;
+}
+
 /*
- * Free the slot's oldest page, *block, if all its xids precede limit and no row
- * needs it; false if not.  Then *ntids rows, if that is not 0, may stop needing
- * it if the caller visits them.
+ * Free the slot's oldest page if all its xids precede limit and no row needs it;
+ * false if not.  Then o->ntids, if it is not 0, are rows that need it.
  */
 static bool
-try_free_oldest(Relation rel, uint16 slot, IpXid limit, ItemPointerData *tids, int *ntids,
-				BlockNumber *block)
+try_free_oldest(Relation rel, uint16 slot, IpXid limit, OldestPage *o)
 {
 	Buffer		current = lock_slot(rel, slot);
 	Buffer		oldest = current;
-	bool		freed = false;
+	bool		freed;
+	BlockNumber block;
 	Page		page;
 
-	*ntids = 0;
+	o->ntids = 0;
 	if (!BufferIsValid(current))
 		return false;
-	*block = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
-	if (*block != BufferGetBlockNumber(current))
+	block = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
+	if (block != BufferGetBlockNumber(current))
 	{
-		oldest = ip_read_buffer(rel, *block);
+		oldest = ip_read_buffer(rel, block);
 		LockBuffer(oldest, BUFFER_LOCK_EXCLUSIVE);
 	}
 	page = BufferGetPage(oldest);
-	if (ip_page_kind(rel, *block, page) == IP_PAGE_UNDO &&
-		IpPageGetSpecial(page)->u.undo.newest_xid < limit && page_is_old(rel, page))
-	{
-		*ntids = needed_rows(rel, *block, page, tids);
-		freed = *ntids == 0;
-	}
+	freed = ip_page_kind(rel, block, page) == IP_PAGE_UNDO &&
+		IpPageGetSpecial(page)->u.undo.newest_xid < limit && page_is_old(rel, page) &&
+		!is_needed(rel, page, block, o);
+	o->block = block;
 	if (freed)
 		free_oldest(rel, current, oldest, slot);
 	if (oldest != current)
@@ -530,28 +552,26 @@ try_free_oldest(Relation rel, uint16 slot, IpXid limit, ItemPointerData *tids, i
 static BlockNumber
 shrink_ring(Relation rel, uint16 slot, IpXid limit, IpFreeBlocks *lowest)
 {
-	ItemPointerData tids[MaxOffsetNumber];
-	BlockNumber visited = InvalidBlockNumber;
+	OldestPage	o = {.block = InvalidBlockNumber};
 	BlockNumber freed = 0;
-	BlockNumber block;
-	int			ntids;
 
 	for (;;)
 	{
 		compat_vacuum_delay_point(false);
-		if (try_free_oldest(rel, slot, limit, tids, &ntids, &block))
+		if (try_free_oldest(rel, slot, limit, &o))
 		{
-			RecordPageWithFreeSpace(rel, block, IP_FREE_PAGE_SPACE);
-			ip_note_free_block(lowest, block);
+			RecordPageWithFreeSpace(rel, o.block, IP_FREE_PAGE_SPACE);
+			ip_note_free_block(lowest, o.block);
 			freed++;
 			continue;
 		}
-		/* rows need it: once more when they have been cleaned */
-		if (ntids == 0 || visited == block)
+		if (o.ntids == 0)
 			return freed;
-		visited = block;
-		for (int i = 0; i < ntids; i++)
-			(void) ip_prune_row(rel, &tids[i], block);
+		o.clean = true;
+		for (int i = 0; i < o.ntids; i++)
+			o.clean &= ip_prune_row(rel, &o.tids[i], o.block);
+		if (!o.clean)
+			return freed;
 	}
 }
 

@@ -16,6 +16,8 @@
  */
 #include "ip_compat.h"
 
+#include <math.h>
+
 #include "access/multixact.h"
 #include "access/visibilitymap.h"
 #include "commands/dbcommands.h"
@@ -494,6 +496,26 @@ update_stats(IpVacuum *v, double row_count, TransactionId *frozenxid, bool *froz
 					   v->n.recently_dead + excess_versions(v), 0);
 }
 
+/*
+ * Scanned rows, and those of the skipped pages, all of which have data: as dense
+ * as the table was.
+ */
+static double
+estimate_rows(IpVacuum *v)
+{
+	Form_pg_class form = v->rel->rd_rel;
+	BlockNumber others = v->n.scanned - v->n.data_pages;
+	BlockNumber skipped = v->nblocks - v->n.scanned;
+	BlockNumber old_pages = Max(skipped, (BlockNumber) form->relpages > others ?
+								form->relpages - others : 0);
+
+	if (skipped == 0)
+		return v->n.live;
+	if (form->reltuples >= 0 && form->relpages > 0)
+		return floor(v->n.live + form->reltuples / old_pages * skipped + 0.5);
+	return v->n.data_pages > 0 ? v->n.live / v->n.data_pages * (v->n.data_pages + skipped) : -1;
+}
+
 /* Returns an estimate of the table's live rows. */
 static double
 vacuum_table(IpVacuum *v)
@@ -507,7 +529,7 @@ vacuum_table(IpVacuum *v)
 	ip_vacuum_indexes_begin(v);
 	scan_pages(v);
 	skipped = v->n.scanned < v->nblocks;
-	row_count = vac_estimate_reltuples(v->rel, v->nblocks, v->n.scanned, v->n.live);
+	row_count = estimate_rows(v);
 	if (tidset_count(v->dead) > 0 && !few_dead_items(v))
 		vacuum_dead_items(v);
 	if (BufferIsValid(v->vm))
@@ -553,7 +575,7 @@ ip_relation_vacuum(Relation rel, VacuumParams *params, BufferAccessStrategy bstr
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_FINAL_CLEANUP);
 	update_stats(v, row_count, &frozenxid, &frozenxid_updated);
 	pgstat_progress_end_command();
-	ip_vacuum_report(v, usage, v->nblocks, frozenxid, frozenxid_updated);
+	ip_vacuum_report(v, usage, v->nblocks, row_count, frozenxid, frozenxid_updated);
 	ip_vacuum_indexes_close(v);
 	if (v->dead)
 		tidset_pg_destroy(v->dead);

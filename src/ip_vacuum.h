@@ -82,6 +82,6 @@ typedef struct IpVacuumUsage IpVacuumUsage;
 
 extern IpVacuumUsage *ip_vacuum_usage_begin(void);
 extern void ip_vacuum_report(IpVacuum *v, IpVacuumUsage *usage, BlockNumber blocks_left,
-							 TransactionId frozenxid, bool frozenxid_updated);
+							 double row_count, TransactionId frozenxid, bool frozenxid_updated);
 
 #endif							/* IP_VACUUM_H */

@@ -51,8 +51,8 @@ percent(double part, double whole)
 }
 
 static void
-report_rows(IpVacuum *v, StringInfo buf, BlockNumber blocks_left, TransactionId frozenxid,
-			bool frozenxid_updated)
+report_rows(IpVacuum *v, StringInfo buf, BlockNumber blocks_left, double row_count,
+			TransactionId frozenxid, bool frozenxid_updated)
 {
 	IpVacuumCounts *n = &v->n;
 
@@ -60,7 +60,7 @@ report_rows(IpVacuum *v, StringInfo buf, BlockNumber blocks_left, TransactionId 
 					 n->truncated, blocks_left, n->scanned,
 					 percent(n->scanned, blocks_left + n->truncated));
 	appendStringInfo(buf, _("tuples: %lld removed, %lld remain, %lld are dead but not yet removable\n"),
-					 (long long) n->removed, (long long) (n->live + n->recently_dead),
+					 (long long) n->removed, (long long) (Max(row_count, 0) + n->recently_dead),
 					 (long long) n->recently_dead);
 	appendStringInfo(buf, _("undo: %u pages, of which %u were freed\n"), n->undo_pages, n->undo_freed);
 	appendStringInfo(buf, _("removable cutoff: %u, which was %d XIDs old when operation ended\n"),
@@ -121,7 +121,7 @@ report_usage(IpVacuumUsage *u, StringInfo buf)
 }
 
 void
-ip_vacuum_report(IpVacuum *v, IpVacuumUsage *usage, BlockNumber blocks_left,
+ip_vacuum_report(IpVacuum *v, IpVacuumUsage *usage, BlockNumber blocks_left, double row_count,
 				 TransactionId frozenxid, bool frozenxid_updated)
 {
 	bool		verbose = (v->params->options & VACOPT_VERBOSE) != 0;
@@ -141,7 +141,7 @@ ip_vacuum_report(IpVacuum *v, IpVacuumUsage *usage, BlockNumber blocks_left,
 	appendStringInfo(&buf, format, get_database_name(MyDatabaseId),
 					 get_namespace_name(RelationGetNamespace(v->rel)),
 					 RelationGetRelationName(v->rel), v->n.index_scans);
-	report_rows(v, &buf, blocks_left, frozenxid, frozenxid_updated);
+	report_rows(v, &buf, blocks_left, row_count, frozenxid, frozenxid_updated);
 	report_index_scan(v, &buf);
 	report_usage(usage, &buf);
 	ereport(verbose ? INFO : LOG, (errmsg_internal("%s", buf.data)));
