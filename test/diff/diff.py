@@ -111,7 +111,10 @@ class Run:
         entry = [self.step, session.number, stmt.sql, 'in progress']
         self.history.append(entry)
         session.entry = entry
-        ended = session.start(stmt, patient)
+        try:
+            ended = session.start(stmt, patient)
+        except OneSided:
+            ended = self.unblock(session)
         entry[3] = session.links[0].outcome.brief() if ended else 'waits'
         self.note(entry)
         if stmt.gid and session.links[0].outcome.command == 'PREPARE TRANSACTION':
@@ -137,15 +140,19 @@ class Run:
             self.note(entry)
 
     def unblock(self, waiter):
-        """Whoever waits for a subtransaction that committed into another one then waits for the whole transaction, on heap
-        or on both sides, depending on which one made the row's last version.  Then all others have to roll back.
+        """Heap may wait longer: in REPEATABLE READ for the lockers of a row that has changed, so that it will be refused
+        in any case; for a subtransaction that committed into another one, until the whole transaction ends, depending on
+        which one made the row's last version.  Then all others have to roll back.
         """
         others = [s for s in self.sessions if s is not waiter and s.state != IDLE]
-        if not any(s.nested for s in others):
+        if waiter.isolation == 'rc' and not any(s.nested for s in others):
             raise
         for session in others:
             session.start(Stmt('ROLLBACK'), False)
             session.reset()
+        idle = next(s for s in self.sessions if s is not waiter)
+        while self.generator.prepared:
+            idle.start(self.generator.finish_prepared(), False)
         return waiter.resume()
 
     def note(self, entry):

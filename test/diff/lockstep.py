@@ -190,11 +190,12 @@ class Session:
         sql = 'SET lock_timeout = 0; ' + stmt.sql if patient else stmt.sql
         for link in self.links:
             link.send(sql)
-        if self.settle(patient):
-            self.finish(stmt, patient)
-            return True
         self.waiting = stmt
-        return False
+        if not self.settle(patient):
+            return False
+        self.waiting = None
+        self.finish(stmt, patient)
+        return True
 
     def settle(self, patient):
         """Wait until both sides have answered (True) or both are blocked (False, only when patient)."""
@@ -263,6 +264,8 @@ def compare(session, stmt, outcomes):
         raise Difference('different transaction states: %s and %s' % (heap.state, test.state))
     if not heap.error:
         compare_rows(session, stmt, heap, test)
+    if heap.error and not stmt.steady:
+        return
     notices = (heap.notices, test.notices) if stmt.steady else (sorted(heap.notices), sorted(test.notices))
     if notices[0] != notices[1]:
         raise Difference('different notices: %r and %r' % notices)
