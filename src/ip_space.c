@@ -5,6 +5,7 @@
  */
 #include "ip_compat.h"
 
+#include "storage/buf_internals.h"
 #include "storage/freespace.h"
 #include "utils/memutils.h"
 
@@ -163,12 +164,24 @@ page_is_free(Relation rel, BlockNumber block, Page page)
 		(PageIsNew(page) || ip_page_kind(rel, block, page) == IP_PAGE_FREE);
 }
 
+/*
+ * Lock it, unless somebody else has it locked, or (this very change may have
+ * picked the page already) we have.  Buffers of temporary tables have no locks.
+ */
+static bool
+lock_if_nobody_has(Buffer buffer)
+{
+	if (BufferIsLocal(buffer))
+		return LocalRefCount[-buffer - 1] == 1;
+	return ConditionalLockBuffer(buffer);
+}
+
 Buffer
 ip_space_try_free(Relation rel, BlockNumber block)
 {
 	Buffer		buffer = ReadBuffer(rel, block);
 
-	if (ConditionalLockBuffer(buffer))
+	if (lock_if_nobody_has(buffer))
 	{
 		if (page_is_free(rel, block, BufferGetPage(buffer)))
 		{

@@ -57,3 +57,15 @@ TRUNCATE tu_unlogged;
 INSERT INTO tu_unlogged VALUES (1, 'after');
 SELECT * FROM tu_unlogged;
 DROP TABLE tu_temp, tu_rows, tu_unlogged;
+-- a free page must not become data and undo page of the same update
+CREATE TEMP TABLE reuse (id int, k int, v int, pad text);
+CREATE INDEX ON reuse (k);
+INSERT INTO reuse SELECT g, g, 0, repeat('x', 900) FROM generate_series(1, 80) g;
+UPDATE reuse SET v = 1 WHERE id = 1;
+VACUUM (TRUNCATE off) reuse;
+BEGIN;
+UPDATE reuse SET k = -1, v = 2 WHERE id < 40;
+ROLLBACK;
+UPDATE reuse SET v = v + 1;
+SELECT count(*), sum(k), sum(v) FROM reuse;
+DROP TABLE reuse;
