@@ -119,7 +119,7 @@ pg_ctl() { as_server "$BINDIR/pg_ctl" -s "$@" >/dev/null </dev/null; }
 new_cluster() {
 	FOLDER=$(mktemp -d /tmp/pg_inplace.XXXXXX)
 	trap delete_cluster EXIT
-	trap 'end_group; exit 130' INT TERM
+	trap 'end_group; kill $(jobs -rp) 2>/dev/null; wait; exit 130' INT TERM
 	((EUID != 0)) || chown "$(server_user)" "$FOLDER"
 	logged initdb as_server "$BINDIR/initdb" -D "$FOLDER/data" -U postgres -A trust -N \
 		--no-locale -E UTF8 "$@"
@@ -271,7 +271,7 @@ regress_suite() {
 suite_regress() { regress_suite regress "$PGXS_TEST/regress/pg_regress" "$@"; }
 suite_isolation() { regress_suite isolation "$PGXS_TEST/isolation/pg_isolation_regress" "$@"; }
 
-# One file; its tests count one by one, and breaking off counts as one that failed.
+# One file; its tests count one by one, and breaking off counts as one that failed.  Last line: passed, failed.
 tap_file() {
 	local name log folder good bad status=0
 	name=$(basename "$1" .pl)
@@ -286,9 +286,8 @@ tap_file() {
 	good=$(grep -c '^ok ' "$log") || true
 	bad=$(grep '^not ok ' "$log" | grep -vc '# TODO') || true
 	((status == 0 || bad > 0)) || bad=1
-	PASSED=$((PASSED + good)) FAILED=$((FAILED + bad))
 	if ((bad == 0)); then
-		printf 'ok    %-40s %s\n' "tap/$name" "$good tests"
+		printf 'ok    %-40s %s\n%s %s\n' "tap/$name" "$good tests" "$good" 0
 		rm -rf "$folder"
 		return
 	fi
@@ -298,12 +297,28 @@ tap_file() {
 	log=$LOGS/tap_$name/regress_log_$name
 	grep -E 'psql:.*(ERROR|FATAL|PANIC)' "$log" | tail -n 10 || true
 	show "$log" 40
+	printf '%s %s\n' "$good" "$bad"
 }
 
+# The files mostly wait, so as many run at a time as there are processors.
 suite_tap() {
-	local file
+	local file good bad files=()
 	for file in "$FOLDER"/test/t/*.pl; do
-		if (($# == 0)) || [[ " $* " == *" $(basename "$file" .pl) "* ]]; then tap_file "$file"; fi
+		if (($# == 0)) || [[ " $* " == *" $(basename "$file" .pl) "* ]]; then files+=("$file"); fi
+	done
+	for file in "${files[@]}"; do
+		while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n || true; done
+		(
+			trap 'end_group; exit 130' TERM
+			trap - EXIT
+			tap_file "$file" >"$file.out"
+			head -n -1 "$file.out"
+		) &
+	done
+	wait
+	for file in "${files[@]}"; do
+		read -r good bad < <(tail -n 1 "$file.out")
+		PASSED=$((PASSED + good)) FAILED=$((FAILED + bad))
 	done
 }
 
