@@ -139,6 +139,39 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid)
 	return IPV_NONE;
 }
 
+/* Is the row's newest version another one than when v began there? */
+static bool
+has_changed(IpVersion *v)
+{
+	static IpVersion now;
+	IpvResult	result = ip_version_fetch(&now, v->rel, &v->tid);
+
+	return result != IPV_OK || now.top_state != v->top_state || now.top_xid != v->top_xid ||
+		!IpPtrEquals(now.top_ptr, v->top_ptr);
+}
+
+/*
+ * A writer who came between our look at the row and our lock did not see the lock,
+ * nor we his change.  So look again, when we have it.
+ */
+bool
+ip_fetch_lock_read(IpVersion *v, Snapshot snapshot)
+{
+	ItemPointerData tid = v->tid;
+
+	if (!IsolationIsSerializable() || !IsMVCCSnapshot(snapshot))
+		return true;
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ip_version_lock_read(v, snapshot);
+		if (!has_changed(v))
+			return true;
+		if (ip_fetch_satisfy(v, v->rel, &tid, snapshot, NULL) != IPV_OK)
+			return false;
+	}
+}
+
 bool
 ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot)
 {
@@ -150,11 +183,8 @@ ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTabl
 		found = fetch_any(v, rel, tid) == IPV_OK;
 	else
 		found = ip_fetch_satisfy(v, rel, tid, snapshot, NULL) == IPV_OK;
-	if (found)
-	{
-		ip_version_lock_read(v, snapshot);
+	if (found && (found = ip_fetch_lock_read(v, snapshot)))
 		ip_version_to_slot(v, slot);
-	}
 	return found;
 }
 
@@ -316,7 +346,8 @@ ip_index_fetch_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 		result = ip_fetch_satisfy(v, scan->rel, tid, snapshot, all_dead);
 	if (result != IPV_OK)
 		return false;
-	ip_version_lock_read(v, snapshot);
+	if (!ip_fetch_lock_read(v, snapshot))
+		return false;
 	ip_version_to_slot(v, slot);
 	dirty_relid = snapshot->snapshot_type == SNAPSHOT_DIRTY ? RelationGetRelid(scan->rel) : InvalidOid;
 	dirty_tid = *tid;

@@ -30,6 +30,13 @@ extern bool ip_index_fetch_tuple(struct IndexFetchTableData *scan, ItemPointer t
 								 Snapshot snapshot, TupleTableSlot *slot,
 								 bool *call_again, bool *all_dead);
 /*
+ * For serializable transactions, v being the version that the snapshot sees: lock
+ * it against writers.  If one came first, read again; false if there is no
+ * version any more.
+ */
+extern bool ip_fetch_lock_read(IpVersion *v, Snapshot snapshot);
+
+/*
  * Was that row the last one that an index scan fetched, with a dirty snapshot?
  * Forgets it.
  */

@@ -420,6 +420,22 @@ ip_scan_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *tbmres)
 	return scan->nwanted > 0;
 }
 
+/* A serializable transaction reads the row itself, to lock what it reads. */
+static bool
+store_locked(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	ItemPointerData tid;
+
+	ItemPointerSet(&tid, scan->block, off);
+	if (ip_fetch_satisfy(&scan->v, rel, &tid, snapshot, NULL) != IPV_OK ||
+		!ip_fetch_lock_read(&scan->v, snapshot))
+		return false;
+	ip_version_to_slot(&scan->v, slot);
+	return true;
+}
+
 bool
 ip_scan_bitmap_next_tuple(TableScanDesc sscan, TBMIterateResult *tbmres, TupleTableSlot *slot)
 {
@@ -429,13 +445,8 @@ ip_scan_bitmap_next_tuple(TableScanDesc sscan, TBMIterateResult *tbmres, TupleTa
 	{
 		OffsetNumber off = scan->wanted[scan->next_wanted++];
 
-		if (store_row(scan, off, slot))
+		if (IsolationIsSerializable() ? store_locked(scan, off, slot) : store_row(scan, off, slot))
 		{
-			if (((IpSlot *) slot)->id.xmin == FrozenTransactionId)
-				PredicateLockTID(sscan->rs_rd, &slot->tts_tid, sscan->rs_snapshot,
-								 FrozenTransactionId);
-			else
-				ip_version_lock_read(&scan->v, sscan->rs_snapshot);
 			pgstat_count_heap_fetch(sscan->rs_rd);
 			return true;
 		}

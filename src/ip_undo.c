@@ -164,7 +164,7 @@ is_current(Relation rel, BlockNumber block, Page page, uint16 slot)
 static Buffer
 lock_current(Relation rel, IpRelCache *cache, uint16 slot, int mode)
 {
-	for (;;)
+	for (int tries = 0;; tries++)
 	{
 		Buffer		buffer;
 
@@ -181,7 +181,8 @@ lock_current(Relation rel, IpRelCache *cache, uint16 slot, int mode)
 				return buffer;
 			UnlockReleaseBuffer(buffer);
 		}
-		if (read_slot(rel, slot).current == cache->undo_current)
+		/* others of the slot may make it the current one again just now, but not for long */
+		if (tries > 1000 && read_slot(rel, slot).current == cache->undo_current)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
 					 errmsg("block %u of relation \"%s\" is not the current page of undo slot %u",

@@ -113,8 +113,8 @@ ip_version_begin(IpVersion *v, Relation rel, BlockNumber block, Page page, Offse
 	v->hdr = row.hdr;
 	v->state = v->top_state = row.state;
 	v->top_itemlen = ItemIdGetLength(PageGetItemId(page, off));
-	v->xid = row.xid;
-	v->ptr = row.ptr;
+	v->xid = v->top_xid = row.xid;
+	v->ptr = v->top_ptr = row.ptr;
 	v->body = row.body;
 	v->bodylen = row.bodylen;
 	v->end_xid = IP_XID_NONE;

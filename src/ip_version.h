@@ -38,6 +38,8 @@ typedef struct IpVersion
 	/* the row on its page */
 	uint8		top_state;
 	uint32		top_itemlen;	/* bytes that its item takes */
+	IpXid		top_xid;
+	IpPtr		top_ptr;
 	/* the change that made the next newer version, if this is not the newest */
 	IpXid		end_xid;
 	CommandId	end_cid;
