@@ -14,7 +14,7 @@ BIN=${PG_BINDIR:-/usr/lib/postgresql/15/bin}
 SCALE=${SCALE:-50}
 TXNS=${TXNS:-25000}
 DIR=$(mktemp -d /tmp/walpack_wal.XXXXXX)
-trap '"$BIN/pg_ctl" -s -D "$DIR/data" -m immediate stop 2>/dev/null; rm -rf "$DIR"' EXIT
+trap '"$BIN/pg_ctl" -s -D "$DIR/data" -m immediate stop 2>/dev/null || true; rm -rf "$DIR"' EXIT
 export PGHOST=$DIR PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
 
 sql() { "$BIN/psql" -qAtX -v ON_ERROR_STOP=1 -c "$1"; }
