@@ -343,6 +343,12 @@ suite_core() {
 	local options=(--pg-config "$PG_CONFIG" --source "$folder/source" --folder "$folder/run" --heap "$folder/heap"
 		--report "$folder/report")
 	((FULL == 0)) || options+=(--full)
+	if "$PYTHON" -B "$ROOT/test/core/selftest.py" >"$LOGS/core_selftest.log" 2>&1; then
+		result core/selftest ok ""
+	else
+		result core/selftest FAIL "the comparison does not do what it should"
+		show "$LOGS/core_selftest.log" 40
+	fi
 	version=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9.]+).*/\1/')
 	source=$("$ROOT/test/core/fetch_source.sh" "$version" "$STATE/source" 2>"$LOGS/core_source.log") || {
 		result core FAIL "no source of PostgreSQL"
