@@ -242,9 +242,9 @@ is_final(IpVersion *v)
 
 /* The version before, for an undo record; nothing if all see it anyway. */
 static void
-set_prev(IpUndoSpec *spec, IpVersion *v, bool cut)
+set_prev(IpUndoSpec *spec, IpVersion *v, bool final)
 {
-	if (cut || is_final(v))
+	if (final)
 		return;
 	spec->prev_xid = v->xid;
 	spec->prev_inserted = (v->state & IP_ROW_INSERTED) != 0;
@@ -253,8 +253,8 @@ set_prev(IpUndoSpec *spec, IpVersion *v, bool cut)
 
 /* Append the change's record and the lock record; *off is that of the topmost. */
 static void
-put_undo(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, BlockNumber undo_block,
-		 OffsetNumber *off)
+put_undo(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool final, bool overlaid,
+		 BlockNumber undo_block, OffsetNumber *off)
 {
 	const uint8 *saved = overlaid ? w->body : NULL;
 	OffsetNumber row_off = ItemPointerGetOffsetNumber(&v->tid);
@@ -262,7 +262,7 @@ put_undo(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, BlockNumber 
 
 	if (w->has_undo)
 	{
-		set_prev(&w->undo, v, w->cut);
+		set_prev(&w->undo, v, final || w->cut);
 		w->undo.saved = saved;
 		ip_undo_put(ops, undo_block, w->xid, row_off, &w->undo);
 	}
@@ -275,7 +275,7 @@ put_undo(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, BlockNumber 
 		lock.prev_ptr.off = (*off)++;
 	}
 	else
-		set_prev(&lock, v, false);
+		set_prev(&lock, v, final);
 	lock.flags = w->lock.multi ? IP_REC_MULTI : 0;
 	lock.saved = saved;
 	lock.locker = w->lock.locker;
@@ -285,13 +285,14 @@ put_undo(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, BlockNumber 
 }
 
 static void
-put_row(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, OffsetNumber undo_off)
+put_row(IpWriter *ops, IpVersion *v, IpRowWrite *w, bool final, bool overlaid,
+		OffsetNumber undo_off)
 {
 	IpRowOp		op = {
 		.off = ItemPointerGetOffsetNumber(&v->tid), .hdr = w->hdr,
 		.state = w->state | IP_ROW_VERSION,
 		.own_xid = w->has_undo,
-		.xid = is_final(v) ? FrozenTransactionId : (TransactionId) v->xid,
+		.xid = final ? FrozenTransactionId : (TransactionId) v->xid,
 		.undo_off = undo_off,
 		.base = w->saved ? IP_BASE_OVERLAID : IP_BASE_ROW, .saved = w->saved,
 		.from = w->from, .fromlen = w->fromlen, .body = w->body, .bodylen = w->bodylen
@@ -319,9 +320,11 @@ ip_write_row(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	IpWriter   *ops;
 	IpInserter	inserter;
 	bool		overlaid;
+	bool		final;			/* once for row and undo: the horizon moves */
 
 	Assert(w->has_undo || w->lock.any);
 	ip_version_unlock(v);
+	final = is_final(v);
 	if (w->newbuffer == buffer)
 		have -= IP_ROW_MIN_ITEM + w->newbodylen + sizeof(ItemIdData);
 	overlaid = ip_item_size(IP_ROW_VERSION, w->bodylen) > have;
@@ -338,14 +341,14 @@ ip_write_row(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	change.conflict = w->conflict;
 	change.replay = w->replay;
 	ops = ip_change_block(&change, buffer, false);
-	put_row(ops, v, w, overlaid, top_off);
+	put_row(ops, v, w, final, overlaid, top_off);
 	if (w->newbuffer == buffer)
 	{
 		inserter = ip_put_inserter(ops, page, false, w->xid, w->cid);
 		ip_put_new_row(ops, inserter, w->newoff, &newrow, w->cid);
 	}
 	ops = ip_change_block(&change, undo, false);
-	put_undo(ops, v, w, overlaid, undo_block, &undo_off);
+	put_undo(ops, v, w, final, overlaid, undo_block, &undo_off);
 	if (BufferIsValid(w->newbuffer) && w->newbuffer != buffer)
 	{
 		ops = ip_change_block(&change, w->newbuffer, w->newinit);

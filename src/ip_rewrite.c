@@ -343,7 +343,7 @@ copy_fetched(Rewrite *r, ItemPointer tid)
 {
 	static IpVersion v;
 
-	if (ip_version_fetch(&v, r->old, tid) == IPV_OK)
+	if (ip_version_fetch_newest(&v, r->old, tid))
 		copy_row(r, &v);
 }
 

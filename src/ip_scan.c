@@ -33,6 +33,7 @@ load_page(IpScan *scan, BlockNumber block)
 	ip_slot_owner_release(&scan->owner);
 	scan->block = block;
 	scan->max_off = 0;
+	scan->clog_start = TransamVariables->oldestClogXid;
 	if (block == IP_META_BLOCK)
 		return;
 	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, scan->strategy);
@@ -156,7 +157,9 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	slot->tts_tableOid = RelationGetRelid(rel);
 	if (snapshot->snapshot_type != SNAPSHOT_DIRTY && store_simple(scan, lp, off, slot))
 		return true;
-	result = ip_version_begin(v, rel, scan->block, scan->copy.data, off);
+	/* aborted xids of the copy must not have been forgotten since */
+	result = scan->clog_start != TransamVariables->oldestClogXid ? IPV_STALE :
+		ip_version_begin(v, rel, scan->block, scan->copy.data, off);
 	if (result == IPV_OK)
 		result = ip_version_satisfy(v, snapshot);
 	if (result == IPV_STALE)
@@ -353,7 +356,7 @@ ip_scan_next_row(IpScan *scan)
 				break;
 			case IPV_STALE:
 				ItemPointerSet(&tid, scan->block, scan->off);
-				if (ip_version_fetch(&scan->v, rel, &tid) == IPV_OK)
+				if (ip_version_fetch_newest(&scan->v, rel, &tid))
 					return true;
 				break;
 		}

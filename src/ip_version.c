@@ -139,6 +139,22 @@ ip_version_own_body(IpVersion *v)
 	}
 }
 
+#define MAX_STALE	1000
+
+bool
+ip_version_fetch_newest(IpVersion *v, Relation rel, const ItemPointerData *tid)
+{
+	for (int tries = 0; tries < MAX_STALE; tries++)
+	{
+		IpvResult	result = ip_version_fetch(v, rel, tid);
+
+		if (result != IPV_STALE)
+			return result == IPV_OK;
+		CHECK_FOR_INTERRUPTS();
+	}
+	ip_version_missing(v);
+}
+
 IpvResult
 ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerData *tid)
 {
@@ -158,7 +174,8 @@ ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerData *tid)
 
 /*
  * A lock record that is gone was not needed any more: its lockers have ended,
- * and the version under it is visible to all.
+ * and the version under it is visible to all.  Another one of the row may have
+ * come in its place; it is about a later version.
  */
 void
 ip_version_unlock(IpVersion *v)
@@ -167,7 +184,9 @@ ip_version_unlock(IpVersion *v)
 		return;
 	v->state &= ~IP_ROW_LOCKED;
 	v->has_lock = ip_undo_read(v->rel, v->ptr, &v->tid, v->lockbuf, &v->lock) &&
-		v->lock.kind == IP_UNDO_LOCK;
+		v->lock.kind == IP_UNDO_LOCK &&
+		(v->lock.prev_xid == v->xid ||
+		 (IpXidIsFinal(v->lock.prev_xid) && IpXidIsFinal(v->xid)));
 	if (v->has_lock)
 		v->ptr = v->lock.prev_ptr;
 	else

@@ -92,6 +92,9 @@ extern IpvResult ip_version_begin(IpVersion *v, Relation rel, BlockNumber block,
 /* The same by TID, with the page locked for a moment; the body is copied. */
 extern IpvResult ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerData *tid);
 
+/* The same, again and again while undo changes under us; false: no row. */
+extern bool ip_version_fetch_newest(IpVersion *v, Relation rel, const ItemPointerData *tid);
+
 /* Make v->body a private copy. */
 extern void ip_version_own_body(IpVersion *v);
 
