@@ -11,7 +11,7 @@ from lib import report
 from lib.db import Database
 from lib.progress import Progress
 from lib.result import HEADS
-from parts import load, read, storage
+from parts import load, read, storage, vacuum
 
 # name: (function, expected seconds of one round, expected seconds besides)
 PARTS = {
@@ -26,6 +26,10 @@ PARTS = {
     'held': (load.throughput_held, 60, 0),
     'growth': (load.growth, 70, 0),
     'hot': (load.hot_rows, 42, 0),
+    'deleted': (vacuum.deleted, 0, 600),
+    'reload': (vacuum.reload, 0, 500),
+    'hold': (vacuum.after_hold, 0, 390),
+    'queue': (vacuum.queue, 0, 490),
 }
 
 

@@ -11,6 +11,7 @@ from .db import AMS, Database
 CLIENTS = 8
 NEVER = (0, 0)
 COUNTERS = 1000
+WAITING = 1000              # entries of the queue at first; each transaction adds one and takes one
 PROGRESS = re.compile(r'progress: ([\d.]+) s, ([\d.]+) tps')
 TRANSACTIONS = re.compile(r'number of transactions actually processed: (\d+)')
 TPS = re.compile(r'tps = ([\d.]+)')
@@ -27,6 +28,7 @@ SIMPLE_UPDATE = Workload('simple update', 'pgbench_accounts', ('--builtin=simple
 HOT_ROWS = Workload('hot rows', 'counters',
                     ('--protocol=prepared', f'--define=counters={COUNTERS}',
                      f'--file={Path(__file__).parent / "hot_rows.sql"}'))
+QUEUE = Workload('queue', 'queue', ('--protocol=prepared', f'--file={Path(__file__).parent / "queue.sql"}'))
 LOOKUP = Workload('index lookup', 'pgbench_accounts', ('--builtin=select-only', '--protocol=prepared'))
 
 
@@ -91,6 +93,14 @@ def load_counters(db, am):
     db.execute('VACUUM ANALYZE counters')
 
 
+def load_queue(db, am):
+    db.use(am)
+    db.execute('DROP TABLE IF EXISTS queue')
+    db.execute('CREATE TABLE queue (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, payload text NOT NULL)')
+    db.execute("INSERT INTO queue (payload) SELECT md5(i::text) FROM generate_series(1, %s) i", WAITING)
+    db.execute('VACUUM ANALYZE queue')
+
+
 class Snapshot:
     """A transaction that keeps seeing what was there when it began, as a long report or a forgotten session does."""
 
@@ -101,7 +111,7 @@ class Snapshot:
         self.db.execute('SELECT pg_current_snapshot()')
 
     def contents(self, table):
-        column = 'n' if table == 'counters' else 'abalance'
+        column = {'counters': 'n', 'queue': 'id'}.get(table, 'abalance')
         return self.db.rows(f'SELECT count(*), sum({column}) FROM {table}')
 
     def release(self):

@@ -403,7 +403,8 @@ my $crash_noise = join '|', (
 	'roll back the current transaction and exit',
 	'possibly corrupted shared memory',
 	'In a moment you should',
-	'immediate shutdown');
+	'immediate shutdown',
+	'postmaster exited during');
 
 sub expected_pgbench_noise
 {
