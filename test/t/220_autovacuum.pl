@@ -19,7 +19,6 @@ test_seed();
 # ANALYZE beside a change would report the dead rows of its middle.
 my $node = new_cluster(
 	'main', conf => qq(
-log_min_messages = log
 autovacuum_vacuum_insert_threshold = -1
 autovacuum_analyze_threshold = 1000000000
 track_io_timing = on
