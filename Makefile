@@ -9,6 +9,7 @@ OBJS = \
 	src/ip_check.o \
 	src/ip_check_row.o \
 	src/ip_check_undo.o \
+	src/ip_decode.o \
 	src/ip_delta.o \
 	src/ip_fetch.o \
 	src/ip_guard.o \
@@ -19,6 +20,7 @@ OBJS = \
 	src/ip_insert.o \
 	src/ip_inspect.o \
 	src/ip_lock.o \
+	src/ip_logical.o \
 	src/ip_modify.o \
 	src/ip_page.o \
 	src/ip_prune.o \

@@ -40,6 +40,8 @@
 /* files (16: RelFileLocator) */
 typedef RelFileNode RelFileLocator;
 
+#define CompatLocatorDatabase(locator) ((locator).dbNode)
+
 #define relation_set_new_filelocator relation_set_new_filenode
 
 /* processes and transactions (17: MyProcNumber, TransamVariables) */
@@ -87,6 +89,11 @@ vacuum_get_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs *c)
 #define CompatXLogRegisterBufData(id, p, len) XLogRegisterBufData((id), (char *) (p), (len))
 #define CompatRegisterCustomRmgr(id, r) RegisterCustomRmgr((id), unconstify(RmgrData *, (r)))
 #define CompatConflict(xid, iscat, locator) ResolveRecoveryConflictWithSnapshot(xid, locator)
+
+/* logical decoding (16: rlocator; 17: changes have HeapTuples) */
+#define CompatChangeLocator(change) ((change)->data.tp.relnode)
+#define CompatChangeTuple		ReorderBufferTupleBuf
+#define CompatChangeTupleHeap(t) (&(t)->tuple)
 
 /* locks (18: logLockFailure) */
 #define CompatCondLockTuple(rel, tid, mode) ConditionalLockTuple(rel, tid, mode)

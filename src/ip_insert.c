@@ -10,6 +10,7 @@
 #include "utils/memutils.h"
 
 #include "ip_insert.h"
+#include "ip_logical.h"
 #include "ip_prune.h"
 #include "ip_space.h"
 #include "ip_xid.h"
@@ -124,6 +125,8 @@ insert_row(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid, 
 
 	ip_change_begin(&change, rel, IP_XLOG_INSERT, xid);
 	change.replay = replay;
+	if (!replay && !(options & TABLE_INSERT_NO_LOGICAL))
+		change.logical = ip_logical_insert(rel, IP_LOGICAL_INSERT, row, 1, false);
 	w = ip_change_block(&change, buffer, init);
 	inserter = ip_put_inserter(w, page, init, xid, cid);
 	ip_put_new_row(w, inserter, off, row, cid);
@@ -205,6 +208,7 @@ ip_tuple_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, i
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
 	ip_change_begin(&change, rel, IP_XLOG_INSERT, xid);
+	change.logical = ip_logical_insert(rel, IP_LOGICAL_SPEC_INSERT, &row, 1, false);
 	w = ip_change_block(&change, buffer, init);
 	if (init)
 		ip_op_init_data(w, data_page_base());
@@ -238,6 +242,8 @@ ip_tuple_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token, 
 		old = ip_heap_tuple(rel, v.hdr, v.body, v.bodylen);
 
 	ip_change_begin(&change, rel, IP_XLOG_SPECULATIVE, xid);
+	change.logical = ip_logical_begin(rel, succeeded ? IP_LOGICAL_SPEC_CONFIRM :
+									  IP_LOGICAL_SPEC_ABORT);
 	w = ip_change_block(&change, buffer, false);
 	if (succeeded)
 	{
@@ -319,6 +325,8 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 	} while (n < nrows);
 	if (together)
 		ip_op_rows_end(w, begin, n);
+	if (slots && !(options & TABLE_INSERT_NO_LOGICAL))
+		change.logical = ip_logical_insert(rel, IP_LOGICAL_INSERT, rows, n, n < nrows);
 	ip_change_apply(&change);
 	UnlockReleaseBuffer(buffer);
 	return n;

@@ -21,6 +21,7 @@
 #include "utils/fmgroids.h"
 
 #include "ip_insert.h"
+#include "ip_logical.h"
 #include "ip_modify.h"
 #include "ip_prune.h"
 #include "ip_space.h"
@@ -340,6 +341,7 @@ ip_write_row(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	ip_change_begin(&change, v->rel, w->info, w->xid);
 	change.conflict = w->conflict;
 	change.replay = w->replay;
+	change.logical = w->logical;
 	ops = ip_change_block(&change, buffer, false);
 	put_row(ops, v, w, final, overlaid, top_off);
 	if (w->newbuffer == buffer)
@@ -520,6 +522,7 @@ ip_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 		w.undo.flags = IP_REC_KEYS | (changing_part ? IP_REC_PARTITION : 0);
 		w.undo.cid = cid;
 		w.state = IP_ROW_DELETED | (changing_part ? IP_ROW_MOVED : 0);
+		w.logical = ip_logical_delete(rel, &(IpFormed) {v->hdr, (uint8 *) v->body, v->bodylen});
 		ip_write_row(v, buffer, &w);
 		UnlockReleaseBuffer(buffer);
 		pgstat_count_heap_delete(rel);
@@ -527,6 +530,7 @@ ip_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 			ip_toast_delete(rel, old, false);
 	}
 	modify_end(&req);
+	ip_logical_end();
 	MemoryContextSwitchTo(context);
 	return result;
 }
@@ -756,10 +760,12 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 	TransactionId xmax = req->was_locked ? req->xid : InvalidTransactionId;
 	IpLockState lock;
 	IpRowWrite	w;
+	StringInfo	logical;
 	bool		in_place;
 
 	ip_lock_merge(v, req->xid, false, req->mode, &lock);
 	memcpy(from_body, v->body, v->bodylen);
+	logical = ip_logical_update(req->rel, &(IpFormed) {v->hdr, from_body, v->bodylen}, &req->row);
 	update_common(req, v, &w, &lock);
 	in_place = !req->blocked && prepare_in_place(req, v, buffer, &w, delta);
 	if (!in_place)
@@ -767,6 +773,7 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 		update_common(req, v, &w, &lock);
 		prepare_move(req, v, buffer, &w);
 	}
+	w.logical = logical;
 	ip_write_row(v, buffer, &w);
 	if (in_place)
 		ip_slot_set_written(req->slot, req->rel, ItemPointerGetBlockNumber(&v->tid),
@@ -827,6 +834,7 @@ ip_tuple_update(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 		*update_indexes = in_place ? COMPAT_TU_NONE : COMPAT_TU_ALL;
 	}
 	modify_end(&req);
+	ip_logical_end();
 	MemoryContextSwitchTo(context);
 	return result;
 }

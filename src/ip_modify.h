@@ -80,6 +80,7 @@ typedef struct IpRowWrite
 	CommandId	cid;
 	IpXid		conflict;		/* see IpChange */
 	bool		cut;			/* the undo record does not link to what is before v */
+	StringInfo	logical;		/* see IpChange */
 	/* result */
 	IpPtr		top;			/* topmost undo record of the row */
 } IpRowWrite;

@@ -2,9 +2,10 @@
  * ip_wal.c
  *	  Atomic changes of several pages: apply, log, redo, describe.
  *
- * A record's block data are the page operations of ip_page.c.  Its main data are
- * the 8 bytes of a conflicting transaction id, if there is one, and 2 bytes with a
- * bit for each block that was all-visible before, if there is any.
+ * A record's block data are the page operations of ip_page.c.  Its main data, if
+ * any, are a byte of flags (IP_MAIN_*) and what they say: a conflicting
+ * transaction id, a bit for each block that was all-visible before, and what
+ * logical decoding needs, which redo does not look at.
  *-------------------------------------------------------------------------
  */
 #include "ip_compat.h"
@@ -12,10 +13,19 @@
 #include "access/bufmask.h"
 #include "access/visibilitymap.h"
 
+#include "ip_decode.h"
 #include "ip_wal.h"
 
 /* Operations of one change.  A page's worth of rows, twice, and some more. */
 #define IP_CHANGE_SPACE		(4 * BLCKSZ)
+
+/* Main data: what follows the flags, in this order. */
+#define IP_MAIN_CONFLICT	0x01	/* xid with its epoch (8) */
+#define IP_MAIN_VISIBLE		0x02	/* bits (2) */
+#define IP_MAIN_LOGICAL		0x04	/* logical section: the rest */
+
+/* Flags and all that has a fixed size. */
+#define IP_MAIN_MAX_HEAD	(1 + sizeof(IpXid) + sizeof(uint16))
 
 static uint8 change_space[IP_CHANGE_SPACE];
 
@@ -27,6 +37,7 @@ ip_change_begin(IpChange *c, Relation rel, uint8 info, TransactionId xid)
 	c->xid = xid;
 	c->conflict = IP_XID_NONE;
 	c->replay = false;
+	c->logical = NULL;
 	c->nblocks = 0;
 	c->w.p = change_space;
 	c->w.end = change_space + IP_CHANGE_SPACE;
@@ -108,14 +119,43 @@ release_visible(IpChange *c)
 	}
 }
 
-static XLogRecPtr
-log_change(IpChange *c, const uint16 *visible)
+/* Register the main data; head, of IP_MAIN_MAX_HEAD bytes, must last until the insertion. */
+static void
+register_main_data(IpChange *c, uint16 visible, uint8 *head)
 {
-	XLogBeginInsert();
+	IpWriter	w = {head + 1, head + IP_MAIN_MAX_HEAD, false};
+	uint8		flags = 0;
+
 	if (c->conflict >= FirstNormalTransactionId)
-		CompatXLogRegisterData(&c->conflict, sizeof(c->conflict));
-	if (*visible != 0)
-		CompatXLogRegisterData(visible, sizeof(*visible));
+	{
+		flags |= IP_MAIN_CONFLICT;
+		ip_put_u64(&w, c->conflict);
+	}
+	if (visible != 0)
+	{
+		flags |= IP_MAIN_VISIBLE;
+		ip_put_u16(&w, visible);
+	}
+	if (c->logical != NULL)
+		flags |= IP_MAIN_LOGICAL;
+	if (flags == 0)
+		return;
+	head[0] = flags;
+	CompatXLogRegisterData(head, w.p - head);
+	if (c->logical != NULL)
+	{
+		CompatXLogRegisterData(c->logical->data, c->logical->len);
+		XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
+	}
+}
+
+static XLogRecPtr
+log_change(IpChange *c, uint16 visible)
+{
+	uint8		head[IP_MAIN_MAX_HEAD];
+
+	XLogBeginInsert();
+	register_main_data(c, visible, head);
 	for (int i = 0; i < c->nblocks; i++)
 	{
 		IpChangeBlock *b = &c->blocks[i];
@@ -160,7 +200,7 @@ ip_change_apply(IpChange *c)
 		clear_visible(c);
 	if (wal)
 	{
-		XLogRecPtr	lsn = log_change(c, &visible);
+		XLogRecPtr	lsn = log_change(c, visible);
 
 		for (int i = 0; i < c->nblocks; i++)
 			PageSetLSN(BufferGetPage(c->blocks[i].buffer), lsn);
@@ -172,29 +212,43 @@ ip_change_apply(IpChange *c)
 
 /* ---- redo -------------------------------------------------------------------- */
 
-static void
-redo_conflict(XLogReaderState *record)
-{
-	RelFileLocator locator;
-	IpXid		conflict;
-
-	if (!InHotStandby || XLogRecGetDataLen(record) < sizeof(conflict))
-		return;
-	memcpy(&conflict, XLogRecGetData(record), sizeof(conflict));
-	XLogRecGetBlockTag(record, 0, &locator, NULL, NULL);
-	CompatConflict((TransactionId) conflict, false, locator);
-}
-
-/* Blocks that were all-visible, as find_visible found. */
-static uint16
-redo_visible(XLogReaderState *record)
+void
+ip_wal_main_data(XLogReaderState *record, IpMainData *data)
 {
 	uint32		len = XLogRecGetDataLen(record);
-	uint16		visible = 0;
+	IpReader	r;
+	uint8		flags;
 
-	if (len % sizeof(IpXid) == sizeof(visible))
-		memcpy(&visible, XLogRecGetData(record) + len - sizeof(visible), sizeof(visible));
-	return visible;
+	memset(data, 0, sizeof(*data));
+	if (len == 0)
+		return;
+	r.p = (uint8 *) XLogRecGetData(record);
+	r.end = r.p + len;
+	r.bad = false;
+	flags = ip_get_u8(&r);
+	if (flags & IP_MAIN_CONFLICT)
+		data->conflict = ip_get_u64(&r);
+	if (flags & IP_MAIN_VISIBLE)
+		data->visible = ip_get_u16(&r);
+	if (flags & IP_MAIN_LOGICAL)
+	{
+		data->logical = r.p;
+		data->logical_len = r.end - r.p;
+	}
+	if (r.bad)
+		elog(ERROR, "invalid main data in inplace WAL record at %X/%X",
+			 LSN_FORMAT_ARGS(record->ReadRecPtr));
+}
+
+static void
+redo_conflict(XLogReaderState *record, IpXid conflict)
+{
+	RelFileLocator locator;
+
+	if (!InHotStandby || conflict == IP_XID_NONE)
+		return;
+	XLogRecGetBlockTag(record, 0, &locator, NULL, NULL);
+	CompatConflict((TransactionId) conflict, false, locator);
 }
 
 /* The visibility map's own page may be older than the data page. */
@@ -249,10 +303,11 @@ ip_redo(XLogReaderState *record)
 {
 	Buffer		buffers[XLR_MAX_BLOCK_ID + 1];
 	int			max = XLogRecMaxBlockId(record);
-	uint16		visible = redo_visible(record);
+	IpMainData	data;
 	IpOpContext ctx = {XLogRecGetXid(record), InvalidBlockNumber, InvalidBlockNumber};
 
-	redo_conflict(record);
+	ip_wal_main_data(record, &data);
+	redo_conflict(record, data.conflict);
 	if (XLogRecHasBlockRef(record, IP_REF_DATA))
 		XLogRecGetBlockTag(record, IP_REF_DATA, NULL, NULL, &ctx.data_block);
 	if (XLogRecHasBlockRef(record, IP_REF_UNDO))
@@ -261,11 +316,11 @@ ip_redo(XLogReaderState *record)
 	for (int id = 0; id <= max; id++)
 	{
 		if (id != IP_REF_UNDO)
-			buffers[id] = redo_block(record, id, &ctx, visible & (1 << id));
+			buffers[id] = redo_block(record, id, &ctx, data.visible & (1 << id));
 	}
 	if (max >= IP_REF_UNDO)
 		buffers[IP_REF_UNDO] = redo_block(record, IP_REF_UNDO, &ctx,
-											visible & (1 << IP_REF_UNDO));
+											data.visible & (1 << IP_REF_UNDO));
 	for (int id = 0; id <= max; id++)
 	{
 		if (BufferIsValid(buffers[id]))
@@ -278,7 +333,14 @@ ip_desc(StringInfo buf, XLogReaderState *record)
 {
 	int			max = XLogRecMaxBlockId(record);
 	const char *sep = "";
+	IpMainData	data;
 
+	ip_wal_main_data(record, &data);
+	if (data.logical)
+	{
+		appendStringInfo(buf, "logical: %u bytes", data.logical_len);
+		sep = "; ";
+	}
 	for (int id = 0; id <= max; id++)
 	{
 		Size		len;
@@ -318,6 +380,7 @@ static const RmgrData ip_rmgr = {
 	.rm_desc = ip_desc,
 	.rm_identify = ip_identify,
 	.rm_mask = ip_mask,
+	.rm_decode = ip_decode,
 };
 
 void

@@ -64,6 +64,7 @@ typedef struct IpChange
 	TransactionId xid;
 	bool		replay;			/* xid is not our own: a table's past is written again */
 	IpXid		conflict;		/* snapshots that do not see this xid must go, on a standby */
+	StringInfo	logical;		/* section for logical decoding, or NULL: see ip_logical.h */
 	int			nblocks;
 	IpChangeBlock blocks[IP_CHANGE_MAX_BLOCKS];
 	IpWriter	w;
@@ -77,6 +78,17 @@ extern IpWriter *ip_change_block(IpChange *c, Buffer buffer, bool init);
 
 /* Apply and log.  Afterwards the buffers are dirty and still locked. */
 extern void ip_change_apply(IpChange *c);
+
+/* A record's main data, taken apart. */
+typedef struct IpMainData
+{
+	IpXid		conflict;		/* or IP_XID_NONE */
+	uint16		visible;		/* a bit for each block that was all-visible before */
+	const uint8 *logical;		/* or NULL */
+	uint32		logical_len;
+} IpMainData;
+
+extern void ip_wal_main_data(XLogReaderState *record, IpMainData *data);
 
 extern void ip_wal_register(void);
 
