@@ -105,6 +105,14 @@ find_page(Relation rel, uint32 bodylen, int options, BulkInsertState bistate, bo
 	return ip_space_find(rel, size, options, bistate, false, InvalidBuffer, init);
 }
 
+/* Logical decoding is to see these new rows. */
+static void
+set_logical(IpChange *change, IpLogicalAction action, const IpFormed *rows, int nrows, bool more)
+{
+	change->logical = ip_logical_insert(change->rel, action, rows, nrows, more);
+	change->logical_rows = change->logical != NULL;
+}
+
 /* Insert one row; xid is invalid for a row that all shall see. */
 static void
 insert_row(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid, bool replay,
@@ -126,7 +134,7 @@ insert_row(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid, 
 	ip_change_begin(&change, rel, IP_XLOG_INSERT, xid);
 	change.replay = replay;
 	if (!replay && !(options & TABLE_INSERT_NO_LOGICAL))
-		change.logical = ip_logical_insert(rel, IP_LOGICAL_INSERT, row, 1, false);
+		set_logical(&change, IP_LOGICAL_INSERT, row, 1, false);
 	w = ip_change_block(&change, buffer, init);
 	inserter = ip_put_inserter(w, page, init, xid, cid);
 	ip_put_new_row(w, inserter, off, row, cid);
@@ -208,7 +216,7 @@ ip_tuple_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, i
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
 	ip_change_begin(&change, rel, IP_XLOG_INSERT, xid);
-	change.logical = ip_logical_insert(rel, IP_LOGICAL_SPEC_INSERT, &row, 1, false);
+	set_logical(&change, IP_LOGICAL_SPEC_INSERT, &row, 1, false);
 	w = ip_change_block(&change, buffer, init);
 	if (init)
 		ip_op_init_data(w, data_page_base());
@@ -326,7 +334,7 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 	if (together)
 		ip_op_rows_end(w, begin, n);
 	if (slots && !(options & TABLE_INSERT_NO_LOGICAL))
-		change.logical = ip_logical_insert(rel, IP_LOGICAL_INSERT, rows, n, n < nrows);
+		set_logical(&change, IP_LOGICAL_INSERT, rows, n, n < nrows);
 	ip_change_apply(&change);
 	UnlockReleaseBuffer(buffer);
 	return n;

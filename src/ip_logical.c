@@ -57,27 +57,158 @@ ip_logical_end(void)
 
 /* ---- tuples ---------------------------------------------------------------------- */
 
-/* What it takes to make the tuple again; its xids and TIDs mean nothing. */
+/* A heap tuple's NULL bitmap and values, in one piece. */
+typedef struct Image
+{
+	uint8	   *bytes;
+	uint32		len;
+	uint32		nulls;			/* length of the bitmap */
+} Image;
+
 static void
-add_tuple(StringInfo section, HeapTuple tuple)
+make_image(HeapTuple tuple, Image *image)
 {
 	HeapTupleHeader header = tuple->t_data;
-	uint32		natts = HeapTupleHeaderGetNatts(header);
-	uint32		len = tuple->t_len - header->t_hoff;
+
+	image->nulls = HeapTupleHasNulls(tuple) ? BITMAPLEN(HeapTupleHeaderGetNatts(header)) : 0;
+	image->len = image->nulls + tuple->t_len - header->t_hoff;
+	image->bytes = palloc(Max(image->len, 1));
+	memcpy(image->bytes, header->t_bits, image->nulls);
+	memcpy(image->bytes + image->nulls, (char *) header + header->t_hoff,
+		   image->len - image->nulls);
+}
+
+/*
+ * Add what it takes to make the tuple again; its xids and TIDs mean nothing.
+ * delta is one that makes its image, if it is shorter.
+ */
+static void
+add_tuple(StringInfo section, HeapTuple tuple, const Image *image, const IpWriter *delta,
+		  const uint8 *delta_start)
+{
+	uint8		flags = tuple->t_data->t_infomask & IP_TUPLE_INFOMASK;
 	uint8		head[16];
 	IpWriter	w = {head, head + sizeof(head), false};
 
-	if (section->len + (Size) tuple->t_len > MAX_SECTION)
+	if (section->len + (Size) image->len > MAX_SECTION)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("row is too big for logical replication: size %u", tuple->t_len)));
-	ip_put_varint(&w, natts);
-	ip_put_u8(&w, header->t_infomask & (HEAP_HASNULL | HEAP_HASVARWIDTH | HEAP_HASEXTERNAL));
-	ip_put_varint(&w, len);
+				 errmsg("row is too big for logical replication: size %u", image->len)));
+	if (!delta->bad)
+		flags |= IP_TUPLE_DELTA;
+	ip_put_varint(&w, HeapTupleHeaderGetNatts(tuple->t_data));
+	ip_put_u8(&w, flags);
+	ip_put_varint(&w, image->len);
 	appendBinaryStringInfo(section, (char *) head, w.p - head);
-	if (header->t_infomask & HEAP_HASNULL)
-		appendBinaryStringInfo(section, (char *) header->t_bits, BITMAPLEN(natts));
-	appendBinaryStringInfo(section, (char *) header + header->t_hoff, len);
+	if (!delta->bad)
+		appendBinaryStringInfo(section, (char *) delta_start, delta->p - delta_start);
+	else
+		appendBinaryStringInfo(section, (char *) image->bytes, image->len);
+}
+
+/* Where the values of a heap tuple have padding before them: how many gaps. */
+static uint32
+find_padding(TupleDesc desc, HeapTuple tuple, uint32 *at, uint32 *size)
+{
+	char	   *data = (char *) tuple->t_data + tuple->t_data->t_hoff;
+	uint32		n = 0;
+	uint32		off = 0;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		uint32		next;
+
+		if (HeapTupleHasNulls(tuple) && att_isnull(i, tuple->t_data->t_bits))
+			continue;
+		next = att_align_pointer(off, att->attalign, att->attlen, data + off);
+		if (next > off)
+		{
+			at[n] = off;
+			size[n++] = next - off;
+		}
+		off = att_addlength_pointer(next, att->attlen, data + next);
+	}
+	return n;
+}
+
+/* The delta from a row's body, which is the same without padding, to the image. */
+static void
+put_padding(IpWriter *w, TupleDesc desc, HeapTuple tuple, const Image *image, uint32 bodylen)
+{
+	static const uint8 zeros[MAXIMUM_ALIGNOF];
+	uint32	   *at = palloc(2 * sizeof(uint32) * (desc->natts + 1));
+	uint32	   *size = at + desc->natts + 1;
+	uint32		n = find_padding(desc, tuple, at, size);
+	uint32		made = 0;		/* of the image, */
+	uint32		used = 0;		/* of the body */
+	uint32		total = image->len;
+
+	for (uint32 i = 0; i < n; i++)
+		total -= size[i];
+	ip_put_varint(w, bodylen > total ? n + 1 : n);
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32		copy = image->nulls + at[i] - made;
+
+		ip_put_varint(w, copy);
+		ip_put_varint(w, size[i] << 1 | 1);
+		ip_put_varint(w, 0);
+		ip_put_bytes(w, zeros, size[i]);
+		made += copy + size[i];
+		used += copy;
+	}
+	if (bodylen > total)
+	{
+		ip_put_varint(w, total - used);
+		ip_put_varint(w, 1);
+		ip_put_varint(w, bodylen - total);
+	}
+	pfree(at);
+}
+
+/* Add an inserted row, whose body the page operations have. */
+static void
+add_new_row(StringInfo section, Relation rel, HeapTuple tuple, const IpFormed *row)
+{
+	Image		image;
+	uint8	   *delta;
+	uint8	   *made;
+	IpWriter	w;
+	IpReader	r;
+
+	make_image(tuple, &image);
+	delta = palloc(2 * image.len + 1);
+	made = delta + image.len;
+	w = (IpWriter) {delta, delta + image.len, false};
+	put_padding(&w, RelationGetDescr(rel), tuple, &image, row->bodylen);
+	r = (IpReader) {delta, w.p, false};
+	if (ip_delta_apply(&r, row->body, row->bodylen, made, image.len) != image.len ||
+		memcmp(made, image.bytes, image.len) != 0)
+		w.bad = true;
+	add_tuple(section, tuple, &image, &w, delta);
+	pfree(delta);
+	pfree(image.bytes);
+}
+
+/* Add a tuple as it is, or as a delta to base, if there is one. */
+static void
+add_row(StringInfo section, HeapTuple tuple, HeapTuple base)
+{
+	IpWriter	w = {NULL, NULL, true};
+	uint8	   *delta = NULL;
+	Image		image;
+	Image		from;
+
+	make_image(tuple, &image);
+	if (base)
+	{
+		make_image(base, &from);
+		delta = palloc(image.len);
+		w = (IpWriter) {delta, delta + image.len, false};
+		ip_delta_make(&w, from.bytes, from.len, image.bytes, image.len);
+	}
+	add_tuple(section, tuple, &image, &w, delta);
 }
 
 static HeapTuple
@@ -157,7 +288,7 @@ add_old(StringInfo section, Relation rel, HeapTuple old, HeapTuple new)
 		tuple = key_tuple(rel, key, old);
 	}
 	section->data[0] |= IP_LOGICAL_OLD;
-	add_tuple(section, flatten(rel, tuple));
+	add_row(section, flatten(rel, tuple), new);
 }
 
 /* ---- sections ---------------------------------------------------------------------- */
@@ -178,7 +309,7 @@ ip_logical_insert(Relation rel, IpLogicalAction action, const IpFormed *rows, in
 	{
 		HeapTuple	tuple = row_tuple(rel, &rows[i]);
 
-		add_tuple(section, tuple);
+		add_new_row(section, rel, tuple, &rows[i]);
 		heap_freetuple(tuple);
 	}
 	MemoryContextSwitchTo(context);
@@ -196,8 +327,8 @@ ip_logical_update(Relation rel, const IpFormed *old, const IpFormed *row)
 		return NULL;
 	context = MemoryContextSwitchTo(logical_context);
 	new = row_tuple(rel, row);
+	add_row(section, new, NULL);
 	add_old(section, rel, row_tuple(rel, old), new);
-	add_tuple(section, new);
 	MemoryContextSwitchTo(context);
 	return section;
 }

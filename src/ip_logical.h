@@ -8,6 +8,14 @@
  * record's main data end in a logical section: the action and the rows it is
  * about, as heap tuples, which is what output plugins take.  Records of anything
  * but a user's change (locks, prunes, rewrites) have none.
+ *
+ * Section: action (1), tuples.
+ * Tuple: columns (varint), flags (1), length (varint), NULL bitmap and values.
+ *
+ * The bitmap and the values are those of the heap tuple, or (IP_TUPLE_DELTA) a
+ * delta: of an inserted row to the body in the record's page operations, which
+ * mostly lacks nothing but padding; of an updated row, which follows the new one,
+ * to that.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_LOGICAL_H
@@ -30,8 +38,12 @@ typedef enum IpLogicalAction
 } IpLogicalAction;
 
 #define IP_LOGICAL_ACTION_MASK	0x0F
-#define IP_LOGICAL_OLD			0x10	/* the first tuple is the old row, or its key */
+#define IP_LOGICAL_OLD			0x10	/* the last tuple is the old row, or its key */
 #define IP_LOGICAL_MORE			0x20	/* more rows that were toasted together follow */
+
+/* A tuple's flags: bits of t_infomask, and ours. */
+#define IP_TUPLE_INFOMASK		(HEAP_HASNULL | HEAP_HASVARWIDTH | HEAP_HASEXTERNAL)
+#define IP_TUPLE_DELTA			0x80
 
 /*
  * The section for a change of rel, to be IpChange.logical; NULL if the table's
@@ -41,7 +53,10 @@ typedef enum IpLogicalAction
  */
 extern StringInfo ip_logical_begin(Relation rel, IpLogicalAction action);
 
-/* Rows were inserted; more: others of the same command follow. */
+/*
+ * Rows are inserted, by operations on the record's first block (set
+ * IpChange.logical_rows); more: others of the same command follow.
+ */
 extern StringInfo ip_logical_insert(Relation rel, IpLogicalAction action, const IpFormed *rows,
 									int nrows, bool more);
 extern StringInfo ip_logical_update(Relation rel, const IpFormed *old, const IpFormed *row);

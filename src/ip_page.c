@@ -366,14 +366,7 @@ ip_free_offset(Page page, OffsetNumber after)
 /* ---- applying ------------------------------------------------------------------ */
 
 /* The bodies that IP_OP_ROW works on; static, for there is no palloc here. */
-typedef struct RowBuffers
-{
-	uint8		body[2][BLCKSZ];
-	uint32		len[2];
-	int			last;			/* index of the previous operation's row */
-} RowBuffers;
-
-static RowBuffers row_buffers;
+static IpRowBuffers row_buffers;
 
 static void
 init_page(Page page, IpPageKind kind)
@@ -505,35 +498,56 @@ write_row(Page page, OffsetNumber off, uint16 hdr, uint8 state, TransactionId xi
 	return NULL;
 }
 
+/* What IP_OP_ROW says before its delta. */
+typedef struct RowHead
+{
+	OffsetNumber off;
+	uint16		hdr;
+	uint8		state;
+	IpRowBase	base;
+	TransactionId xid;
+	IpPtr		ptr;
+	const uint8 *saved;
+} RowHead;
+
+static bool
+read_row_head(IpReader *r, const IpOpContext *ctx, RowHead *h)
+{
+	uint8		how;
+
+	h->off = ip_get_varint(r);
+	h->hdr = ip_get_u16(r);
+	h->state = ip_get_u8(r);
+	how = ip_get_u8(r);
+	h->base = how & ROW_BASE_MASK;
+	h->xid = ctx->xid;
+	h->ptr = (IpPtr) {ctx->undo_block, 0};
+	h->saved = NULL;
+	if (h->state & IP_ROW_VERSION)
+	{
+		if (!(how & ROW_OWN_XID))
+			h->xid = ip_get_u32(r);
+		if (!(how & ROW_OWN_UNDO))
+			h->ptr.block = ip_get_varint(r);
+		h->ptr.off = ip_get_varint(r);
+	}
+	if (h->base == IP_BASE_OVERLAID)
+		h->saved = ip_get_bytes(r, IP_VERSION_BLOCK_SZ);
+	return !r->bad;
+}
+
 static const char *
 apply_row(Page page, IpReader *r, const IpOpContext *ctx)
 {
-	OffsetNumber off = ip_get_varint(r);
-	uint16		hdr = ip_get_u16(r);
-	uint8		state = ip_get_u8(r);
-	uint8		how = ip_get_u8(r);
-	IpRowBase	base = how & ROW_BASE_MASK;
-	TransactionId xid = ctx->xid;
-	IpPtr		ptr = {ctx->undo_block, 0};
-	const uint8 *saved = NULL;
+	RowHead		h;
 	const char *problem;
 	int			from = row_buffers.last;
 	int			to;
 	int			len;
 
-	if (state & IP_ROW_VERSION)
-	{
-		if (!(how & ROW_OWN_XID))
-			xid = ip_get_u32(r);
-		if (!(how & ROW_OWN_UNDO))
-			ptr.block = ip_get_varint(r);
-		ptr.off = ip_get_varint(r);
-	}
-	if (base == IP_BASE_OVERLAID)
-		saved = ip_get_bytes(r, IP_VERSION_BLOCK_SZ);
-	if (r->bad)
+	if (!read_row_head(r, ctx, &h))
 		return "operation is too short";
-	problem = load_base(page, off, base, saved, from);
+	problem = load_base(page, h.off, h.base, h.saved, from);
 	if (problem)
 		return problem;
 	to = 1 - from;
@@ -543,7 +557,35 @@ apply_row(Page page, IpReader *r, const IpOpContext *ctx)
 		return "delta does not fit";
 	row_buffers.len[to] = len;
 	row_buffers.last = to;
-	return write_row(page, off, hdr, state, xid, ptr, row_buffers.body[to], len);
+	return write_row(page, h.off, h.hdr, h.state, h.xid, h.ptr, row_buffers.body[to], len);
+}
+
+/* The next row of IP_OP_ROWS into b, which has the one before. */
+static bool
+read_next_row(IpReader *r, IpRowBuffers *b, uint16 *hdr)
+{
+	uint8		how = ip_get_u8(r);
+	int			to = 1 - b->last;
+	const uint8 *bytes;
+	int			len;
+
+	if (how & ROWS_HDR)
+		*hdr = ip_get_u16(r);
+	if (how & ROWS_DELTA)
+		len = ip_delta_apply(r, b->body[b->last], b->len[b->last], b->body[to], BLCKSZ);
+	else
+	{
+		len = ip_get_varint(r);
+		bytes = len <= BLCKSZ ? ip_get_bytes(r, len) : NULL;
+		if (bytes == NULL)
+			return false;
+		memcpy(b->body[to], bytes, len);
+	}
+	if (len < 0 || r->bad)
+		return false;
+	b->len[to] = len;
+	b->last = to;
+	return true;
 }
 
 static const char *
@@ -557,32 +599,13 @@ apply_rows(Page page, IpReader *r, uint8 state)
 	row_buffers.len[row_buffers.last] = 0;
 	for (; count > 0; count--, off++)
 	{
-		uint8		how = ip_get_u8(r);
-		int			from = row_buffers.last;
-		int			to = 1 - from;
-		const uint8 *bytes;
 		const char *problem;
-		int			len;
 
-		if (how & ROWS_HDR)
-			hdr = ip_get_u16(r);
-		if (how & ROWS_DELTA)
-			len = ip_delta_apply(r, row_buffers.body[from], row_buffers.len[from],
-								 row_buffers.body[to], BLCKSZ);
-		else
-		{
-			len = ip_get_varint(r);
-			bytes = len <= BLCKSZ ? ip_get_bytes(r, len) : NULL;
-			if (bytes == NULL)
-				return "row is too long";
-			memcpy(row_buffers.body[to], bytes, len);
-		}
-		if (len < 0 || r->bad)
-			return "delta does not fit";
-		row_buffers.len[to] = len;
-		row_buffers.last = to;
+		if (!read_next_row(r, &row_buffers, &hdr))
+			return "row cannot be read";
 		problem = write_row(page, off, hdr, state, InvalidTransactionId, no_ptr,
-							row_buffers.body[to], len);
+							row_buffers.body[row_buffers.last],
+							row_buffers.len[row_buffers.last]);
 		if (problem)
 			return problem;
 	}
@@ -769,6 +792,79 @@ ip_page_apply(Page page, const uint8 *ops, uint32 len, const IpOpContext *ctx)
 			return problem;
 	}
 	return NULL;
+}
+
+/* ---- new rows ---------------------------------------------------------------- */
+
+void
+ip_new_rows_begin(IpNewRows *n, const uint8 *ops, uint32 len)
+{
+	n->ops = (IpReader) {ops, ops + len, false};
+	n->left = 0;
+	n->buffers.last = 0;
+}
+
+/* Go to the next row; false if the operations have no more, or are others. */
+static bool
+find_new_row(IpNewRows *n, bool *alone)
+{
+	static const IpOpContext ctx = {InvalidTransactionId, InvalidBlockNumber, InvalidBlockNumber};
+	RowHead		h;
+
+	*alone = false;
+	while (n->left == 0)
+	{
+		if (n->ops.bad || n->ops.p >= n->ops.end)
+			return false;
+		n->buffers.len[n->buffers.last] = 0;
+		switch (ip_get_u8(&n->ops))
+		{
+			case IP_OP_INIT_DATA:
+			case IP_OP_BASE:
+				(void) ip_get_u64(&n->ops);
+				break;
+			case IP_OP_DEFAULT:
+				(void) ip_get_varint(&n->ops);
+				break;
+			case IP_OP_ROW:
+				*alone = true;
+				return read_row_head(&n->ops, &ctx, &h) && h.base == IP_BASE_NONE;
+			case IP_OP_ROWS:
+			case IP_OP_FINAL_ROWS:
+				(void) ip_get_varint(&n->ops);
+				n->left = ip_get_u16(&n->ops);
+				break;
+			default:
+				return false;
+		}
+	}
+	n->left--;
+	return true;
+}
+
+const uint8 *
+ip_new_rows_next(IpNewRows *n, uint32 *len)
+{
+	IpRowBuffers *b = &n->buffers;
+	bool		alone;
+	uint16		hdr = 0;
+
+	if (!find_new_row(n, &alone))
+		return NULL;
+	if (alone)
+	{
+		int			delta = ip_delta_apply(&n->ops, b->body[b->last], 0,
+										   b->body[1 - b->last], BLCKSZ);
+
+		if (delta < 0)
+			return NULL;
+		b->last = 1 - b->last;
+		b->len[b->last] = delta;
+	}
+	else if (!read_next_row(&n->ops, b, &hdr))
+		return NULL;
+	*len = b->len[b->last];
+	return b->body[b->last];
 }
 
 /* ---- describing ------------------------------------------------------------------ */

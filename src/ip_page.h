@@ -217,6 +217,27 @@ ip_page_free(Page page)
 extern const char *ip_page_apply(Page page, const uint8 *ops, uint32 len,
 								 const IpOpContext *ctx);
 
+/* Two rows' bodies: each is a delta to the one before. */
+typedef struct IpRowBuffers
+{
+	uint8		body[2][BLCKSZ];
+	uint32		len[2];
+	int			last;			/* index of the last one */
+} IpRowBuffers;
+
+/* Goes through the new rows that a block's operations put. */
+typedef struct IpNewRows
+{
+	IpReader	ops;
+	uint32		left;			/* rows of the operation at hand */
+	IpRowBuffers buffers;
+} IpNewRows;
+
+extern void ip_new_rows_begin(IpNewRows *n, const uint8 *ops, uint32 len);
+
+/* Body of the next row; NULL if the operations have no more, or are of another kind. */
+extern const uint8 *ip_new_rows_next(IpNewRows *n, uint32 *len);
+
 /* Describe a block's operations in words. */
 extern void ip_page_desc(StringInfo buf, const uint8 *ops, uint32 len);
 

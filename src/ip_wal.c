@@ -38,6 +38,7 @@ ip_change_begin(IpChange *c, Relation rel, uint8 info, TransactionId xid)
 	c->conflict = IP_XID_NONE;
 	c->replay = false;
 	c->logical = NULL;
+	c->logical_rows = false;
 	c->nblocks = 0;
 	c->w.p = change_space;
 	c->w.end = change_space + IP_CHANGE_SPACE;
@@ -160,8 +161,11 @@ log_change(IpChange *c, uint16 visible)
 	{
 		IpChangeBlock *b = &c->blocks[i];
 
-		XLogRegisterBuffer(i, b->buffer,
-						   REGBUF_STANDARD | (b->init ? REGBUF_WILL_INIT : 0));
+		uint8		flags = REGBUF_STANDARD | (b->init ? REGBUF_WILL_INIT : 0);
+
+		if (c->logical_rows && i == IP_REF_DATA)
+			flags |= REGBUF_KEEP_DATA;
+		XLogRegisterBuffer(i, b->buffer, flags);
 		CompatXLogRegisterBufData(i, b->ops, b->len);
 	}
 	return XLogInsert(IP_RMGR_ID, c->info);

@@ -65,6 +65,7 @@ typedef struct IpChange
 	bool		replay;			/* xid is not our own: a table's past is written again */
 	IpXid		conflict;		/* snapshots that do not see this xid must go, on a standby */
 	StringInfo	logical;		/* section for logical decoding, or NULL: see ip_logical.h */
+	bool		logical_rows;	/* it needs the first block's new rows */
 	int			nblocks;
 	IpChangeBlock blocks[IP_CHANGE_MAX_BLOCKS];
 	IpWriter	w;
