@@ -393,6 +393,38 @@ INSERT INTO T_a (id, t) VALUES (-101, 'upsert from elsewhere') ON CONFLICT DO NO
 ") . "SELECT pg_replication_origin_session_reset();
 " . for_both("INSERT INTO T_a (id, t) VALUES (-102, 'from here');\n") . "COMMIT;");
 
+# Rows of many types, with every alignment and NULLs anywhere; also very short ones.
+my @wide = (
+	[ 'bool',     'i % 3 = 0' ],
+	[ 'smallint', 'i' ],
+	[ 'bigint',   'i' ],
+	[ '"char"',   "'c'" ],
+	[ 'text',     "repeat('t', i % 200)" ],
+	[ 'float8',   'i' ],
+	[ 'numeric',  'i * 1000.25' ],
+	[ 'point',    'point(i, i)' ],
+	[ 'uuid',     'md5(i::text)::uuid' ],
+	[ 'name',     "'name' || i" ],
+	[ 'interval', "interval '1 s' * i" ],
+	[ 'int[]',    'ARRAY[i, i + 1]' ],
+	[ 'int',      'i' ],
+	[ 'varchar',  "repeat('v', i % 7)" ]);
+$publisher->safe_psql('postgres', join '', map {
+	my $table = $_;
+	"CREATE TABLE $table (" . join(', ', map { "c$_ $wide[$_][0]" } 0 .. $#wide) . ") USING "
+	  . ($table =~ /^i/ ? 'inplace' : 'heap') . ";\nALTER TABLE $table REPLICA IDENTITY FULL;\n"
+} qw(i_w h_w));
+my $values = join ', ',
+  map { "CASE WHEN i * 37 & " . (1 << $_) . " <> 0 THEN ($wide[$_][1])::$wide[$_][0] END" } 0 .. $#wide;
+$publisher->safe_psql('postgres', "BEGIN;\n" . mark() . join(mark(), map { for_both($_) } (
+	"INSERT INTO T_w SELECT $values FROM generate_series(0, 600) i;\n",
+	"COPY (SELECT $values FROM generate_series(601, 1200) i) TO '$copy_dir/T_w';\nCOPY T_w FROM '$copy_dir/T_w';\n",
+	"INSERT INTO T_w DEFAULT VALUES;\nINSERT INTO T_w (c0) VALUES (true);\n",
+	"INSERT INTO T_w SELECT $values FROM generate_series(1201, 1800) i ON CONFLICT DO NOTHING;\n",
+	"UPDATE T_w SET c1 = c1 + 1;\n",
+	"UPDATE T_w SET c4 = c4 || 'longer', c2 = NULL WHERE c0;\n",
+	"DELETE FROM T_w WHERE c0 OR c4 IS NULL;\n")) . "COMMIT;\n");
+
 # Big transactions, which are streamed before they end, or spilled to disk.
 foreach my $end ('COMMIT', 'ROLLBACK', 'COMMIT')
 {
