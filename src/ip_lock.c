@@ -497,9 +497,11 @@ result_slot(LockRequest *req, IpVersion *v, TM_Result result, TupleTableSlot *sl
 	ExecClearTuple(slot);
 	if (v->body == NULL)
 		return;
+	/* the snapshot sees nothing of a row that it has not found, but was led to */
 	if (result == TM_Ok && req->see_old)
 		found = ip_fetch_satisfy(v, req->rel, &req->target.row,
-								 req->snapshot ? req->snapshot : SnapshotSelf, NULL);
+								 req->snapshot && !req->tmfd->traversed ? req->snapshot : SnapshotSelf,
+								 NULL);
 	if (found == IPV_OK)
 		ip_version_to_slot(v, slot);
 }
