@@ -247,8 +247,8 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 		return buffer;
 	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
 		ip_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE)
-		*found = ip_page_free(page);
-	if (*found >= size + ip_space_reserve(block, page))
+		*found = ip_space_free(block, page);
+	if (*found >= size)
 	{
 		if (ip_page_base_is_old(page))
 			ip_prune_page(rel, buffer, true);

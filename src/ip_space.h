@@ -58,6 +58,16 @@ ip_space_reserve(BlockNumber block, Page page)
 		(PageGetMaxOffsetNumber(page) + 1) * IP_VERSION_BLOCK_SZ : 0;
 }
 
+/* Free bytes for new rows: what the free space map shall know. */
+static inline Size
+ip_space_free(BlockNumber block, Page page)
+{
+	Size		free = ip_page_free(page);
+	Size		reserve = ip_space_reserve(block, page);
+
+	return free > reserve ? free - reserve : 0;
+}
+
 /*
  * A data page with at least size free bytes (item pointer included) and a free
  * offset, locked exclusively.  *init: the page has to be initialised.  With

@@ -189,10 +189,10 @@ free_items(IpVacuum *v, Buffer buffer, const OffsetNumber *dead, int ndead)
 }
 
 static Size
-space_of(Page page)
+space_of(BlockNumber block, Page page)
 {
 	return ip_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE ?
-		ip_page_free(page) : 0;
+		ip_space_free(block, page) : 0;
 }
 
 /* What the free space map shall know of the page. */
@@ -223,7 +223,7 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 		}
 	}
 	set_all_visible(v, block, buffer);
-	return space_of(page);
+	return space_of(block, page);
 }
 
 /* *ndead dead items are left for the indexes. */
@@ -277,7 +277,7 @@ free_page_items(IpVacuum *v, BlockNumber block, const OffsetNumber *dead, int nd
 	else
 	{
 		set_all_visible(v, block, buffer);
-		space = space_of(BufferGetPage(buffer));
+		space = space_of(block, BufferGetPage(buffer));
 	}
 	UnlockReleaseBuffer(buffer);
 	RecordPageWithFreeSpace(v->rel, block, space);
