@@ -160,8 +160,8 @@ def _wait_until(db, end, condition):
 # ---- after a long snapshot ---------------------------------------------------------------------------------------------
 
 def after_hold(context):
+    """The clients end with the snapshot: where they go on, nobody gets the lock that cutting off a file's end needs."""
     hold, after = (10, 30) if context.quick else (120, 60)
-    seconds = SETTLED + hold + after
     held = (SETTLED, SETTLED + hold)
     runs, sizes = {}, {}
     with _naptime(context.db, 2 if context.quick else 10):
@@ -170,13 +170,15 @@ def after_hold(context):
             load_accounts(context.db, am, 2)
             context.db.execute('CHECKPOINT')
             sizes[am] = []
-            runs[am] = measure(context.db, SIMPLE_UPDATE, am, seconds, held, context.seed,
+            runs[am] = measure(context.db, SIMPLE_UPDATE, am, SETTLED + hold, held, context.seed,
                                _following(context, sizes[am]))
+            sizes[am].append(context.db.table_size('pgbench_accounts'))
+            time.sleep(after)
             sizes[am].append(context.db.table_size('pgbench_accounts'))
             _check_sound(context.db, am, 'pgbench_accounts')
     context.add_plots(f'simple-update, snapshot held for {hold} s', _plots(runs, held))
-    yield Result(f'snapshot held for {hold} s under {CLIENTS} clients: largest size / size before', '',
-                 (tuple(max(sizes[am]) / sizes[am][SETTLED - 1] for am in AMS),))
+    yield Result(f'snapshot held for {hold} s under {CLIENTS} clients: size at its end / size before', '',
+                 (tuple(sizes[am][-2] / sizes[am][SETTLED - 1] for am in AMS),))
     yield Result(f'the same, {after} s after it: size / size before', '',
                  (tuple(sizes[am][-1] / sizes[am][SETTLED - 1] for am in AMS),), Bar('<=', 1.1), own=True)
     yield Result('the same: TPS', 'TPS', (tuple(runs[am].tps for am in AMS),))
