@@ -16,6 +16,7 @@
 #include "ip_fetch.h"
 #include "ip_scan.h"
 #include "ip_space.h"
+#include "ip_undo.h"
 #include "ip_xid.h"
 
 /* ---- pages --------------------------------------------------------------------------- */
@@ -28,18 +29,22 @@ load_page(IpScan *scan, BlockNumber block)
 	Page		copy = scan->copy.data;
 	Buffer		buffer;
 	PageHeader	page;
+	IpPageKind	kind;
 
 	CHECK_FOR_INTERRUPTS();
 	ip_slot_owner_release(&scan->owner);
 	scan->block = block;
 	scan->max_off = 0;
+	scan->is_undo = false;
 	scan->clog_start = TransamVariables->oldestClogXid;
 	if (block == IP_META_BLOCK)
 		return;
 	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, scan->strategy);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	page = (PageHeader) BufferGetPage(buffer);
-	if (ip_page_kind(rel, block, (Page) page) == IP_PAGE_DATA)
+	kind = ip_page_kind(rel, block, (Page) page);
+	scan->is_undo = kind == IP_PAGE_UNDO;
+	if (kind == IP_PAGE_DATA)
 	{
 		memcpy(copy, page, page->pd_lower);
 		memcpy(copy + page->pd_upper, (char *) page + page->pd_upper, BLCKSZ - page->pd_upper);
@@ -527,6 +532,10 @@ ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double
 	IpScan	   *scan = (IpScan *) sscan;
 	IpVersion  *v = &scan->v;
 
+	/* undo that VACUUM has to free counts as it does for autovacuum */
+	if (scan->is_undo)
+		*deadrows += IP_UNDO_RECORDS_PER_PAGE * ip_undo_excess(sscan->rs_rd);
+	scan->is_undo = false;
 	while (scan->off < scan->max_off)
 	{
 		ItemId		lp = PageGetItemId(scan->copy.data, ++scan->off);

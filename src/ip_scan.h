@@ -27,6 +27,7 @@ typedef struct IpScan
 	bool		started;		/* block is valid */
 	BlockNumber block;			/* page in the copy, or InvalidBlockNumber */
 	OffsetNumber max_off;		/* 0: not a data page */
+	bool		is_undo;		/* but one of undo */
 	TransactionId clog_start;	/* oldest xid of pg_xact when the page was copied */
 	OffsetNumber off;			/* last returned; 0 or max_off + 1 at the ends */
 	/* bitmap and sample scans: the page's rows to return */

@@ -600,6 +600,17 @@ move_ring(Relation rel, uint16 slot, BlockNumber to)
 	return moved;
 }
 
+double
+ip_undo_excess(Relation rel)
+{
+	double		tolerated = (double) IP_UNDO_SLOTS * IP_UNDO_TOLERATED(RelationGetNumberOfBlocks(rel));
+	double		pages = 0;
+
+	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
+		pages += read_slot(rel, slot).npages;
+	return pages > tolerated ? (pages - tolerated) / pages : 0;
+}
+
 BlockNumber
 ip_undo_shrink(Relation rel, IpXid limit, IpFreeBlocks *lowest, bool *moved)
 {

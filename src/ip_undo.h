@@ -61,7 +61,10 @@ extern BlockNumber ip_undo_shrink(Relation rel, IpXid limit, IpFreeBlocks *lowes
 								  bool *moved);
 
 /* Rings of more pages, in a relation of so many blocks, are VACUUM's business. */
-#define IP_UNDO_TOLERATED(nblocks) (8 + (nblocks) / 80)
+#define IP_UNDO_TOLERATED(nblocks) (4 + (nblocks) / 400)
+/* The part of all undo pages that is beyond that. */
+extern double ip_undo_excess(Relation rel);
+
 /* about so many records are on a full page */
 #define IP_UNDO_RECORDS_PER_PAGE 128
 
