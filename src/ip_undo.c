@@ -27,6 +27,8 @@
 
 /* Look for the next page when the current one has less than this left. */
 #define UNDO_NEARLY_FULL	2048
+/* Others may make a page the current one just now, but not that often. */
+#define MAX_TRIES			1000
 /* A ring grows by as many pages as it has, but by no more than this. */
 #define UNDO_MAX_EXTENT		4
 /* A page's xids stay within 2^31 of its newest; leave a wide margin. */
@@ -157,6 +159,16 @@ is_current(Relation rel, BlockNumber block, Page page, uint16 slot)
 		special->u.undo.slot == slot && (special->u.undo.flags & IP_UNDO_CURRENT);
 }
 
+/* The metapage says so, but the page does not. */
+static void
+not_current(Relation rel, BlockNumber block, uint16 slot)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("block %u of relation \"%s\" is not the current page of undo slot %u",
+					block, RelationGetRelationName(rel), slot)));
+}
+
 /*
  * This backend's current undo page, locked, or InvalidBuffer if the slot has
  * no ring yet.
@@ -182,11 +194,8 @@ lock_current(Relation rel, IpRelCache *cache, uint16 slot, int mode)
 			UnlockReleaseBuffer(buffer);
 		}
 		/* others of the slot may make it the current one again just now, but not for long */
-		if (tries > 1000 && read_slot(rel, slot).current == cache->undo_current)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("block %u of relation \"%s\" is not the current page of undo slot %u",
-							cache->undo_current, RelationGetRelationName(rel), slot)));
+		if (tries > MAX_TRIES && read_slot(rel, slot).current == cache->undo_current)
+			not_current(rel, cache->undo_current, slot);
 		cache->undo_current = InvalidBlockNumber;
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -454,7 +463,7 @@ ip_undo_begin(Relation rel, uint32 size, OffsetNumber *off)
 static Buffer
 lock_slot(Relation rel, uint16 slot)
 {
-	for (;;)
+	for (int tries = 0;; tries++)
 	{
 		IpMetaSlot	ms = read_slot(rel, slot);
 		Buffer		buffer;
@@ -466,6 +475,8 @@ lock_slot(Relation rel, uint16 slot)
 		if (is_current(rel, ms.current, BufferGetPage(buffer), slot))
 			return buffer;
 		UnlockReleaseBuffer(buffer);
+		if (tries > MAX_TRIES)
+			not_current(rel, ms.current, slot);
 		CHECK_FOR_INTERRUPTS();
 	}
 }
