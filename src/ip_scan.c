@@ -541,6 +541,8 @@ ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double
 		ItemId		lp = PageGetItemId(scan->copy.data, ++scan->off);
 		IpXidStatus status;
 
+		if (ItemIdIsDead(lp))
+			*deadrows += 1;
 		if (!ItemIdIsNormal(lp))
 			continue;
 		if (ip_version_begin(v, sscan->rs_rd, scan->block, scan->copy.data, scan->off) != IPV_OK)
