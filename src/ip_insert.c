@@ -5,6 +5,7 @@
  */
 #include "ip_compat.h"
 
+#include "access/heaptoast.h"
 #include "access/xact.h"
 #include "storage/predicate.h"
 #include "utils/memutils.h"
@@ -44,6 +45,23 @@ form_for_insert(Relation rel, TupleTableSlot *slot, int options, IpFormed *row)
 		ip_form_toasted(rel, slot, NULL, options, row);
 	else
 		ip_form(rel, slot, true, row);
+}
+
+/* COPY's slots are materialized: they hold just the row that we would form. */
+static bool
+take_formed(Relation rel, TupleTableSlot *slot, IpFormed *row)
+{
+	IpSlot	   *islot = (IpSlot *) slot;
+	TupleDesc	desc = RelationGetDescr(rel);
+
+	if (!SlotIsInplace(slot) || slot->tts_tupleDescriptor != desc || islot->body == NULL ||
+		!islot->formed || (islot->hdr & IP_HDR_NATTS_MASK) != desc->natts ||
+		(islot->hdr & IP_HDR_HASEXTERNAL) || islot->bodylen > TOAST_TUPLE_THRESHOLD)
+		return false;
+	row->hdr = islot->hdr;
+	row->body = unconstify(uint8 *, islot->body);
+	row->bodylen = islot->bodylen;
+	return true;
 }
 
 static IpXid
@@ -352,7 +370,10 @@ ip_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 	IpFormed   *rows = palloc(sizeof(IpFormed) * nslots);
 
 	for (int i = 0; i < nslots; i++)
-		form_for_insert(rel, slots[i], options, &rows[i]);
+	{
+		if (!take_formed(rel, slots[i], &rows[i]))
+			form_for_insert(rel, slots[i], options, &rows[i]);
+	}
 	for (int done = 0; done < nslots;)
 	{
 		CHECK_FOR_INTERRUPTS();

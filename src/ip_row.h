@@ -35,6 +35,7 @@ typedef struct IpSlot
 	uint32		bodylen;
 	uint16		hdr;			/* IP_HDR_* */
 	bool		has_id;			/* id is valid */
+	bool		formed;			/* the body was formed from the slot's values: no padding */
 	uint32		off;			/* deforming goes on here */
 	IpVersionId id;
 	struct IpSlotOwner *owner;	/* whose page copy body points into, or NULL */

@@ -38,6 +38,7 @@ set_body(IpSlot *slot, uint16 hdr, const uint8 *body, uint32 bodylen)
 	slot->hdr = hdr;
 	slot->off = 0;
 	slot->scratchused = 0;
+	slot->formed = false;
 	slot->base.tts_nvalid = 0;
 	slot->base.tts_flags &= ~TTS_FLAG_EMPTY;
 }
@@ -94,6 +95,7 @@ form_in_buffer(IpSlot *slot, TupleDesc desc, const Datum *values,
 
 	unlink_owner(slot);
 	set_body(slot, hdr, (uint8 *) slot->buf, size);
+	slot->formed = true;
 }
 
 /* Copy a body to the slot's own buffer */
