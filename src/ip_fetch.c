@@ -13,9 +13,6 @@
 #include "ip_space.h"
 #include "ip_xid.h"
 
-/* A reader that finds undo gone starts again; it cannot happen for ever. */
-#define MAX_STALE	1000
-
 static IpVersion fetch_v;
 
 /*
@@ -37,7 +34,7 @@ ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapsho
 {
 	IpvResult	result;
 
-	for (int tries = 0; tries < MAX_STALE; tries++)
+	for (int tries = 0; tries < IP_MAX_STALE; tries++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		result = ip_version_fetch(v, rel, tid);
@@ -127,7 +124,7 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid)
 	IpTarget	target;
 
 	ip_version_target(rel, tid, &target);
-	for (int tries = 0; tries < MAX_STALE; tries++)
+	for (int tries = 0; tries < IP_MAX_STALE; tries++)
 	{
 		IpvResult	result = target.exact ? fetch_exact_once(v, rel, &target) :
 			fetch_any_once(v, rel, tid);

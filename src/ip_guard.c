@@ -97,7 +97,11 @@ guard_needs_fmgr_hook(Oid function)
 static void
 guard_fmgr_hook(FmgrHookEventType event, FmgrInfo *flinfo, Datum *arg)
 {
-	int			which = event == FHET_START ? find_guarded(flinfo->fn_oid) : -1;
+	int			which = -1;
+
+	/* not for each call of just any function */
+	if (event == FHET_START && flinfo->fn_retset && flinfo->fn_nargs == 1)
+		which = find_guarded(flinfo->fn_oid);
 
 	if (which >= 0 && flinfo->fn_addr != guarded[which].guard)
 	{

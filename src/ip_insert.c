@@ -38,8 +38,8 @@ ip_slot_set_written(TupleTableSlot *slot, Relation rel, BlockNumber block,
 	}
 }
 
-static void
-form_for_insert(Relation rel, TupleTableSlot *slot, int options, IpFormed *row)
+void
+ip_form_for_insert(Relation rel, TupleTableSlot *slot, int options, IpFormed *row)
 {
 	if (ip_toast_needed(rel, slot))
 		ip_form_toasted(rel, slot, NULL, options, row);
@@ -178,7 +178,7 @@ ip_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
 	ItemPointerData tid;
 	IpFormed	row;
 
-	form_for_insert(rel, slot, options, &row);
+	ip_form_for_insert(rel, slot, options, &row);
 	insert_row(rel, &row, xid, cid, false, options, bistate, &tid);
 	ip_slot_set_written(slot, rel, ItemPointerGetBlockNumber(&tid),
 						ItemPointerGetOffsetNumber(&tid), xid, cid, InvalidTransactionId);
@@ -219,7 +219,7 @@ ip_tuple_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, i
 	bool		init;
 
 	speculative_cid = cid;
-	form_for_insert(rel, slot, options, &row);
+	ip_form_for_insert(rel, slot, options, &row);
 	buffer = find_page(rel, row.bodylen, options, bistate, &init);
 	page = BufferGetPage(buffer);
 	op.off = init ? FirstOffsetNumber : ip_free_offset(page, InvalidOffsetNumber);
@@ -372,7 +372,7 @@ ip_multi_insert(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 	for (int i = 0; i < nslots; i++)
 	{
 		if (!take_formed(rel, slots[i], &rows[i]))
-			form_for_insert(rel, slots[i], options, &rows[i]);
+			ip_form_for_insert(rel, slots[i], options, &rows[i]);
 	}
 	for (int done = 0; done < nslots;)
 	{

@@ -36,6 +36,9 @@ extern void ip_form(Relation rel, TupleTableSlot *slot, bool final, IpFormed *ro
 extern void ip_form_toasted(Relation rel, TupleTableSlot *slot, HeapTuple old,
 							int options, IpFormed *row);
 
+/* Form the slot's row for an insertion: behind TOAST if it must be. */
+extern void ip_form_for_insert(Relation rel, TupleTableSlot *slot, int options, IpFormed *row);
+
 /* A heap tuple with a row's values, for the core's TOAST functions. */
 extern HeapTuple ip_heap_tuple(Relation rel, uint16 hdr, const uint8 *body, uint32 bodylen);
 

@@ -173,27 +173,31 @@ ip_lock_conflict(IpVersion *v, LockTupleMode mode)
 	return xid;
 }
 
-bool
-ip_lock_is_ours(IpVersion *v)
+/* Do we hold a lock of at least that mode in v's lock record? */
+static bool
+have_lock(IpVersion *v, LockTupleMode mode)
 {
 	IpLocker   *lockers;
-	bool		ours = false;
+	bool		held = false;
 	int			n = version_lockers(v, &lockers);
 
 	for (int i = 0; i < n; i++)
-		ours |= lockers[i].mine;
+		held |= lockers[i].mine && lockers[i].mode >= mode;
 	if (lockers)
 		pfree(lockers);
-	return ours;
+	return held;
+}
+
+bool
+ip_lock_is_ours(IpVersion *v)
+{
+	return have_lock(v, LockTupleKeyShare);
 }
 
 bool
 ip_lock_held(IpVersion *v, LockTupleMode mode)
 {
 	IpXidStatus status;
-	IpLocker   *lockers;
-	bool		held = false;
-	int			n;
 
 	/*
 	 * What we inserted others can only reach for FOR KEY SHARE (we may have
@@ -205,12 +209,7 @@ ip_lock_held(IpVersion *v, LockTupleMode mode)
 		((v->state & IP_ROW_INSERTED) ||
 		 (TransactionId) v->xid == GetCurrentTransactionIdIfAny()))
 		return true;
-	n = version_lockers(v, &lockers);
-	for (int i = 0; i < n; i++)
-		held |= lockers[i].mine && lockers[i].mode >= mode;
-	if (lockers)
-		pfree(lockers);
-	return held;
+	return have_lock(v, mode);
 }
 
 /* ---- waiting ------------------------------------------------------------------- */
@@ -382,8 +381,9 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 	switch (found)
 	{
 		case IPF_OK:
-		case IPF_AGAIN:
 			break;
+		case IPF_AGAIN:
+			return TRY_REPEAT;
 		case IPF_INVISIBLE:
 			*result = TM_Invisible;
 			return TRY_DONE;
@@ -469,12 +469,6 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 	else
 		v->body = NULL;
 	ItemPointerSetInvalid(forward);
-	if (found == IPF_AGAIN)
-	{
-		UnlockReleaseBuffer(buffer);
-		*try = TRY_REPEAT;
-		return result;
-	}
 	*try = try_version(req, v, found, &result, wait_for, forward);
 	req->is_locker = *try == TRY_WAIT && ip_lock_is_ours(v);
 	if (*try == TRY_DONE && result == TM_Ok)

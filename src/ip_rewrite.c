@@ -78,20 +78,17 @@ form_row(Rewrite *r, IpFormed *row)
 			r->slot->tts_isnull[i] = true;
 	}
 	ExecStoreVirtualTuple(r->slot);
-	if (ip_toast_needed(r->new, r->slot))
-		ip_form_toasted(r->new, r->slot, NULL, HEAP_INSERT_SKIP_FSM | HEAP_INSERT_NO_LOGICAL, row);
-	else
-		ip_form(r->new, r->slot, true, row);
+	ip_form_for_insert(r->new, r->slot, HEAP_INSERT_SKIP_FSM | HEAP_INSERT_NO_LOGICAL, row);
 	ExecClearTuple(r->slot);
 }
 
+/* Put the values of the version v stands on into the slot. */
 static void
-form_version(Rewrite *r, IpVersion *v, IpFormed *row)
+load_version(Rewrite *r, IpVersion *v)
 {
 	ExecClearTuple(r->slot);
 	ip_body_deform(RelationGetDescr(r->old), v->hdr, v->body, v->bodylen,
 				   r->slot->tts_values, r->slot->tts_isnull);
-	form_row(r, row);
 }
 
 /* Add the row in the slot to the batch. */
@@ -184,7 +181,8 @@ note_end(IpVersion *v, Past *past)
 static void
 note_version(Rewrite *r, IpVersion *v, Past *past)
 {
-	form_version(r, v, &past->row);
+	load_version(r, v);
+	form_row(r, &past->row);
 	past->xid = IP_XID_NONE;
 	if (is_final(v))
 		return;
@@ -271,9 +269,7 @@ copy_row(Rewrite *r, IpVersion *v)
 			r->dead += 1;
 			break;
 		case ROW_PLAIN:
-			ExecClearTuple(r->slot);
-			ip_body_deform(RelationGetDescr(r->old), v->hdr, v->body, v->bodylen,
-						   r->slot->tts_values, r->slot->tts_isnull);
+			load_version(r, v);
 			batch_row(r);
 			r->live += 1;
 			break;

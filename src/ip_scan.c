@@ -428,32 +428,21 @@ ip_scan_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *tbmres)
 	return scan->nwanted > 0;
 }
 
-/* A serializable transaction reads the row itself, to lock what it reads. */
-static bool
-store_locked(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
-{
-	Relation	rel = scan->rs_base.rs_rd;
-	Snapshot	snapshot = scan->rs_base.rs_snapshot;
-	ItemPointerData tid;
-
-	ItemPointerSet(&tid, scan->block, off);
-	if (ip_fetch_satisfy(&scan->v, rel, &tid, snapshot, NULL) != IPV_OK ||
-		!ip_fetch_lock_read(&scan->v, snapshot))
-		return false;
-	ip_version_to_slot(&scan->v, slot);
-	return true;
-}
-
 bool
 ip_scan_bitmap_next_tuple(TableScanDesc sscan, TBMIterateResult *tbmres, TupleTableSlot *slot)
 {
 	IpScan	   *scan = (IpScan *) sscan;
+	ItemPointerData tid;
 
 	while (scan->next_wanted < scan->nwanted)
 	{
 		OffsetNumber off = scan->wanted[scan->next_wanted++];
 
-		if (IsolationIsSerializable() ? store_locked(scan, off, slot) : store_row(scan, off, slot))
+		ItemPointerSet(&tid, scan->block, off);
+		/* a serializable transaction reads the row itself, to lock what it reads */
+		if (IsolationIsSerializable() ?
+			ip_fetch_row_version(sscan->rs_rd, &tid, sscan->rs_snapshot, slot) :
+			store_row(scan, off, slot))
 		{
 			pgstat_count_heap_fetch(sscan->rs_rd);
 			return true;
@@ -524,6 +513,16 @@ ip_scan_analyze_next_block(TableScanDesc sscan, BlockNumber block, BufferAccessS
 	return true;
 }
 
+/* The metapage is read once for a scan. */
+static double
+undo_excess(IpScan *scan)
+{
+	if (!scan->has_excess)
+		scan->excess = ip_undo_excess(scan->rs_base.rs_rd);
+	scan->has_excess = true;
+	return scan->excess;
+}
+
 /* A row counts as live or dead as heap counts it; see VACUUM's counts. */
 bool
 ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double *liverows,
@@ -534,7 +533,7 @@ ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double
 
 	/* undo that VACUUM has to free counts as it does for autovacuum */
 	if (scan->is_undo)
-		*deadrows += IP_UNDO_RECORDS_PER_PAGE * ip_undo_excess(sscan->rs_rd);
+		*deadrows += IP_UNDO_RECORDS_PER_PAGE * undo_excess(scan);
 	scan->is_undo = false;
 	while (scan->off < scan->max_off)
 	{

@@ -159,44 +159,37 @@ is_current(Relation rel, BlockNumber block, Page page, uint16 slot)
 		special->u.undo.slot == slot && (special->u.undo.flags & IP_UNDO_CURRENT);
 }
 
-/* The metapage says so, but the page does not. */
-static void
-not_current(Relation rel, BlockNumber block, uint16 slot)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("block %u of relation \"%s\" is not the current page of undo slot %u",
-					block, RelationGetRelationName(rel), slot)));
-}
-
 /*
- * This backend's current undo page, locked, or InvalidBuffer if the slot has
- * no ring yet.
+ * The slot's current undo page, locked, or InvalidBuffer if it has no ring.
+ * *block is where it was the last time, and becomes where it is.
  */
 static Buffer
-lock_current(Relation rel, IpRelCache *cache, uint16 slot, int mode)
+lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode)
 {
 	for (int tries = 0;; tries++)
 	{
 		Buffer		buffer;
 
-		if (cache->undo_current == InvalidBlockNumber)
-			cache->undo_current = read_slot(rel, slot).current;
-		if (cache->undo_current == InvalidBlockNumber)
+		if (*block == InvalidBlockNumber)
+			*block = read_slot(rel, slot).current;
+		if (*block == InvalidBlockNumber)
 			return InvalidBuffer;
 		/* VACUUM may have freed the ring, and cut off its page */
-		if (ip_block_exists(rel, cache->undo_current))
+		if (ip_block_exists(rel, *block))
 		{
-			buffer = ip_read_buffer(rel, cache->undo_current);
+			buffer = ip_read_buffer(rel, *block);
 			LockBuffer(buffer, mode);
-			if (is_current(rel, cache->undo_current, BufferGetPage(buffer), slot))
+			if (is_current(rel, *block, BufferGetPage(buffer), slot))
 				return buffer;
 			UnlockReleaseBuffer(buffer);
 		}
 		/* others of the slot may make it the current one again just now, but not for long */
-		if (tries > MAX_TRIES && read_slot(rel, slot).current == cache->undo_current)
-			not_current(rel, cache->undo_current, slot);
-		cache->undo_current = InvalidBlockNumber;
+		if (tries > MAX_TRIES && read_slot(rel, slot).current == *block)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("block %u of relation \"%s\" is not the current page of undo slot %u",
+							*block, RelationGetRelationName(rel), slot)));
+		*block = InvalidBlockNumber;
 		CHECK_FOR_INTERRUPTS();
 	}
 }
@@ -392,6 +385,17 @@ examine_oldest(Relation rel, BlockNumber block, ItemPointerData *tids, IpXid *ne
 	return ntids;
 }
 
+/* Clean rows that need an undo page; do none of them need it any more? */
+static bool
+clean_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber block)
+{
+	bool		clean = true;
+
+	for (int i = 0; i < ntids; i++)
+		clean &= ip_prune_row(rel, &tids[i], block);
+	return clean;
+}
+
 void
 ip_undo_prepare(Relation rel)
 {
@@ -400,7 +404,6 @@ ip_undo_prepare(Relation rel)
 	BlockNumber block;
 	Buffer		current;
 	IpXid		newest;
-	bool		clean = true;
 	int			ntids;
 
 	/*
@@ -411,7 +414,7 @@ ip_undo_prepare(Relation rel)
 		cache->undo_current == InvalidBlockNumber ||
 		cache->undo_examined == cache->undo_current)
 		return;
-	current = lock_current(rel, cache, my_slot(), BUFFER_LOCK_SHARE);
+	current = lock_current(rel, &cache->undo_current, my_slot(), BUFFER_LOCK_SHARE);
 	if (!BufferIsValid(current))
 		return;
 	cache->undo_free = undo_free(BufferGetPage(current));
@@ -424,9 +427,7 @@ ip_undo_prepare(Relation rel)
 	ntids = examine_oldest(rel, block, tids, &newest);
 	if (ntids < 0)
 		return;
-	for (int i = 0; i < ntids; i++)
-		clean &= ip_prune_row(rel, &tids[i], block);
-	if (clean)
+	if (clean_rows(rel, tids, ntids, block))
 	{
 		cache->undo_clean = block;
 		cache->undo_clean_xid = newest;
@@ -444,7 +445,7 @@ ip_undo_begin(Relation rel, uint32 size, OffsetNumber *off)
 
 	do
 	{
-		buffer = lock_current(rel, cache, slot, BUFFER_LOCK_EXCLUSIVE);
+		buffer = lock_current(rel, &cache->undo_current, slot, BUFFER_LOCK_EXCLUSIVE);
 		if (!BufferIsValid(buffer))
 			buffer = grow(rel, InvalidBuffer, slot);
 	} while (!BufferIsValid(buffer));
@@ -458,28 +459,6 @@ ip_undo_begin(Relation rel, uint32 size, OffsetNumber *off)
 }
 
 /* ---- shrinking -------------------------------------------------------------------- */
-
-/* A slot's current page, locked exclusively, or InvalidBuffer. */
-static Buffer
-lock_slot(Relation rel, uint16 slot)
-{
-	for (int tries = 0;; tries++)
-	{
-		IpMetaSlot	ms = read_slot(rel, slot);
-		Buffer		buffer;
-
-		if (ms.current == InvalidBlockNumber)
-			return InvalidBuffer;
-		buffer = ip_read_buffer(rel, ms.current);
-		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-		if (is_current(rel, ms.current, BufferGetPage(buffer), slot))
-			return buffer;
-		UnlockReleaseBuffer(buffer);
-		if (tries > MAX_TRIES)
-			not_current(rel, ms.current, slot);
-		CHECK_FOR_INTERRUPTS();
-	}
-}
 
 /* Take the oldest page, which is locked and may be the current one, out of the ring. */
 static void
@@ -532,7 +511,8 @@ is_needed(Relation rel, Page page, BlockNumber block, OldestPage *o)
 static bool
 try_free_oldest(Relation rel, uint16 slot, IpXid limit, OldestPage *o)
 {
-	Buffer		current = lock_slot(rel, slot);
+	BlockNumber at = InvalidBlockNumber;
+	Buffer		current = lock_current(rel, &at, slot, BUFFER_LOCK_EXCLUSIVE);
 	Buffer		oldest = current;
 	bool		freed;
 	BlockNumber block;
@@ -579,9 +559,7 @@ shrink_ring(Relation rel, uint16 slot, IpXid limit, IpFreeBlocks *lowest)
 		}
 		if (o.ntids == 0)
 			return freed;
-		o.clean = true;
-		for (int i = 0; i < o.ntids; i++)
-			o.clean &= ip_prune_row(rel, &o.tids[i], o.block);
+		o.clean = clean_rows(rel, o.tids, o.ntids, o.block);
 		if (!o.clean)
 			return freed;
 	}
@@ -591,7 +569,8 @@ shrink_ring(Relation rel, uint16 slot, IpXid limit, IpFreeBlocks *lowest)
 static bool
 move_ring(Relation rel, uint16 slot, BlockNumber to)
 {
-	Buffer		current = lock_slot(rel, slot);
+	BlockNumber at = InvalidBlockNumber;
+	Buffer		current = lock_current(rel, &at, slot, BUFFER_LOCK_EXCLUSIVE);
 	bool		moved = false;
 	Buffer		page;
 
@@ -614,12 +593,14 @@ move_ring(Relation rel, uint16 slot, BlockNumber to)
 double
 ip_undo_excess(Relation rel)
 {
-	double		tolerated = (double) IP_UNDO_SLOTS * IP_UNDO_TOLERATED(RelationGetNumberOfBlocks(rel));
+	Buffer		meta = ReadBuffer(rel, IP_META_BLOCK);
 	double		pages = 0;
 
+	LockBuffer(meta, BUFFER_LOCK_SHARE);
 	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
-		pages += read_slot(rel, slot).npages;
-	return pages > tolerated ? (pages - tolerated) / pages : 0;
+		pages += IpPageGetMeta(BufferGetPage(meta))->slots[slot].npages;
+	UnlockReleaseBuffer(meta);
+	return pages > 0 ? ip_undo_beyond(pages, RelationGetNumberOfBlocks(rel)) / pages : 0;
 }
 
 BlockNumber

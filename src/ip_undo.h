@@ -62,6 +62,13 @@ extern BlockNumber ip_undo_shrink(Relation rel, IpXid limit, IpFreeBlocks *lowes
 
 /* Rings of more pages, in a relation of so many blocks, are VACUUM's business. */
 #define IP_UNDO_TOLERATED(nblocks) (4 + (nblocks) / 400)
+/* Of so many undo pages, those beyond what all rings may have. */
+static inline double
+ip_undo_beyond(double pages, BlockNumber nblocks)
+{
+	return Max(pages - (double) IP_UNDO_SLOTS * IP_UNDO_TOLERATED(nblocks), 0);
+}
+
 /* The part of all undo pages that is beyond that. */
 extern double ip_undo_excess(Relation rel);
 

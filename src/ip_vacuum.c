@@ -210,10 +210,10 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 	*ndead = look_at_page(v, block, page, dead);
 	v->n.removed += *ndead - before;
 	v->n.data_pages++;
+	v->n.dead_item_pages += *ndead > 0 ? 1 : 0;
+	v->n.dead_items += *ndead;
 	if (*ndead > 0 && ip_vacuum_nindexes(v) == 0)
 	{
-		v->n.dead_item_pages++;
-		v->n.dead_items += *ndead;
 		freed = free_items(v, buffer, dead, *ndead);
 		*ndead = 0;
 		if (freed)
@@ -331,8 +331,6 @@ few_dead_items(IpVacuum *v)
 static void
 collect(IpVacuum *v, BlockNumber block, const OffsetNumber *dead, int ndead)
 {
-	v->n.dead_item_pages++;
-	v->n.dead_items += ndead;
 	if (!v->do_indexes)
 		return;
 	if (!tidset_add_block(v->dead, block, dead, ndead))
@@ -360,6 +358,8 @@ static void
 scan_pages(IpVacuum *v)
 {
 	OffsetNumber dead[MaxOffsetNumber];
+	BlockNumber next_failsafe = 0;
+	BlockNumber next_fsm = FSM_EVERY;
 	int			ndead;
 
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_SCAN_HEAP);
@@ -371,19 +371,19 @@ scan_pages(IpVacuum *v)
 		if (may_skip(v, block))
 			continue;
 		compat_vacuum_delay_point(false);
-		if (block >= v->next_failsafe)
+		if (block >= next_failsafe)
 		{
 			check_failsafe(v);
-			v->next_failsafe = block + FAILSAFE_EVERY;
+			next_failsafe = block + FAILSAFE_EVERY;
 		}
 		visibilitymap_pin(v->rel, block, &v->vm);
 		vacuum_page(v, block, dead, &ndead);
 		if (ndead > 0)
 			collect(v, block, dead, ndead);
-		if (block >= v->next_fsm)
+		if (block >= next_fsm)
 		{
-			FreeSpaceMapVacuumRange(v->rel, v->next_fsm - FSM_EVERY, block);
-			v->next_fsm = block + FSM_EVERY;
+			FreeSpaceMapVacuumRange(v->rel, next_fsm - FSM_EVERY, block);
+			next_fsm = block + FSM_EVERY;
 		}
 	}
 	pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED, v->nblocks);
@@ -468,13 +468,12 @@ truncate_tail(IpVacuum *v)
 static double
 excess_versions(IpVacuum *v)
 {
-	BlockNumber pages = v->n.undo_pages - v->n.undo_freed;
-	BlockNumber tolerated = IP_UNDO_SLOTS * IP_UNDO_TOLERATED(v->nblocks);
+	double		excess = ip_undo_beyond(v->n.undo_pages - v->n.undo_freed, v->nblocks);
 
 	/* what rings left behind when they moved is for the next VACUUM */
-	if (v->rings_moved && pages <= tolerated && v->n.undo_freed > tolerated)
-		pages = v->n.undo_freed;
-	return pages > tolerated ? (double) (pages - tolerated) * IP_UNDO_RECORDS_PER_PAGE : 0;
+	if (v->rings_moved && excess == 0)
+		excess = ip_undo_beyond(v->n.undo_freed, v->nblocks);
+	return excess * IP_UNDO_RECORDS_PER_PAGE;
 }
 
 static void
@@ -524,7 +523,6 @@ vacuum_table(IpVacuum *v)
 	bool		skipped;
 
 	v->nblocks = RelationGetNumberOfBlocks(v->rel);
-	v->next_fsm = FSM_EVERY;
 	check_failsafe(v);
 	ip_vacuum_indexes_begin(v);
 	scan_pages(v);
@@ -575,7 +573,7 @@ ip_relation_vacuum(Relation rel, VacuumParams *params, BufferAccessStrategy bstr
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_FINAL_CLEANUP);
 	update_stats(v, row_count, &frozenxid, &frozenxid_updated);
 	pgstat_progress_end_command();
-	ip_vacuum_report(v, usage, v->nblocks, row_count, frozenxid, frozenxid_updated);
+	ip_vacuum_report(v, usage, row_count, frozenxid, frozenxid_updated);
 	ip_vacuum_indexes_close(v);
 	if (v->dead)
 		tidset_pg_destroy(v->dead);

@@ -49,8 +49,6 @@ typedef struct IpVacuum
 	bool		failsafe;
 	int			elevel;
 	Buffer		vm;				/* a page of the visibility map */
-	BlockNumber next_failsafe;	/* check again at this block */
-	BlockNumber next_fsm;		/* make the free space map's upper pages there */
 	IpVacuumCounts n;
 } IpVacuum;
 
@@ -81,7 +79,7 @@ extern void ip_vacuum_indexes_report(IpVacuum *v, StringInfo buf);
 typedef struct IpVacuumUsage IpVacuumUsage;
 
 extern IpVacuumUsage *ip_vacuum_usage_begin(void);
-extern void ip_vacuum_report(IpVacuum *v, IpVacuumUsage *usage, BlockNumber blocks_left,
-							 double row_count, TransactionId frozenxid, bool frozenxid_updated);
+extern void ip_vacuum_report(IpVacuum *v, IpVacuumUsage *usage, double row_count,
+							 TransactionId frozenxid, bool frozenxid_updated);
 
 #endif							/* IP_VACUUM_H */

@@ -51,14 +51,13 @@ percent(double part, double whole)
 }
 
 static void
-report_rows(IpVacuum *v, StringInfo buf, BlockNumber blocks_left, double row_count,
-			TransactionId frozenxid, bool frozenxid_updated)
+report_rows(IpVacuum *v, StringInfo buf, double row_count, TransactionId frozenxid, bool frozenxid_updated)
 {
 	IpVacuumCounts *n = &v->n;
 
 	appendStringInfo(buf, _("pages: %u removed, %u remain, %u scanned (%.2f%% of total)\n"),
-					 n->truncated, blocks_left, n->scanned,
-					 percent(n->scanned, blocks_left + n->truncated));
+					 n->truncated, v->nblocks, n->scanned,
+					 percent(n->scanned, v->nblocks + n->truncated));
 	appendStringInfo(buf, _("tuples: %lld removed, %lld remain, %lld are dead but not yet removable\n"),
 					 (long long) n->removed, (long long) (Max(row_count, 0) + n->recently_dead),
 					 (long long) n->recently_dead);
@@ -121,7 +120,7 @@ report_usage(IpVacuumUsage *u, StringInfo buf)
 }
 
 void
-ip_vacuum_report(IpVacuum *v, IpVacuumUsage *usage, BlockNumber blocks_left, double row_count,
+ip_vacuum_report(IpVacuum *v, IpVacuumUsage *usage, double row_count,
 				 TransactionId frozenxid, bool frozenxid_updated)
 {
 	bool		verbose = (v->params->options & VACOPT_VERBOSE) != 0;
@@ -141,7 +140,7 @@ ip_vacuum_report(IpVacuum *v, IpVacuumUsage *usage, BlockNumber blocks_left, dou
 	appendStringInfo(&buf, format, get_database_name(MyDatabaseId),
 					 get_namespace_name(RelationGetNamespace(v->rel)),
 					 RelationGetRelationName(v->rel), v->n.index_scans);
-	report_rows(v, &buf, blocks_left, row_count, frozenxid, frozenxid_updated);
+	report_rows(v, &buf, row_count, frozenxid, frozenxid_updated);
 	report_index_scan(v, &buf);
 	report_usage(usage, &buf);
 	ereport(verbose ? INFO : LOG, (errmsg_internal("%s", buf.data)));

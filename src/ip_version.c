@@ -139,12 +139,10 @@ ip_version_own_body(IpVersion *v)
 	}
 }
 
-#define MAX_STALE	1000
-
 bool
 ip_version_fetch_newest(IpVersion *v, Relation rel, const ItemPointerData *tid)
 {
-	for (int tries = 0; tries < MAX_STALE; tries++)
+	for (int tries = 0; tries < IP_MAX_STALE; tries++)
 	{
 		IpvResult	result = ip_version_fetch(v, rel, tid);
 
@@ -317,8 +315,6 @@ ip_version_lock_read(IpVersion *v, Snapshot snapshot)
 {
 	ItemPointerData tid;
 
-	if (!IsolationIsSerializable())
-		return;
 	PredicateLockTID(v->rel, &v->tid, snapshot, (TransactionId) v->xid);
 	if (version_tid(v, &tid))
 		PredicateLockTID(v->rel, &tid, snapshot, (TransactionId) v->xid);

@@ -95,6 +95,9 @@ extern IpvResult ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerD
 /* The same, again and again while undo changes under us; false: no row. */
 extern bool ip_version_fetch_newest(IpVersion *v, Relation rel, const ItemPointerData *tid);
 
+/* A reader that finds undo gone starts again; it cannot happen for ever. */
+#define IP_MAX_STALE	1000
+
 /* Make v->body a private copy. */
 extern void ip_version_own_body(IpVersion *v);
 

@@ -240,15 +240,6 @@ bench_shapes(void)
 
 /* ---- the published queries ---- */
 
-static int
-compare_keys(const void *a, const void *b)
-{
-	uint64_t	x = *(const uint64_t *) a;
-	uint64_t	y = *(const uint64_t *) b;
-
-	return x < y ? -1 : x > y;
-}
-
 /*
  * What a key has: the first two queries 30 rows, the others the 62 bits that stand for
  * the 64-bit value that was stored.
@@ -320,19 +311,6 @@ bench_query(int query, const uint64_t *keys, const uint64_t *ordered, uint64_t n
 }
 
 static void
-shuffle(uint64_t *keys, uint64_t n)
-{
-	for (uint64_t i = n; i > 1; i--)
-	{
-		uint64_t	j = shape_hash(i) % i;
-		uint64_t	key = keys[i - 1];
-
-		keys[i - 1] = keys[j];
-		keys[j] = key;
-	}
-}
-
-static void
 bench_queries(void)
 {
 	uint64_t   *keys = get_memory(QUERY_KEYS * sizeof(uint64_t));
@@ -348,9 +326,9 @@ bench_queries(void)
 
 			memcpy(ordered, keys, n * sizeof(uint64_t));
 			if (sorted)
-				qsort(ordered, n, sizeof(uint64_t), compare_keys);
+				qsort(ordered, n, sizeof(uint64_t), query_compare_keys);
 			else if (query < 2)
-				shuffle(ordered, n);
+				query_shuffle(ordered, n);
 			bench_query(query, keys, ordered, n);
 		}
 	}

@@ -140,4 +140,27 @@ query_keys(int query, uint64_t *keys)
 	return n;
 }
 
+/* For qsort. */
+static inline int
+query_compare_keys(const void *a, const void *b)
+{
+	uint64_t	x = *(const uint64_t *) a;
+	uint64_t	y = *(const uint64_t *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+static inline void
+query_shuffle(uint64_t *keys, uint64_t n)
+{
+	for (uint64_t i = n; i > 1; i--)
+	{
+		uint64_t	j = shape_hash(i) % i;
+		uint64_t	key = keys[i - 1];
+
+		keys[i - 1] = keys[j];
+		keys[j] = key;
+	}
+}
+
 #endif							/* TIDSET_SHAPES_H */

@@ -297,15 +297,6 @@ tidset_compare(PG_FUNCTION_ARGS)
 
 /* ---- the published queries, beside the radix tree that became the server's ---- */
 
-static int
-compare_keys(const void *left, const void *right)
-{
-	uint64		x = *(const uint64 *) left;
-	uint64		y = *(const uint64 *) right;
-
-	return x < y ? -1 : x > y;
-}
-
 /* The processor's time, so that others on the machine do not count. */
 static double
 cpu_ms(void)
@@ -314,19 +305,6 @@ cpu_ms(void)
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
-}
-
-static void
-shuffle(uint64 *keys, uint64 n)
-{
-	for (uint64 i = n; i > 1; i--)
-	{
-		uint64		j = shape_hash(i) % i;
-		uint64		key = keys[i - 1];
-
-		keys[i - 1] = keys[j];
-		keys[j] = key;
-	}
 }
 
 /* What a key's 64-bit value is: 30 rows, or random bits, of which tidset can have 62. */
@@ -403,9 +381,9 @@ tidset_query(PG_FUNCTION_ARGS)
 
 	memcpy(ordered, keys, n * sizeof(uint64));
 	if (PG_GETARG_BOOL(1))
-		qsort(ordered, n, sizeof(uint64), compare_keys);
+		qsort(ordered, n, sizeof(uint64), query_compare_keys);
 	else if (query < 2)
-		shuffle(ordered, n);
+		query_shuffle(ordered, n);
 	measures[4] -= cpu_ms();
 	for (uint64 i = 0; i < n; i++)
 		add_value(set, ordered[i], query_value(query, ordered[i]));
