@@ -20,7 +20,8 @@
 /* In rd_amcache: gone with every relcache invalidation. */
 typedef struct IpRelCache
 {
-	BlockNumber undo_current;	/* this backend's undo page, if it still is */
+	uint16		undo_slot;		/* the ring that this backend writes to */
+	BlockNumber undo_current;	/* its current page, if it still is */
 	uint32		undo_free;		/* free bytes in it, when last seen */
 	BlockNumber undo_examined;	/* current page when the oldest one was cleaned */
 	BlockNumber undo_clean;		/* that oldest page: no row depends on it ... */

@@ -34,12 +34,6 @@
 /* A page's xids stay within 2^31 of its newest; leave a wide margin. */
 #define UNDO_MAX_XID_AGE	((IpXid) 1 << 29)
 
-static uint16
-my_slot(void)
-{
-	return CompatMyProcNo % IP_UNDO_SLOTS;
-}
-
 /* ---- reading ------------------------------------------------------------------- */
 
 static void
@@ -252,14 +246,25 @@ get_pages(Relation rel, Buffer *pages, int n)
 	return got;
 }
 
+/* The pages of all rings. */
+static uint32
+count_pages(Page meta)
+{
+	uint32		pages = 0;
+
+	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
+		pages += IpPageGetMeta(meta)->slots[slot].npages;
+	return pages;
+}
+
 /*
- * A ring that keeps growing holds versions that VACUUM will have to remove:
- * count them as dead rows, so that autovacuum comes.
+ * Rings that keep growing hold versions that VACUUM will have to remove: count
+ * them as dead rows, so that autovacuum comes.
  */
 static void
-report_growth(Relation rel, uint32 npages, int n)
+report_growth(Relation rel, uint32 pages, int n)
 {
-	if (npages > IP_UNDO_TOLERATED(RelationGetNumberOfBlocks(rel)))
+	if (ip_undo_beyond(pages, RelationGetNumberOfBlocks(rel)) > 0)
 		pgstat_update_heap_dead_tuples(rel, -n * IP_UNDO_RECORDS_PER_PAGE);
 }
 
@@ -272,6 +277,7 @@ static void
 add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot, Buffer *pages, int n)
 {
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
+	uint32		total = count_pages(BufferGetPage(meta)) + n;
 	BlockNumber last_next;
 	IpChange	change;
 
@@ -288,7 +294,7 @@ add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot, Buffer *pages,
 	finish_ring_change(rel, &change, meta, slot, BufferGetBlockNumber(pages[0]), ms.npages + n);
 	for (int i = 1; i < n; i++)
 		UnlockReleaseBuffer(pages[i]);
-	report_growth(rel, ms.npages + n, n);
+	report_growth(rel, total, n);
 }
 
 /*
@@ -367,22 +373,34 @@ undo_free(Page page)
 	return newest + UNDO_MAX_XID_AGE < ip_next_xid() ? 0 : ip_page_free(page);
 }
 
-/* Rows that depend on the oldest page, if it is old; -1 if it is not. */
-static int
-examine_oldest(Relation rel, BlockNumber block, ItemPointerData *tids, IpXid *newest)
+/* A ring's oldest page, which is to be used again or to be freed. */
+typedef struct OldestPage
+{
+	BlockNumber block;
+	IpXid		newest_xid;
+	bool		clean;			/* the rows that needed it have been visited */
+	int			ntids;			/* those rows */
+	ItemPointerData tids[MaxOffsetNumber];
+} OldestPage;
+
+/* Fill in o for a page that is not locked; false if the page is not old. */
+static bool
+examine_oldest(Relation rel, BlockNumber block, OldestPage *o)
 {
 	Buffer		oldest = ip_read_buffer(rel, block);
 	Page		page = BufferGetPage(oldest);
-	int			ntids = -1;
+	bool		old;
 
 	LockBuffer(oldest, BUFFER_LOCK_SHARE);
-	if (ip_page_kind(rel, block, page) == IP_PAGE_UNDO && page_is_old(rel, page))
+	old = ip_page_kind(rel, block, page) == IP_PAGE_UNDO && page_is_old(rel, page);
+	if (old)
 	{
-		ntids = needed_rows(rel, block, page, tids);
-		*newest = IpPageGetSpecial(page)->u.undo.newest_xid;
+		o->block = block;
+		o->newest_xid = IpPageGetSpecial(page)->u.undo.newest_xid;
+		o->ntids = needed_rows(rel, block, page, o->tids);
 	}
 	UnlockReleaseBuffer(oldest);
-	return ntids;
+	return old;
 }
 
 /* Clean rows that need an undo page; do none of them need it any more? */
@@ -396,15 +414,70 @@ clean_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber blo
 	return clean;
 }
 
+/* The oldest block of cache's ring, or InvalidBlockNumber if it has not two. */
+static BlockNumber
+find_oldest(Relation rel, IpRelCache *cache)
+{
+	Buffer		current = lock_current(rel, &cache->undo_current, cache->undo_slot,
+									   BUFFER_LOCK_SHARE);
+	BlockNumber block;
+
+	if (!BufferIsValid(current))
+		return InvalidBlockNumber;
+	cache->undo_free = undo_free(BufferGetPage(current));
+	block = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
+	UnlockReleaseBuffer(current);
+	return block != cache->undo_current ? block : InvalidBlockNumber;
+}
+
+/*
+ * The slot whose ring is the longest, if it is longer than the ring of slot, and
+ * that is longer than any ring should be; else slot.
+ */
+static uint16
+longest_ring(Relation rel, uint16 slot)
+{
+	Buffer		meta = ReadBuffer(rel, IP_META_BLOCK);
+	IpMetaSlot *slots = IpPageGetMeta(BufferGetPage(meta))->slots;
+	uint16		longest = slot;
+
+	LockBuffer(meta, BUFFER_LOCK_SHARE);
+	if (slots[slot].npages > IP_UNDO_TOLERATED(RelationGetNumberOfBlocks(rel)))
+		for (uint16 i = 0; i < IP_UNDO_SLOTS; i++)
+			if (slots[i].npages > slots[longest].npages)
+				longest = i;
+	UnlockReleaseBuffer(meta);
+	return longest;
+}
+
+/*
+ * The cache's ring would have to grow.  Before it becomes very long, use one that
+ * another backend has made very long and that now has old pages; false if
+ * there is none.
+ */
+static bool
+borrow_ring(Relation rel, IpRelCache *cache, OldestPage *o)
+{
+	IpRelCache	other = *cache;
+	BlockNumber block;
+
+	other.undo_slot = longest_ring(rel, cache->undo_slot);
+	other.undo_current = other.undo_blocked = InvalidBlockNumber;
+	if (other.undo_slot == cache->undo_slot)
+		return false;
+	block = find_oldest(rel, &other);
+	if (block == InvalidBlockNumber || !examine_oldest(rel, block, o))
+		return false;
+	*cache = other;
+	return true;
+}
+
 void
 ip_undo_prepare(Relation rel)
 {
 	IpRelCache *cache = ip_rel_cache(rel);
-	ItemPointerData tids[MaxOffsetNumber];
 	BlockNumber block;
-	Buffer		current;
-	IpXid		newest;
-	int			ntids;
+	OldestPage	o;
 
 	/*
 	 * Once for each current page, before ip_undo_begin needs the oldest one.
@@ -414,24 +487,19 @@ ip_undo_prepare(Relation rel)
 		cache->undo_current == InvalidBlockNumber ||
 		cache->undo_examined == cache->undo_current)
 		return;
-	current = lock_current(rel, &cache->undo_current, my_slot(), BUFFER_LOCK_SHARE);
-	if (!BufferIsValid(current))
-		return;
-	cache->undo_free = undo_free(BufferGetPage(current));
-	block = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
-	UnlockReleaseBuffer(current);
-	if (block == cache->undo_current)
+	block = find_oldest(rel, cache);
+	if (block == InvalidBlockNumber)
 		return;
 	/* not old: a snapshot is held, probably for longer; advance() will look again */
 	cache->undo_examined = cache->undo_current;
-	ntids = examine_oldest(rel, block, tids, &newest);
-	if (ntids < 0)
+	if (!examine_oldest(rel, block, &o) && !borrow_ring(rel, cache, &o))
 		return;
-	if (clean_rows(rel, tids, ntids, block))
+	cache->undo_examined = cache->undo_current;
+	if (clean_rows(rel, o.tids, o.ntids, o.block))
 	{
-		cache->undo_clean = block;
-		cache->undo_clean_xid = newest;
-		if (cache->undo_blocked == block)
+		cache->undo_clean = o.block;
+		cache->undo_clean_xid = o.newest_xid;
+		if (cache->undo_blocked == o.block)
 			cache->undo_blocked = InvalidBlockNumber;
 	}
 }
@@ -440,7 +508,7 @@ Buffer
 ip_undo_begin(Relation rel, uint32 size, OffsetNumber *off)
 {
 	IpRelCache *cache = ip_rel_cache(rel);
-	uint16		slot = my_slot();
+	uint16		slot = cache->undo_slot;
 	Buffer		buffer;
 
 	do
@@ -478,16 +546,6 @@ free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	ip_op_simple(ip_change_block(&change, oldest, true), IP_OP_INIT_FREE);
 	finish_ring_change(rel, &change, meta, slot, ms.current, ms.npages - 1);
 }
-
-/* A ring's oldest page, while VACUUM tries to free it. */
-typedef struct OldestPage
-{
-	BlockNumber block;
-	IpXid		newest_xid;
-	bool		clean;			/* the rows that needed it have been visited */
-	int			ntids;			/* those rows */
-	ItemPointerData tids[MaxOffsetNumber];
-} OldestPage;
 
 /* Does any row need the page?  Fills in o. */
 static bool
@@ -594,11 +652,10 @@ double
 ip_undo_excess(Relation rel)
 {
 	Buffer		meta = ReadBuffer(rel, IP_META_BLOCK);
-	double		pages = 0;
+	double		pages;
 
 	LockBuffer(meta, BUFFER_LOCK_SHARE);
-	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
-		pages += IpPageGetMeta(BufferGetPage(meta))->slots[slot].npages;
+	pages = count_pages(BufferGetPage(meta));
 	UnlockReleaseBuffer(meta);
 	return pages > 0 ? ip_undo_beyond(pages, RelationGetNumberOfBlocks(rel)) / pages : 0;
 }

@@ -60,8 +60,9 @@ extern Buffer ip_undo_begin(Relation rel, uint32 size, OffsetNumber *off);
 extern BlockNumber ip_undo_shrink(Relation rel, IpXid limit, IpFreeBlocks *lowest,
 								  bool *moved);
 
-/* Rings of more pages, in a relation of so many blocks, are VACUUM's business. */
-#define IP_UNDO_TOLERATED(nblocks) (4 + (nblocks) / 400)
+/* Pages that a ring may have, on average, in a relation of so many blocks; more is VACUUM's business. */
+#define IP_UNDO_TOLERATED(nblocks) (8 + (nblocks) / 400)
+
 /* Of so many undo pages, those beyond what all rings may have. */
 static inline double
 ip_undo_beyond(double pages, BlockNumber nblocks)

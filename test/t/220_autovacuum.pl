@@ -142,6 +142,7 @@ cmp_ok(abs(dead_of('in_place') - $rows / 4), '<', $rows / 100, 'ANALYZE counts d
 
 create('grown', 'inplace');
 sub pages { return sql("SELECT pg_relation_size('$_[0]') / 8192"); }
+sql('ALTER TABLE grown SET (log_autovacuum_min_duration = 0)');
 sql('UPDATE grown SET v = v + 1') foreach (1 .. 3);
 my $before = pages('grown');
 my $reader = $node->background_psql('postgres', on_error_stop => 1);
