@@ -300,41 +300,55 @@ tap_file() {
 	printf '%s %s\n' "$good" "$bad"
 }
 
-# The files mostly wait, so as many run at a time as there are processors.
-suite_tap() {
-	local file good bad files=()
-	for file in "$FOLDER"/test/t/*.pl; do
-		if (($# == 0)) || [[ " $* " == *" $(basename "$file" .pl) "* ]]; then files+=("$file"); fi
-	done
-	for file in "${files[@]}"; do
-		while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n || true; done
+# at_a_time N COMMAND ITEM...: COMMAND ITEM for each, N of them at a time.  Each prints what it has to say, and
+# at last how many tests have passed and failed.
+at_a_time() {
+	local n=$1 command=$2 item good bad
+	shift 2
+	for item in "$@"; do
+		while (($(jobs -rp | wc -l) >= n)); do wait -n || true; done
 		(
 			trap 'end_group; exit 130' TERM
 			trap - EXIT
-			tap_file "$file" >"$file.out"
-			head -n -1 "$file.out"
+			"$command" "$item" >"$FOLDER/${item##*/}.out"
+			head -n -1 "$FOLDER/${item##*/}.out"
 		) &
 	done
 	wait
-	for file in "${files[@]}"; do
-		read -r good bad < <(tail -n 1 "$file.out")
+	for item in "$@"; do
+		read -r good bad < <(tail -n 1 "$FOLDER/${item##*/}.out")
 		PASSED=$((PASSED + good)) FAILED=$((FAILED + bad))
 	done
 }
 
-suite_diff() {
-	local seed log statements=50000 seeds=4
-	((FULL == 0)) || statements=100000 seeds=10
-	for ((seed = INPLACE_SEED; seed < INPLACE_SEED + seeds; seed++)); do
-		log=$LOGS/diff_$seed.log
-		if apart timeout --foreground "$LIMIT" "$PYTHON" "$ROOT/test/diff/diff.py" --socket "$FOLDER" --seed "$seed" \
-			--statements "$statements" >"$log" 2>&1; then
-			result "diff/seed $seed" ok "$statements statements"
-		else
-			result "diff/seed $seed" FAIL "$statements statements"
-			show "$log" 80
-		fi
+# The files mostly wait, so as many run at a time as there are processors.
+suite_tap() {
+	local file files=()
+	for file in "$FOLDER"/test/t/*.pl; do
+		if (($# == 0)) || [[ " $* " == *" $(basename "$file" .pl) "* ]]; then files+=("$file"); fi
 	done
+	at_a_time "$(nproc)" tap_file "${files[@]}"
+}
+
+diff_seed() {
+	local log=$LOGS/diff_$1.log statements=50000 limit=$LIMIT
+	((FULL == 0)) || statements=640000 limit=$((6 * LIMIT))
+	psql --quiet --command "CREATE DATABASE diff_$1" postgres
+	if apart timeout --foreground "$limit" "$PYTHON" "$ROOT/test/diff/diff.py" --socket "$FOLDER" --dbname "diff_$1" \
+		--seed "$1" --statements "$statements" >"$log" 2>&1; then
+		printf 'ok    %-40s %s\n1 0\n' "diff/seed $1" "$statements statements"
+	else
+		printf 'FAIL  %-40s %s\n' "diff/seed $1" "$statements statements"
+		show "$log" 80
+		printf '0 1\n'
+	fi
+}
+
+# Testers mostly wait for locks that they do not get: several run at a time.
+suite_diff() {
+	local seeds=4
+	((FULL == 0)) || seeds=8
+	at_a_time 8 diff_seed $(seq "$INPLACE_SEED" $((INPLACE_SEED + seeds - 1)))
 }
 
 # PostgreSQL's own suites.  core.py prints a line for each test, and indented below it what differs.
