@@ -483,7 +483,7 @@ cmd_test() {
 test_settings() {
 	cat <<-CONF
 		fsync = off
-		max_prepared_transactions = 10
+		max_prepared_transactions = 50
 		log_line_prefix = '%m [%p] %a '
 	CONF
 }
