@@ -407,9 +407,12 @@ lock_for_truncation(IpVacuum *v)
 	return false;
 }
 
-/* The file consists of free pages from this block on. */
+/*
+ * The file consists of free pages from this block on.  With waited, the table is
+ * locked against all others: stops and sets *waited when one of them waits.
+ */
 static BlockNumber
-first_of_free_tail(IpVacuum *v, bool locked)
+first_of_free_tail(IpVacuum *v, bool *waited)
 {
 	BlockNumber block = RelationGetNumberOfBlocks(v->rel);
 
@@ -419,8 +422,11 @@ first_of_free_tail(IpVacuum *v, bool locked)
 		int			kind;
 
 		CHECK_FOR_INTERRUPTS();
-		if (locked && block % 32 == 0 && LockHasWaitersRelation(v->rel, AccessExclusiveLock))
+		if (waited && block % 32 == 0 && LockHasWaitersRelation(v->rel, AccessExclusiveLock))
+		{
+			*waited = true;
 			break;
+		}
 		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block - 1, RBM_NORMAL, v->strategy);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		kind = ip_page_kind(v->rel, block - 1, BufferGetPage(buffer));
@@ -434,32 +440,47 @@ first_of_free_tail(IpVacuum *v, bool locked)
 	return block;
 }
 
+/*
+ * Cut off what is free, or as much as there was time for before somebody waited
+ * for the table; true if more may be possible.
+ */
+static bool
+truncate_some(IpVacuum *v)
+{
+	bool		waited = false;
+	BlockNumber block;
+
+	if (!lock_for_truncation(v))
+		return false;
+	block = RelationGetNumberOfBlocks(v->rel) == v->nblocks ?
+		first_of_free_tail(v, &waited) : v->nblocks;
+	if (block < v->nblocks)
+	{
+		RelationTruncate(v->rel, block);
+		v->n.truncated += v->nblocks - block;
+		ereport(v->elevel,
+				(errmsg("table \"%s\": truncated %u to %u pages",
+						RelationGetRelationName(v->rel), v->nblocks, block)));
+		v->nblocks = block;
+	}
+	UnlockRelation(v->rel, AccessExclusiveLock);
+	return waited;
+}
+
 static void
 truncate_tail(IpVacuum *v)
 {
 	BlockNumber possible;
-	BlockNumber block;
 
 	v->nblocks = RelationGetNumberOfBlocks(v->rel);
 	if (!v->do_truncate || old_snapshot_threshold >= 0)
 		return;
-	possible = v->nblocks - first_of_free_tail(v, false);
+	possible = v->nblocks - first_of_free_tail(v, NULL);
 	if (possible == 0 || (possible < TRUNCATE_MIN && possible < v->nblocks / TRUNCATE_FRACTION))
 		return;
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_TRUNCATE);
-	if (!lock_for_truncation(v))
-		return;
-	block = RelationGetNumberOfBlocks(v->rel) == v->nblocks ? first_of_free_tail(v, true) : v->nblocks;
-	if (block < v->nblocks)
-	{
-		RelationTruncate(v->rel, block);
-		v->n.truncated = v->nblocks - block;
-		v->nblocks = block;
-		ereport(v->elevel,
-				(errmsg("table \"%s\": truncated %u to %u pages", RelationGetRelationName(v->rel),
-						block + v->n.truncated, block)));
-	}
-	UnlockRelation(v->rel, AccessExclusiveLock);
+	while (truncate_some(v))
+		;
 }
 
 /* ---- all of it -------------------------------------------------------------------------------- */

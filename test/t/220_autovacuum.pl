@@ -160,7 +160,7 @@ is($reader->query_safe('SELECT sum(v) FROM grown'), 3 * $rows, 'the snapshot see
 $reader->query_safe('COMMIT');
 my $start = time;
 # Each of two visits may have to wait for a naptime: the first moves rings to the front.
-usleep(200_000) while pages('grown') > $before * 1.1 && time - $start < 60;
+usleep(10_000) while pages('grown') > $before * 1.1 && time - $start < 60;
 my $took = time - $start;
 note(sprintf 'pages: %d before, %d with a snapshot, %d %.1f s after it', $before, $grown, pages('grown'), $took);
 cmp_ok(pages('grown'), '<=', $before * 1.1, 'autovacuum gives the undo back when the snapshot is gone');
