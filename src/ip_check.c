@@ -10,7 +10,7 @@
  * or redo lock pages does not matter.  What concerns several pages is checked
  * optimistically instead: a problem counts only if the row (or the metapage)
  * is unchanged after the other pages were read, and if the removal horizon has
- * not passed the undo record in question by then.  That is as good as having
+ * not passed the undo record in question by then, ours or that of another backend.  That is as good as having
  * held all the locks.
  *
  * Nothing believes what it reads.  A page that cannot even be read raises
@@ -104,6 +104,13 @@ bool
 ipc_is_needed(IpCheck *c, IpXid xid)
 {
 	return !IpXidIsFinal(xid) && (xid >= c->horizon || !ipc_did_commit(xid));
+}
+
+bool
+ipc_may_be_gone(IpXid xid)
+{
+	return ActiveSnapshotSet() && ip_xid_in_snapshot_past(xid, GetActiveSnapshot()) &&
+		ipc_did_commit(xid);
 }
 
 /* ---- reading pages ----------------------------------------------------------------- */

@@ -55,6 +55,14 @@ extern bool ipc_did_commit(IpXid xid);
 /* Must there be undo for a version that xid made? */
 extern bool ipc_is_needed(IpCheck *c, IpXid xid);
 
+/*
+ * May another backend have removed what the committed xid made obsolete?  Our horizon
+ * may be older than his: a snapshot is as old as the oldest transaction of all
+ * databases, a horizon without any as the oldest one of its own.  But he has respected
+ * our snapshot.
+ */
+extern bool ipc_may_be_gone(IpXid xid);
+
 /* Find the removal horizon of this moment. */
 extern void ipc_refresh_horizon(IpCheck *c);
 

@@ -471,17 +471,6 @@ may_lack_undo(IpCheck *c, const IpRow *row)
 }
 
 /*
- * Our removal horizon may be older than another backend's, who has recycled undo
- * by his; but he has respected our snapshot.
- */
-static bool
-may_be_gone(IpXid xid)
-{
-	return ActiveSnapshotSet() && ip_xid_in_snapshot_past(xid, GetActiveSnapshot()) &&
-		ipc_did_commit(xid);
-}
-
-/*
  * Check the undo of the row at off of c->rows.  False if the page has changed
  * meanwhile: it has been copied again, and the row is to be checked again.
  */
@@ -500,7 +489,8 @@ check_row_undo(IpCheck *c, Chain *ch, BlockNumber block, OffsetNumber off)
 	problem = chain_problem(c, ch, &row);
 	if (problem == NULL)
 	{
-		if (ItemPointerIsValid(&ch->forward) && ipc_is_needed(c, row.xid) && !has_aborted(row.xid))
+		if (ItemPointerIsValid(&ch->forward) && ipc_is_needed(c, row.xid) &&
+			!ipc_may_be_gone(row.xid) && !has_aborted(row.xid))
 			ipc_report(c, block, off, forward_problem(c, &ch->forward));
 		return true;
 	}
@@ -516,7 +506,7 @@ check_row_undo(IpCheck *c, Chain *ch, BlockNumber block, OffsetNumber off)
 	}
 	ipc_refresh_horizon(c);
 	if (IpXidIsFinal(ch->needed_by) ||
-		(ipc_is_needed(c, ch->needed_by) && !(ch->gone && may_be_gone(ch->needed_by))))
+		(ipc_is_needed(c, ch->needed_by) && !(ch->gone && ipc_may_be_gone(ch->needed_by))))
 		ipc_report(c, block, off, text);
 	return true;
 }

@@ -60,7 +60,7 @@ record_flags_problem(const IpUndoRec *rec)
 static bool
 row_must_exist(IpCheck *c, const IpUndoRec *rec)
 {
-	return rec->kind != IP_UNDO_LOCK && ipc_is_needed(c, rec->xid) &&
+	return rec->kind != IP_UNDO_LOCK && ipc_is_needed(c, rec->xid) && !ipc_may_be_gone(rec->xid) &&
 		ip_xid_status(rec->xid) != IP_XID_ABORTED;
 }
 

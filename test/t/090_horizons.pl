@@ -1,5 +1,5 @@
 # What may go when, where the moments are hard to meet: a VACUUM whose removal horizon
-# is older than everybody else's, relfrozenxid and pg_xact while a row lock keeps
+# is older than everybody else's, a horizon that goes back, relfrozenxid and pg_xact while a row lock keeps
 # an aborted change from being put back, and undo pages with row locks of more
 # than one transaction.
 
@@ -93,6 +93,38 @@ is( $node->safe_psql(
 	'608|608608',
 	'stale horizon: so are the others');
 tables_ok($node, 'stale horizon', 'stale');
+
+# ---- a horizon that goes back ------------------------------------------------------
+
+# A transaction in another database holds nothing back while no snapshot is taken in this
+# one; the first snapshot is then as old as that transaction, and older than what is gone.
+$node->safe_psql('postgres', 'CREATE DATABASE other');
+my $other = $node->background_psql('other');
+$other->query_safe('BEGIN; SELECT pg_current_xact_id()');
+$node->safe_psql(
+	'postgres', q(
+CREATE TABLE back (id int PRIMARY KEY, t text) USING inplace;
+INSERT INTO back SELECT i, repeat('b', 1001) FROM generate_series(1, 100) i));
+my $deleter = session();
+$deleter->query_safe($_)
+  foreach ('UPDATE back SET id = id + 1000 WHERE id % 10 = 1', 'DELETE FROM back WHERE id BETWEEN 2 AND 99');
+# its undo page stays, with what the deletes left there
+$deleter->query_safe('BEGIN; UPDATE back SET t = NULL WHERE id = 100');
+$node->safe_psql('postgres', 'VACUUM back');
+$deleter->query_safe('COMMIT');
+$deleter->quit;
+cmp_ok($node->safe_psql('postgres', q(SELECT count(*) FROM generate_series(1, pg_relation_size('back') / 8192 - 1) b,
+	inplace_page('back', b) WHERE kind = 'free')), '>', 5, 'horizon goes back: pages of rows are free');
+cmp_ok(
+	$node->safe_psql('postgres', 'SELECT pg_snapshot_xmin(pg_current_snapshot())'),
+	'<',
+	$node->safe_psql('postgres', q(SELECT max(xid) FROM generate_series(1, pg_relation_size('back') / 8192 - 1) b,
+	inplace_undo_records('back', b))),
+	'horizon goes back: behind those who deleted them');
+tables_ok($node, 'horizon goes back', 'back');
+$other->query_safe('ROLLBACK');
+$other->quit;
+$node->safe_psql('postgres', 'DROP DATABASE other');
 
 # ---- undo pages with locks of several transactions --------------------------
 
