@@ -15,7 +15,7 @@ SCHEMA = {'heap': 'diff_heap', 'test': 'diff_test'}
 TICK = 0.004            # no answer after this many seconds: ask whether the session is blocked
 HANG = 60               # neither an answer nor a lock wait for this long: a hang
 LOCK_TIMEOUT = '15ms'   # of sessions that must not wait for long
-LOOSE_ERRORS = {'23505', '23503', '40001', '55P03', '23514', '23P01', '44000', '27000', '21000', 'P0001'}
+LOOSE_ERRORS = {'23505', '23503', '40001', '55P03', '23514', '23P01', '44000', '27000', '21000', 'P0001', '54000'}
 IDLE, IN_TRANSACTION, IN_ERROR = (ext.TRANSACTION_STATUS_IDLE, ext.TRANSACTION_STATUS_INTRANS,
                                   ext.TRANSACTION_STATUS_INERROR)
 SESSION_SETTINGS = ("SET search_path = %s; SET default_table_access_method = %s; SET lock_timeout = '" + LOCK_TIMEOUT +
