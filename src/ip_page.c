@@ -395,6 +395,26 @@ init_meta(Page page)
 }
 
 /*
+ * Items that begin before start have moved by -grow.  This is much of what an update
+ * in place costs, so it works on whole item pointers; those without storage have offset 0.
+ */
+static void
+move_offsets(ItemIdData *lps, int n, uint32 start, int grow)
+{
+	const ItemIdData one = {.lp_off = 1};
+	uint32		unit;
+	uint32		word;
+
+	memcpy(&unit, &one, sizeof(unit));
+	for (int i = 0; i < n; i++)
+	{
+		memcpy(&word, &lps[i], sizeof(word));
+		word -= lps[i].lp_off - 1u < start - 1 ? grow * unit : 0;
+		memcpy(&lps[i], &word, sizeof(word));
+	}
+}
+
+/*
  * Give the item newlen bytes, moving the items below it; its contents are
  * undefined afterwards.  off may be the maximum + 1.  False if it does not fit.
  */
@@ -426,13 +446,7 @@ resize_item(Page page, OffsetNumber off, uint32 newlen)
 	{
 		memmove((char *) page + ph->pd_upper - grow, (char *) page + ph->pd_upper,
 				start - ph->pd_upper);
-		for (OffsetNumber i = FirstOffsetNumber; i <= max; i++)
-		{
-			ItemId		other = PageGetItemId(page, i);
-
-			if (ItemIdHasStorage(other) && ItemIdGetOffset(other) < start)
-				other->lp_off -= grow;
-		}
+		move_offsets(ph->pd_linp, max, start, grow);
 	}
 	ph->pd_upper -= grow;
 	if (newlen > 0)

@@ -95,6 +95,20 @@ extern IpPageKind ip_page_kind(Relation rel, BlockNumber block, Page page);
 extern bool ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber off,
 						IpRow *row);
 
+/*
+ * Has the item a version block?  False only for what is no row, or one that is as its page's
+ * default inserter made it.  off is in range.
+ */
+static inline bool
+ip_row_has_version(Page page, OffsetNumber off)
+{
+	ItemId		lp = PageGetItemId(page, off);
+
+	return ItemIdIsNormal(lp) &&
+		(ItemIdGetOffset(lp) >= BLCKSZ - IP_ROW_MIN_ITEM ||	/* damaged: for ip_row_read to say */
+		 (((const uint8 *) PageGetItem(page, lp))[2] & IP_ROW_VERSION));
+}
+
 /* Why the row cannot be right, or NULL; for ip_row_read and inplace_check. */
 extern const char *ip_row_decode(Page page, OffsetNumber off, IpRow *row);
 

@@ -227,6 +227,8 @@ ip_prune_page(Relation rel, Buffer buffer, bool thorough)
 	w = ip_change_block(&change, buffer, false);
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
+		if (IpXidIsFinal(inserter) && !ip_row_has_version(page, off))
+			continue;
 		switch (ip_version_begin(&v, rel, block, page, off))
 		{
 			case IPV_OK:
