@@ -350,7 +350,10 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 		n++;
 	} while (n < nrows);
 	if (together)
+	{
 		ip_op_rows_end(w, begin, n);
+		change.rows = rows;
+	}
 	if (slots && !(options & TABLE_INSERT_NO_LOGICAL))
 		set_logical(&change, IP_LOGICAL_INSERT, rows, n, n < nrows);
 	ip_change_apply(&change);

@@ -11,14 +11,6 @@
 #include "ip_row.h"
 #include "ip_wal.h"
 
-/* A row to be written, palloc'd. */
-typedef struct IpFormed
-{
-	uint16		hdr;
-	uint8	   *body;
-	uint32		bodylen;
-} IpFormed;
-
 /* Must the slot's row go through TOAST before it can be stored in rel? */
 extern bool ip_toast_needed(Relation rel, TupleTableSlot *slot);
 

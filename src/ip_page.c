@@ -602,27 +602,43 @@ read_next_row(IpReader *r, IpRowBuffers *b, uint16 *hdr)
 	return true;
 }
 
+/*
+ * Who has just made the operation still has its rows, and need not decode them again:
+ * that is a third of what COPY's rows cost here.
+ */
 static const char *
-apply_rows(Page page, IpReader *r, uint8 state)
+apply_rows(Page page, IpReader *r, uint8 state, const IpFormed *rows)
 {
 	OffsetNumber off = ip_get_varint(r);
-	uint16		count = ip_get_u16(r);
+	int			count = ip_get_u16(r);
+	bool		decode = rows == NULL;
 	uint16		hdr = 0;
 	IpPtr		no_ptr = {0, 0};
 
+#ifdef USE_ASSERT_CHECKING
+	decode = true;
+#endif
 	row_buffers.len[row_buffers.last] = 0;
-	for (; count > 0; count--, off++)
+	for (int i = 0; i < count; i++)
 	{
+		IpFormed	row;
 		const char *problem;
 
-		if (!read_next_row(r, &row_buffers, &hdr))
+		if (decode && !read_next_row(r, &row_buffers, &hdr))
 			return "row cannot be read";
-		problem = write_row(page, off, hdr, state, InvalidTransactionId, no_ptr,
-							row_buffers.body[row_buffers.last],
-							row_buffers.len[row_buffers.last]);
+		if (rows != NULL)
+			row = rows[i];
+		else
+			row = (IpFormed) {hdr, row_buffers.body[row_buffers.last], row_buffers.len[row_buffers.last]};
+		Assert(row.hdr == hdr && row.bodylen == row_buffers.len[row_buffers.last] &&
+			   memcmp(row.body, row_buffers.body[row_buffers.last], row.bodylen) == 0);
+		problem = write_row(page, off + i, row.hdr, state, InvalidTransactionId, no_ptr,
+							row.body, row.bodylen);
 		if (problem)
 			return problem;
 	}
+	if (!decode)
+		r->p = r->end;
 	return NULL;
 }
 
@@ -750,9 +766,9 @@ apply_op(Page page, IpOp op, IpReader *r, IpOpContext *ctx)
 		case IP_OP_ROW:
 			return apply_row(page, r, ctx);
 		case IP_OP_ROWS:
-			return apply_rows(page, r, IP_ROW_DEFAULT);
+			return apply_rows(page, r, IP_ROW_DEFAULT, ctx->rows);
 		case IP_OP_FINAL_ROWS:
-			return apply_rows(page, r, 0);
+			return apply_rows(page, r, 0, ctx->rows);
 		case IP_OP_UNUSED:
 			return apply_unused(page, r);
 		case IP_OP_INIT_FREE:
@@ -822,7 +838,7 @@ ip_new_rows_begin(IpNewRows *n, const uint8 *ops, uint32 len)
 static bool
 find_new_row(IpNewRows *n, bool *alone)
 {
-	static const IpOpContext ctx = {InvalidTransactionId, InvalidBlockNumber, InvalidBlockNumber};
+	static const IpOpContext ctx = {InvalidTransactionId, InvalidBlockNumber, InvalidBlockNumber, NULL};
 	RowHead		h;
 
 	*alone = false;

@@ -139,12 +139,21 @@ typedef enum IpOp
 	IP_OP_INIT_FREE				/* a page that nobody needs */
 } IpOp;
 
+/* A row as it is to be stored. */
+typedef struct IpFormed
+{
+	uint16		hdr;
+	uint8	   *body;
+	uint32		bodylen;
+} IpFormed;
+
 /* What the operations of a record share; the record itself knows it. */
 typedef struct IpOpContext
 {
 	TransactionId xid;			/* record's xid, or invalid */
 	BlockNumber data_block;		/* block of reference 0 */
 	BlockNumber undo_block;		/* block of reference 1 */
+	const IpFormed *rows;		/* if not NULL: what the last operation, IP_OP_ROWS, says */
 } IpOpContext;
 
 /* Where IP_OP_ROW's delta starts from. */

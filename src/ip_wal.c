@@ -39,6 +39,7 @@ ip_change_begin(IpChange *c, Relation rel, uint8 info, TransactionId xid)
 	c->replay = false;
 	c->logical = NULL;
 	c->logical_rows = false;
+	c->rows = NULL;
 	c->nblocks = 0;
 	c->w.p = change_space;
 	c->w.end = change_space + IP_CHANGE_SPACE;
@@ -184,6 +185,7 @@ ip_change_apply(IpChange *c)
 		XLogEnsureRecordSpace(c->nblocks - 1, 2 * c->nblocks + 3);
 	visible = find_visible(c);
 	ctx.xid = c->xid;
+	ctx.rows = c->rows;
 	ctx.data_block = BufferGetBlockNumber(c->blocks[IP_REF_DATA].buffer);
 	ctx.undo_block = c->nblocks > IP_REF_UNDO ?
 		BufferGetBlockNumber(c->blocks[IP_REF_UNDO].buffer) : InvalidBlockNumber;
@@ -308,7 +310,7 @@ ip_redo(XLogReaderState *record)
 	Buffer		buffers[XLR_MAX_BLOCK_ID + 1];
 	int			max = XLogRecMaxBlockId(record);
 	IpMainData	data;
-	IpOpContext ctx = {XLogRecGetXid(record), InvalidBlockNumber, InvalidBlockNumber};
+	IpOpContext ctx = {XLogRecGetXid(record), InvalidBlockNumber, InvalidBlockNumber, NULL};
 
 	ip_wal_main_data(record, &data);
 	redo_conflict(record, data.conflict);

@@ -66,6 +66,7 @@ typedef struct IpChange
 	IpXid		conflict;		/* snapshots that do not see this xid must go, on a standby */
 	StringInfo	logical;		/* section for logical decoding, or NULL: see ip_logical.h */
 	bool		logical_rows;	/* it needs the first block's new rows */
+	const IpFormed *rows;		/* of the only block's IP_OP_ROWS, its last operation; or NULL */
 	int			nblocks;
 	IpChangeBlock blocks[IP_CHANGE_MAX_BLOCKS];
 	IpWriter	w;
