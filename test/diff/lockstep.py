@@ -270,7 +270,7 @@ def compare(session, stmt, outcomes):
         raise Difference('different errors')
     if heap.state != test.state:
         raise Difference('different transaction states: %s and %s' % (heap.state, test.state))
-    if not heap.error:
+    if not heap.error and not test.error:
         compare_rows(session, stmt, heap, test)
     if heap.error and not stmt.steady:
         return
@@ -281,6 +281,9 @@ def compare(session, stmt, outcomes):
 
 def same_error(session, stmt, heap, test):
     if heap.error == test.error:
+        return True
+    # autovacuum may be at the table of one side
+    if stmt.sql.startswith(('VACUUM', 'ANALYZE')) and '55P03' in {o.error and o.error[0] for o in (heap, test)}:
         return True
     if not heap.error or not test.error:
         return False
