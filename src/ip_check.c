@@ -28,7 +28,7 @@
 #include "utils/resowner.h"
 
 #include "ip_check.h"
-#include "ip_row.h"
+#include "ip_space.h"
 
 PG_FUNCTION_INFO_V1(inplace_check);
 PGDLLEXPORT Datum inplace_check(PG_FUNCTION_ARGS);
@@ -372,33 +372,13 @@ ipc_check_new_pages(IpCheck *c)
 
 /* ---- the function ------------------------------------------------------------------------ */
 
-static Relation
-open_inplace(Oid relid)
-{
-	Relation	rel = relation_open(relid, AccessShareLock);
-
-	if (rel->rd_tableam == NULL || table_slot_callbacks(rel) != &IpSlotOps)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an inplace table", RelationGetRelationName(rel))));
-	if (RELATION_IS_OTHER_TEMP(rel))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot access temporary tables of other sessions")));
-	if (RecoveryInProgress() && !RelationIsPermanent(rel))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot access temporary or unlogged relations during recovery")));
-	return rel;
-}
-
 Datum
 inplace_check(PG_FUNCTION_ARGS)
 {
 	IpCheck    *c = palloc0(sizeof(IpCheck));
 	BlockNumber nblocks;
 
-	c->rel = open_inplace(PG_GETARG_OID(0));
+	c->rel = ip_open_to_inspect(PG_GETARG_OID(0));
 	InitMaterializedSRF(fcinfo, 0);
 	c->rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	c->strategy = GetAccessStrategy(BAS_BULKREAD);

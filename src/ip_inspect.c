@@ -42,26 +42,6 @@ PGDLLEXPORT Datum inplace_versions(PG_FUNCTION_ARGS);
 
 /* ---- tables and pages ------------------------------------------------------------ */
 
-static Relation
-open_inplace(Oid relid)
-{
-	Relation	rel = relation_open(relid, AccessShareLock);
-
-	if (rel->rd_tableam == NULL || table_slot_callbacks(rel) != &IpSlotOps)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an inplace table", RelationGetRelationName(rel))));
-	if (RELATION_IS_OTHER_TEMP(rel))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot access temporary tables of other sessions")));
-	if (RecoveryInProgress() && !RelationIsPermanent(rel))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot access temporary or unlogged relations during recovery")));
-	return rel;
-}
-
 /* May the caller see all rows of the table? */
 static bool
 may_read(Relation rel)
@@ -228,7 +208,7 @@ Datum
 inplace_page(PG_FUNCTION_ARGS)
 {
 	static const char *const kinds[] = {"new", "meta", "data", "undo", "free"};
-	Relation	rel = open_inplace(PG_GETARG_OID(0));
+	Relation	rel = ip_open_to_inspect(PG_GETARG_OID(0));
 	PGAlignedBlock page;
 	PageHeader	ph = (PageHeader) page.data;
 	IpPageKind	kind;
@@ -328,7 +308,7 @@ emit_row(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber off, 
 Datum
 inplace_rows(PG_FUNCTION_ARGS)
 {
-	Relation	rel = open_inplace(PG_GETARG_OID(0));
+	Relation	rel = ip_open_to_inspect(PG_GETARG_OID(0));
 	BlockNumber block = check_block(rel, PG_GETARG_INT64(1));
 	bool		show_data = may_read(rel);
 	PGAlignedBlock page;
@@ -413,7 +393,7 @@ emit_record(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber of
 Datum
 inplace_undo_records(PG_FUNCTION_ARGS)
 {
-	Relation	rel = open_inplace(PG_GETARG_OID(0));
+	Relation	rel = ip_open_to_inspect(PG_GETARG_OID(0));
 	BlockNumber block = check_block(rel, PG_GETARG_INT64(1));
 	PGAlignedBlock page;
 
@@ -499,7 +479,7 @@ emit_ring(ReturnSetInfo *rsinfo, Relation rel, uint16 slot, const IpMetaSlot *ms
 Datum
 inplace_undo_rings(PG_FUNCTION_ARGS)
 {
-	Relation	rel = open_inplace(PG_GETARG_OID(0));
+	Relation	rel = ip_open_to_inspect(PG_GETARG_OID(0));
 	PGAlignedBlock page;
 	IpPageKind	kind = 0;
 
@@ -726,7 +706,7 @@ emit_versions(ReturnSetInfo *rsinfo, Relation rel, ItemPointer tid)
 Datum
 inplace_versions(PG_FUNCTION_ARGS)
 {
-	Relation	rel = open_inplace(PG_GETARG_OID(0));
+	Relation	rel = ip_open_to_inspect(PG_GETARG_OID(0));
 	ItemPointer tid = (ItemPointer) PG_GETARG_POINTER(1);
 
 	InitMaterializedSRF(fcinfo, 0);

@@ -5,11 +5,13 @@
  */
 #include "ip_compat.h"
 
+#include "access/relation.h"
 #include "storage/buf_internals.h"
 #include "storage/freespace.h"
 #include "utils/memutils.h"
 
 #include "ip_prune.h"
+#include "ip_row.h"
 #include "ip_space.h"
 #include "ip_wal.h"
 #include "ip_xid.h"
@@ -70,6 +72,26 @@ make_meta(Relation rel)
 		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	}
 	ensure_meta(rel, buffer);
+}
+
+Relation
+ip_open_to_inspect(Oid relid)
+{
+	Relation	rel = relation_open(relid, AccessShareLock);
+
+	if (rel->rd_tableam == NULL || table_slot_callbacks(rel) != &IpSlotOps)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not an inplace table", RelationGetRelationName(rel))));
+	if (RELATION_IS_OTHER_TEMP(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary tables of other sessions")));
+	if (RecoveryInProgress() && !RelationIsPermanent(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary or unlogged relations during recovery")));
+	return rel;
 }
 
 /* The metapage is there and has been checked. */

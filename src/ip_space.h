@@ -30,6 +30,12 @@ typedef struct IpRelCache
 } IpRelCache;
 
 /*
+ * Open an inplace table for somebody who looks at its pages.  Lock: takes and keeps
+ * AccessShareLock.  Errors: wrong_object_type, feature_not_supported.
+ */
+extern Relation ip_open_to_inspect(Oid relid);
+
+/*
  * The relation's cache.  On first use makes the metapage if there is none,
  * and checks its format version.  Errors: feature_not_supported for a version
  * that this library does not know, data_corrupted.
