@@ -395,11 +395,11 @@ init_meta(Page page)
 }
 
 /*
- * Items that begin before start have moved by -grow.  This is much of what an update
- * in place costs, so it works on whole item pointers; those without storage have offset 0.
+ * Items from upper to start have moved by -grow.  This is much of what an update in place
+ * costs, so it works on whole item pointers: neither offset leaves its 15 bits.
  */
 static void
-move_offsets(ItemIdData *lps, int n, uint32 start, int grow)
+move_offsets(ItemIdData *lps, int n, uint32 upper, uint32 start, int grow)
 {
 	const ItemIdData one = {.lp_off = 1};
 	uint32		unit;
@@ -409,7 +409,7 @@ move_offsets(ItemIdData *lps, int n, uint32 start, int grow)
 	for (int i = 0; i < n; i++)
 	{
 		memcpy(&word, &lps[i], sizeof(word));
-		word -= lps[i].lp_off - 1u < start - 1 ? grow * unit : 0;
+		word -= lps[i].lp_off - upper < start - upper ? grow * unit : 0;
 		memcpy(&lps[i], &word, sizeof(word));
 	}
 }
@@ -439,14 +439,14 @@ resize_item(Page page, OffsetNumber off, uint32 newlen)
 	}
 	start = ItemIdHasStorage(lp) ? ItemIdGetOffset(lp) : ph->pd_upper;
 	grow = (int) newlen - (int) ItemIdGetLength(lp);
-	if (grow > (int) ip_page_free(page) || start < ph->pd_upper)
+	if (grow > (int) ip_page_free(page) || start < ph->pd_upper || start > ph->pd_special)
 		return false;
 
 	if (grow != 0 && start > ph->pd_upper)
 	{
 		memmove((char *) page + ph->pd_upper - grow, (char *) page + ph->pd_upper,
 				start - ph->pd_upper);
-		move_offsets(ph->pd_linp, max, start, grow);
+		move_offsets(ph->pd_linp, max, ph->pd_upper, start, grow);
 	}
 	ph->pd_upper -= grow;
 	if (newlen > 0)

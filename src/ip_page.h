@@ -96,17 +96,18 @@ extern bool ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber
 						IpRow *row);
 
 /*
- * Has the item a version block?  False only for what is no row, or one that is as its page's
- * default inserter made it.  off is in range.
+ * May the item be a row with a version block?  It may also be damaged: for ip_row_read to say.
+ * off is in range.
  */
 static inline bool
 ip_row_has_version(Page page, OffsetNumber off)
 {
 	ItemId		lp = PageGetItemId(page, off);
+	uint32		start = ItemIdGetOffset(lp);
 
 	return ItemIdIsNormal(lp) &&
-		(ItemIdGetOffset(lp) >= BLCKSZ - IP_ROW_MIN_ITEM ||	/* damaged: for ip_row_read to say */
-		 (((const uint8 *) PageGetItem(page, lp))[2] & IP_ROW_VERSION));
+		(start < ((PageHeader) page)->pd_upper || start + IP_ROW_MIN_ITEM > BLCKSZ ||
+		 (((const uint8 *) page + start)[2] & IP_ROW_VERSION));
 }
 
 /* Why the row cannot be right, or NULL; for ip_row_read and inplace_check. */

@@ -513,12 +513,19 @@ ip_scan_analyze_next_block(TableScanDesc sscan, BlockNumber block, BufferAccessS
 	return true;
 }
 
-/* The metapage is read once for a scan. */
+/* The part of all undo pages that should not be there; read once for a scan. */
 static double
 undo_excess(IpScan *scan)
 {
+	Relation	rel = scan->rs_base.rs_rd;
+	BlockNumber pages;
+
 	if (!scan->has_excess)
-		scan->excess = ip_undo_excess(scan->rs_base.rs_rd);
+	{
+		pages = ip_undo_pages(rel);
+		scan->excess = pages == 0 ? 0 :
+			ip_undo_beyond(pages, RelationGetNumberOfBlocks(rel)) / pages;
+	}
 	scan->has_excess = true;
 	return scan->excess;
 }

@@ -31,7 +31,7 @@ typedef struct IpScan
 	TransactionId clog_start;	/* oldest xid of pg_xact when the page was copied */
 	OffsetNumber off;			/* last returned; 0 or max_off + 1 at the ends */
 	bool		has_excess;		/* ANALYZE: excess is known */
-	double		excess;			/* see ip_undo_excess */
+	double		excess;			/* see undo_excess */
 	/* bitmap and sample scans: the page's rows to return */
 	int			next_wanted;
 	int			nwanted;

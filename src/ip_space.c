@@ -100,7 +100,7 @@ set_cache(Relation rel)
 {
 	IpRelCache *cache = MemoryContextAllocZero(CacheMemoryContext, sizeof(IpRelCache));
 
-	cache->undo_slot = CompatMyProcNo % IP_UNDO_SLOTS;
+	cache->undo_slot = ip_own_slot();
 	cache->undo_current = cache->undo_examined = InvalidBlockNumber;
 	cache->undo_clean = cache->undo_blocked = InvalidBlockNumber;
 	rel->rd_amcache = cache;

@@ -17,6 +17,13 @@
 /* Tables of fewer blocks are small. */
 #define IP_SMALL_TABLE		64
 
+/* The slot of undo records that a backend uses at first. */
+static inline uint16
+ip_own_slot(void)
+{
+	return CompatMyProcNo % IP_UNDO_SLOTS;
+}
+
 /* In rd_amcache: gone with every relcache invalidation. */
 typedef struct IpRelCache
 {

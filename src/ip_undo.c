@@ -144,6 +144,18 @@ read_slot(Relation rel, uint16 slot)
 	return result;
 }
 
+/* The numbers of pages of all rings. */
+static void
+read_lengths(Relation rel, uint32 *npages)
+{
+	Buffer		buffer = ReadBuffer(rel, IP_META_BLOCK);
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
+		npages[slot] = IpPageGetMeta(BufferGetPage(buffer))->slots[slot].npages;
+	UnlockReleaseBuffer(buffer);
+}
+
 static bool
 is_current(Relation rel, BlockNumber block, Page page, uint16 slot)
 {
@@ -373,6 +385,13 @@ undo_free(Page page)
 	return newest + UNDO_MAX_XID_AGE < ip_next_xid() ? 0 : ip_page_free(page);
 }
 
+/* Is it time to look at the oldest page? */
+static bool
+needs_oldest(const IpRelCache *cache)
+{
+	return cache->undo_free < UNDO_NEARLY_FULL || cache->undo_blocked != InvalidBlockNumber;
+}
+
 /* A ring's oldest page, which is to be used again or to be freed. */
 typedef struct OldestPage
 {
@@ -414,62 +433,81 @@ clean_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber blo
 	return clean;
 }
 
-/* The oldest block of cache's ring, or InvalidBlockNumber if it has not two. */
+/*
+ * The oldest block of the slot's ring, or InvalidBlockNumber if it has not two.
+ * *current as in lock_current; *free becomes what is free there.
+ */
 static BlockNumber
-find_oldest(Relation rel, IpRelCache *cache)
+find_oldest(Relation rel, uint16 slot, BlockNumber *current, uint32 *free)
 {
-	Buffer		current = lock_current(rel, &cache->undo_current, cache->undo_slot,
-									   BUFFER_LOCK_SHARE);
+	Buffer		buffer = lock_current(rel, current, slot, BUFFER_LOCK_SHARE);
 	BlockNumber block;
 
-	if (!BufferIsValid(current))
+	if (!BufferIsValid(buffer))
 		return InvalidBlockNumber;
-	cache->undo_free = undo_free(BufferGetPage(current));
-	block = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
-	UnlockReleaseBuffer(current);
-	return block != cache->undo_current ? block : InvalidBlockNumber;
+	*free = undo_free(BufferGetPage(buffer));
+	block = IpPageGetSpecial(BufferGetPage(buffer))->u.undo.next;
+	UnlockReleaseBuffer(buffer);
+	return block != *current ? block : InvalidBlockNumber;
 }
 
-/*
- * The slot whose ring is the longest, if it is longer than the ring of slot, and
- * that is longer than any ring should be; else slot.
- */
-static uint16
-longest_ring(Relation rel, uint16 slot)
-{
-	Buffer		meta = ReadBuffer(rel, IP_META_BLOCK);
-	IpMetaSlot *slots = IpPageGetMeta(BufferGetPage(meta))->slots;
-	uint16		longest = slot;
-
-	LockBuffer(meta, BUFFER_LOCK_SHARE);
-	if (slots[slot].npages > IP_UNDO_TOLERATED(RelationGetNumberOfBlocks(rel)))
-		for (uint16 i = 0; i < IP_UNDO_SLOTS; i++)
-			if (slots[i].npages > slots[longest].npages)
-				longest = i;
-	UnlockReleaseBuffer(meta);
-	return longest;
-}
-
-/*
- * The cache's ring would have to grow.  Before it becomes very long, use one that
- * another backend has made very long and that now has old pages; false if
- * there is none.
- */
+/* Is the ring's oldest page old, and does no row need it any more?  Then cache is set to that. */
 static bool
-borrow_ring(Relation rel, IpRelCache *cache, OldestPage *o)
+prepare_oldest(Relation rel, IpRelCache *cache, BlockNumber block)
 {
-	IpRelCache	other = *cache;
-	BlockNumber block;
+	OldestPage	o;
 
-	other.undo_slot = longest_ring(rel, cache->undo_slot);
-	other.undo_current = other.undo_blocked = InvalidBlockNumber;
-	if (other.undo_slot == cache->undo_slot)
+	if (!examine_oldest(rel, block, &o) || !clean_rows(rel, o.tids, o.ntids, block))
 		return false;
-	block = find_oldest(rel, &other);
-	if (block == InvalidBlockNumber || !examine_oldest(rel, block, o))
-		return false;
-	*cache = other;
+	cache->undo_clean = block;
+	cache->undo_clean_xid = o.newest_xid;
+	if (cache->undo_blocked == block)
+		cache->undo_blocked = InvalidBlockNumber;
 	return true;
+}
+
+/* Use the slot's ring, if its oldest page can be used again. */
+static bool
+try_ring(Relation rel, IpRelCache *cache, uint16 slot)
+{
+	BlockNumber current = InvalidBlockNumber;
+	uint32		free;
+	BlockNumber block = find_oldest(rel, slot, &current, &free);
+
+	if (block == InvalidBlockNumber || !prepare_oldest(rel, cache, block))
+		return false;
+	cache->undo_slot = slot;
+	cache->undo_current = cache->undo_examined = current;
+	cache->undo_free = free;
+	return true;
+}
+
+/*
+ * The cache's ring would have to grow.  If it is long already, use another long one
+ * that need not grow, or else our own.
+ */
+static void
+change_ring(Relation rel, IpRelCache *cache)
+{
+	uint32		limit = IP_UNDO_TOLERATED(RelationGetNumberOfBlocks(rel));
+	uint16		own = ip_own_slot();
+	uint32		npages[IP_UNDO_SLOTS];
+
+	read_lengths(rel, npages);
+	if (npages[cache->undo_slot] <= limit)
+		return;
+	for (int i = 0; i < IP_UNDO_SLOTS; i++)
+	{
+		uint16		slot = (own + i) % IP_UNDO_SLOTS;
+
+		if (slot != cache->undo_slot && npages[slot] > limit && try_ring(rel, cache, slot))
+			return;
+	}
+	if (cache->undo_slot != own)
+	{
+		cache->undo_slot = own;
+		cache->undo_current = cache->undo_examined = InvalidBlockNumber;
+	}
 }
 
 void
@@ -477,31 +515,21 @@ ip_undo_prepare(Relation rel)
 {
 	IpRelCache *cache = ip_rel_cache(rel);
 	BlockNumber block;
-	OldestPage	o;
 
 	/*
 	 * Once for each current page, before ip_undo_begin needs the oldest one.
 	 * Long records may need it early, which then shows in undo_blocked.
 	 */
-	if ((cache->undo_free >= UNDO_NEARLY_FULL && cache->undo_blocked == InvalidBlockNumber) ||
-		cache->undo_current == InvalidBlockNumber ||
+	if (!needs_oldest(cache) || cache->undo_current == InvalidBlockNumber ||
 		cache->undo_examined == cache->undo_current)
 		return;
-	block = find_oldest(rel, cache);
-	if (block == InvalidBlockNumber)
+	block = find_oldest(rel, cache->undo_slot, &cache->undo_current, &cache->undo_free);
+	if (block == InvalidBlockNumber || !needs_oldest(cache))
 		return;
 	/* not old: a snapshot is held, probably for longer; advance() will look again */
 	cache->undo_examined = cache->undo_current;
-	if (!examine_oldest(rel, block, &o) && !borrow_ring(rel, cache, &o))
-		return;
-	cache->undo_examined = cache->undo_current;
-	if (clean_rows(rel, o.tids, o.ntids, o.block))
-	{
-		cache->undo_clean = o.block;
-		cache->undo_clean_xid = o.newest_xid;
-		if (cache->undo_blocked == o.block)
-			cache->undo_blocked = InvalidBlockNumber;
-	}
+	if (!prepare_oldest(rel, cache, block))
+		change_ring(rel, cache);
 }
 
 Buffer
@@ -648,16 +676,19 @@ move_ring(Relation rel, uint16 slot, BlockNumber to)
 	return moved;
 }
 
-double
-ip_undo_excess(Relation rel)
+BlockNumber
+ip_undo_pages(Relation rel)
 {
-	Buffer		meta = ReadBuffer(rel, IP_META_BLOCK);
-	double		pages;
+	uint32		npages[IP_UNDO_SLOTS];
+	BlockNumber pages = 0;
 
-	LockBuffer(meta, BUFFER_LOCK_SHARE);
-	pages = count_pages(BufferGetPage(meta));
-	UnlockReleaseBuffer(meta);
-	return pages > 0 ? ip_undo_beyond(pages, RelationGetNumberOfBlocks(rel)) / pages : 0;
+	ip_check_meta(rel);
+	if (rel->rd_amcache == NULL)
+		return 0;				/* nobody has written to the table yet */
+	read_lengths(rel, npages);
+	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
+		pages += npages[slot];
+	return pages;
 }
 
 BlockNumber
@@ -667,6 +698,7 @@ ip_undo_shrink(Relation rel, IpXid limit, IpFreeBlocks *lowest, bool *moved)
 	int			next = 0;
 
 	*moved = false;
+	ip_check_meta(rel);
 	if (rel->rd_amcache == NULL)
 		return 0;				/* nobody has written to the table yet */
 	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)

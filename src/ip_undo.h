@@ -70,8 +70,8 @@ ip_undo_beyond(double pages, BlockNumber nblocks)
 	return Max(pages - (double) IP_UNDO_SLOTS * IP_UNDO_TOLERATED(nblocks), 0);
 }
 
-/* The part of all undo pages that is beyond that. */
-extern double ip_undo_excess(Relation rel);
+/* The pages of all rings.  Lock: share on the metapage, taken and released. */
+extern BlockNumber ip_undo_pages(Relation rel);
 
 /* about so many records are on a full page */
 #define IP_UNDO_RECORDS_PER_PAGE 128

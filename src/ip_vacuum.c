@@ -46,6 +46,7 @@
 #define TRUNCATE_FRACTION		16
 #define TRUNCATE_TRIES			100
 #define TRUNCATE_PAUSE			50000L	/* us */
+#define TRUNCATE_UNDISTURBED	20.0	/* ms */
 
 /* ---- failsafe ------------------------------------------------------------------------- */
 
@@ -242,8 +243,6 @@ vacuum_page(IpVacuum *v, BlockNumber block, OffsetNumber *dead, int *ndead)
 			space = vacuum_data_page(v, block, buffer, dead, ndead);
 			break;
 		case IP_PAGE_UNDO:
-			v->n.undo_pages++;
-			break;
 		case IP_PAGE_META:
 			break;
 		default:
@@ -407,6 +406,18 @@ lock_for_truncation(IpVacuum *v)
 	return false;
 }
 
+/* Does somebody wait for the table, which we have locked since then?  Not while that is short. */
+static bool
+others_wait(IpVacuum *v, instr_time since)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, since);
+	return INSTR_TIME_GET_MILLISEC(now) >= TRUNCATE_UNDISTURBED &&
+		LockHasWaitersRelation(v->rel, AccessExclusiveLock);
+}
+
 /*
  * The file consists of free pages from this block on.  With waited, the table is
  * locked against all others: stops and sets *waited when one of them waits.
@@ -414,7 +425,10 @@ lock_for_truncation(IpVacuum *v)
 static BlockNumber
 first_of_free_tail(IpVacuum *v, bool *waited)
 {
-	BlockNumber block = RelationGetNumberOfBlocks(v->rel);
+	BlockNumber block = v->nblocks;
+	instr_time	start;
+
+	INSTR_TIME_SET_CURRENT(start);
 
 	while (block > IP_META_BLOCK + 1)
 	{
@@ -422,7 +436,7 @@ first_of_free_tail(IpVacuum *v, bool *waited)
 		int			kind;
 
 		CHECK_FOR_INTERRUPTS();
-		if (waited && block % 32 == 0 && LockHasWaitersRelation(v->rel, AccessExclusiveLock))
+		if (waited && block % 32 == 0 && others_wait(v, start))
 		{
 			*waited = true;
 			break;
@@ -454,6 +468,7 @@ truncate_some(IpVacuum *v)
 		return false;
 	block = RelationGetNumberOfBlocks(v->rel) == v->nblocks ?
 		first_of_free_tail(v, &waited) : v->nblocks;
+	waited = waited && block < v->nblocks;
 	if (block < v->nblocks)
 	{
 		RelationTruncate(v->rel, block);
@@ -489,7 +504,7 @@ truncate_tail(IpVacuum *v)
 static double
 excess_versions(IpVacuum *v)
 {
-	double		excess = ip_undo_beyond(v->n.undo_pages - v->n.undo_freed, v->nblocks);
+	double		excess = ip_undo_beyond(ip_undo_pages(v->rel), v->nblocks);
 
 	/* what rings left behind when they moved is for the next VACUUM */
 	if (v->rings_moved && excess == 0)
@@ -555,6 +570,7 @@ vacuum_table(IpVacuum *v)
 		ReleaseBuffer(v->vm);
 	v->vm = InvalidBuffer;
 	v->n.undo_freed = ip_undo_shrink(v->rel, v->horizon, &v->free, &v->rings_moved);
+	v->n.undo_pages = ip_undo_pages(v->rel) + v->n.undo_freed;
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_INDEX_CLEANUP);
 	if (v->params->index_cleanup != VACOPTVALUE_DISABLED && !v->failsafe)
 		ip_vacuum_indexes_cleanup(v, row_count, !skipped);

@@ -180,6 +180,7 @@ ip_change_apply(IpChange *c)
 	uint16		visible;
 
 	end_block(c);
+	Assert(c->rows == NULL || c->nblocks == 1);
 	Assert(c->replay || c->xid == InvalidTransactionId || c->xid == GetCurrentTransactionIdIfAny());
 	if (wal && c->nblocks > XLR_NORMAL_MAX_BLOCK_ID + 1)
 		XLogEnsureRecordSpace(c->nblocks - 1, 2 * c->nblocks + 3);
