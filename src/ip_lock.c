@@ -282,11 +282,11 @@ typedef struct LockRequest
 static IpVersion lock_v;
 
 /*
- * Lock the later versions of a row that was moved without a change of its key;
- * false if that cannot be.  No buffer lock is held.
+ * Lock the later versions of a row that was moved without a change of its key; false if
+ * that cannot be, or not before *wait_for has ended.  No buffer lock is held.
  */
 static bool
-lock_forward(LockRequest *req, const ItemPointerData *tid)
+lock_forward(LockRequest *req, const ItemPointerData *tid, TransactionId *wait_for)
 {
 	IpVersion  *v = &lock_v;
 	IpLockState lock;
@@ -297,6 +297,7 @@ lock_forward(LockRequest *req, const ItemPointerData *tid)
 	check_stack_depth();
 	CHECK_FOR_INTERRUPTS();
 	ItemPointerSetInvalid(&next);
+	*wait_for = InvalidTransactionId;
 	ip_undo_prepare(req->rel);
 	ok = ip_modify_begin(v, req->rel, tid, req->xid, &buffer) == IPF_OK;
 	if (ok && (v->state & IP_ROW_DELETED))
@@ -305,10 +306,13 @@ lock_forward(LockRequest *req, const ItemPointerData *tid)
 			!(v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION));
 		if (ok)
 			next = v->rec.forward;
+		else if (ip_xid_status(v->xid) == IP_XID_RUNNING)
+			*wait_for = (TransactionId) v->xid;
 	}
 	else if (ok)
 	{
-		ok = !TransactionIdIsValid(ip_lock_conflict(v, req->mode));
+		*wait_for = ip_lock_conflict(v, req->mode);
+		ok = !TransactionIdIsValid(*wait_for);
 		if (ok && !ip_lock_held(v, req->mode))
 		{
 			ip_lock_merge(v, req->xid, true, req->mode, &lock);
@@ -316,7 +320,7 @@ lock_forward(LockRequest *req, const ItemPointerData *tid)
 		}
 	}
 	UnlockReleaseBuffer(buffer);
-	return ok && (!ItemPointerIsValid(&next) || lock_forward(req, &next));
+	return ok && (!ItemPointerIsValid(&next) || lock_forward(req, &next, wait_for));
 }
 
 /* Results of one try. */
@@ -523,10 +527,15 @@ lock_row(LockRequest *req, IpVersion *v)
 		}
 		if (try == TRY_REPEAT && ItemPointerIsValid(&forward))
 		{
-			if (lock_forward(req, &forward))
+			if (lock_forward(req, &forward, &wait_for))
 				req->forward_done = forward;
-			else
+			else if (!TransactionIdIsValid(wait_for))
 				req->forward_failed = true;
+			else
+			{
+				try = TRY_WAIT;
+				req->is_locker = true;	/* as in heap, not in the row's queue */
+			}
 		}
 		if (try == TRY_WAIT &&
 			!ip_lock_wait(req->rel, &queued, wait_for, req->mode, req->policy, XLTW_Lock,
