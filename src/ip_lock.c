@@ -425,7 +425,8 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 			}
 			break;
 		case IPF_RUNNING:
-			if (!follow && IsolationUsesXactSnapshot() &&
+			/* FOR KEY SHARE would be content with a newer version */
+			if (!follow && IsolationUsesXactSnapshot() && req->mode != LockTupleKeyShare &&
 				ip_modify_below_is_newer(v, req->snapshot, &req->target))
 			{
 				*result = TM_Updated;
