@@ -333,14 +333,15 @@ suite_tap() {
 # In a cluster of its own: a transaction in another database may have heap's CLUSTER look for TOAST that is gone.
 # autovacuum would lock the tables of one side only; the testers have VACUUM among their statements.
 diff_seed() {
-	local log=$LOGS/diff_$1.log statements=50000 data=$FOLDER/diff_$1 status=0
-	((FULL == 0)) || statements=640000
+	local log=$LOGS/diff_$1.log statements=50000 data=$FOLDER/diff_$1 status=0 skip=
+	# an update that is not HOT has heap check deferrable constraints again, and wait: once in millions of statements
+	((FULL == 0)) || statements=640000 skip=deferred
 	logged "initdb_$1" as_server "$BINDIR/initdb" -D "$data" -U postgres -A trust -N --no-locale -E UTF8
 	sed "s,^unix_socket_directories = .*,unix_socket_directories = '$data'," "$FOLDER/data/postgresql.conf" >"$data/postgresql.conf"
 	echo 'autovacuum = off' >>"$data/postgresql.conf"
 	pg_ctl -D "$data" -l "$FOLDER/server.log" -w start
 	apart timeout --foreground "$LIMIT" "$PYTHON" "$ROOT/test/diff/diff.py" --socket "$data" --seed "$1" \
-		--statements "$statements" >"$log" 2>&1 || status=1
+		--statements "$statements" --skip "$skip" >"$log" 2>&1 || status=1
 	if ((status == 0)); then
 		printf 'ok    %-40s %s\n1 0\n' "diff/seed $1" "$statements statements"
 	else
