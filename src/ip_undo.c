@@ -478,6 +478,7 @@ try_ring(Relation rel, IpRelCache *cache, uint16 slot)
 		return false;
 	cache->undo_slot = slot;
 	cache->undo_current = cache->undo_examined = current;
+	cache->undo_blocked = InvalidBlockNumber;
 	cache->undo_free = free;
 	return true;
 }
@@ -507,6 +508,7 @@ change_ring(Relation rel, IpRelCache *cache)
 	{
 		cache->undo_slot = own;
 		cache->undo_current = cache->undo_examined = InvalidBlockNumber;
+		cache->undo_blocked = InvalidBlockNumber;
 	}
 }
 
