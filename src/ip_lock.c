@@ -341,7 +341,8 @@ key_is_unchanged(LockRequest *req, IpVersion *v, ItemPointerData *forward)
 {
 	if (req->mode != LockTupleKeyShare || (v->state & IP_ROW_INSERTED) ||
 		ip_version_load_rec(v) != IPV_OK ||
-		(v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION)))
+		(v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION)) ||
+		(IsolationUsesXactSnapshot() && ip_modify_keys_changed(v, req->snapshot)))
 		return false;
 	if (v->state & IP_ROW_MOVED)
 	{
@@ -425,9 +426,10 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 			}
 			break;
 		case IPF_RUNNING:
-			/* FOR KEY SHARE would be content with a newer version */
-			if (!follow && IsolationUsesXactSnapshot() && req->mode != LockTupleKeyShare &&
-				ip_modify_below_is_newer(v, req->snapshot, &req->target))
+			/* FOR KEY SHARE is content with a newer version */
+			if (!follow && IsolationUsesXactSnapshot() &&
+				(req->mode == LockTupleKeyShare ? ip_modify_keys_changed(v, req->snapshot) :
+				 ip_modify_below_is_newer(v, req->snapshot, &req->target)))
 			{
 				*result = TM_Updated;
 				return TRY_DONE;

@@ -153,14 +153,12 @@ ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid, const IpTarge
 	return IPF_AGAIN;
 }
 
-bool
-ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target)
-{
-	static IpVersion below;		/* no body: only who made it counts */
-	IpXidStatus status;
+/* The versions below v, without their bodies: only who made them counts. */
+static IpVersion below;
 
-	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
-		return false;
+static void
+below_begin(IpVersion *v)
+{
 	ip_version_unlock(v);
 	below.rel = v->rel;
 	below.tid = v->tid;
@@ -168,17 +166,50 @@ ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target
 	below.xid = v->xid;
 	below.ptr = v->ptr;
 	below.rec_loaded = below.has_lock = false;
+}
+
+/* One version down, from one whose record is loaded. */
+static void
+below_next(void)
+{
+	below.xid = below.rec.prev_xid;
+	below.ptr = below.rec.prev_ptr;
+	below.state = (below.rec.flags & IP_REC_PREV_INSERTED) ? IP_ROW_INSERTED : 0;
+	below.rec_loaded = false;
+}
+
+bool
+ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target)
+{
+	IpXidStatus status;
+
+	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
+		return false;
+	below_begin(v);
 	while ((below.state & IP_ROW_DELETED) ||
 		   (status = ip_xid_status(below.xid)) == IP_XID_RUNNING || status == IP_XID_ABORTED)
 	{
 		if (ip_version_load_rec(&below) != IPV_OK)
 			return false;		/* inserted by the running transaction */
-		below.xid = below.rec.prev_xid;
-		below.ptr = below.rec.prev_ptr;
-		below.state = (below.rec.flags & IP_REC_PREV_INSERTED) ? IP_ROW_INSERTED : 0;
-		below.rec_loaded = false;
+		below_next();
 	}
 	return !ip_version_change_visible(&below, snapshot) && !ip_version_is_target(&below, target);
+}
+
+bool
+ip_modify_keys_changed(IpVersion *v, Snapshot snapshot)
+{
+	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
+		return false;
+	below_begin(v);
+	while (!(below.state & IP_ROW_INSERTED) && !ip_version_change_visible(&below, snapshot) &&
+		   ip_version_load_rec(&below) == IPV_OK)
+	{
+		if ((below.rec.flags & IP_REC_KEYS) && ip_xid_status(below.xid) == IP_XID_COMMITTED)
+			return true;
+		below_next();
+	}
+	return false;
 }
 
 void

@@ -49,6 +49,9 @@ extern IpFound ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid
  */
 extern bool ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target);
 
+/* Does v, or a version below it, come from a committed change of the key that the snapshot does not see? */
+extern bool ip_modify_keys_changed(IpVersion *v, Snapshot snapshot);
+
 /* Fill in what core wants to know about a change that we cannot make. */
 extern void ip_modify_failure(IpVersion *v, IpFound found, const ItemPointerData *tid,
 							  TM_FailureData *tmfd);
