@@ -10,8 +10,8 @@
  * or redo lock pages does not matter.  What concerns several pages is checked
  * optimistically instead: a problem counts only if the row (or the metapage)
  * is unchanged after the other pages were read, and if the removal horizon has
- * not passed the undo record in question by then, ours or that of another backend.  That is as good as having
- * held all the locks.
+ * not passed the undo record in question by then, ours or that of another
+ * backend.  That is as good as having held all the locks.
  *
  * Nothing believes what it reads.  A page that cannot even be read raises
  * an error in the buffer manager; a subtransaction turns that into a result.

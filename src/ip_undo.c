@@ -402,6 +402,21 @@ typedef struct OldestPage
 	ItemPointerData tids[MaxOffsetNumber];
 } OldestPage;
 
+/* Does any row need the page?  Fills in o. */
+static bool
+is_needed(Relation rel, Page page, BlockNumber block, OldestPage *o)
+{
+	IpXid		newest = IpPageGetSpecial(page)->u.undo.newest_xid;
+
+	if (o->clean && o->block == block && o->newest_xid == newest)
+		return false;
+	o->block = block;
+	o->newest_xid = newest;
+	o->clean = false;
+	o->ntids = needed_rows(rel, block, page, o->tids);
+	return o->ntids > 0;
+}
+
 /* Fill in o for a page that is not locked; false if the page is not old. */
 static bool
 examine_oldest(Relation rel, BlockNumber block, OldestPage *o)
@@ -413,11 +428,7 @@ examine_oldest(Relation rel, BlockNumber block, OldestPage *o)
 	LockBuffer(oldest, BUFFER_LOCK_SHARE);
 	old = ip_page_kind(rel, block, page) == IP_PAGE_UNDO && page_is_old(rel, page);
 	if (old)
-	{
-		o->block = block;
-		o->newest_xid = IpPageGetSpecial(page)->u.undo.newest_xid;
-		o->ntids = needed_rows(rel, block, page, o->tids);
-	}
+		(void) is_needed(rel, page, block, o);
 	UnlockReleaseBuffer(oldest);
 	return old;
 }
@@ -457,6 +468,7 @@ prepare_oldest(Relation rel, IpRelCache *cache, BlockNumber block)
 {
 	OldestPage	o;
 
+	o.clean = false;
 	if (!examine_oldest(rel, block, &o) || !clean_rows(rel, o.tids, o.ntids, block))
 		return false;
 	cache->undo_clean = block;
@@ -577,21 +589,6 @@ free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	finish_ring_change(rel, &change, meta, slot, ms.current, ms.npages - 1);
 }
 
-/* Does any row need the page?  Fills in o. */
-static bool
-is_needed(Relation rel, Page page, BlockNumber block, OldestPage *o)
-{
-	IpXid		newest = IpPageGetSpecial(page)->u.undo.newest_xid;
-
-	if (o->clean && o->block == block && o->newest_xid == newest)
-		return false;
-	o->block = block;
-	o->newest_xid = newest;
-	o->clean = false;
-	o->ntids = needed_rows(rel, block, page, o->tids);
-	return o->ntids > 0;
-}
-
 /*
  * Free the slot's oldest page if all its xids precede limit and no row needs it;
  * false if not.  Then o->ntids, if it is not 0, are rows that need it.
@@ -681,15 +678,16 @@ move_ring(Relation rel, uint16 slot, BlockNumber to)
 BlockNumber
 ip_undo_pages(Relation rel)
 {
-	uint32		npages[IP_UNDO_SLOTS];
-	BlockNumber pages = 0;
+	Buffer		meta;
+	BlockNumber pages;
 
 	ip_check_meta(rel);
 	if (rel->rd_amcache == NULL)
 		return 0;				/* nobody has written to the table yet */
-	read_lengths(rel, npages);
-	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
-		pages += npages[slot];
+	meta = ReadBuffer(rel, IP_META_BLOCK);
+	LockBuffer(meta, BUFFER_LOCK_SHARE);
+	pages = count_pages(BufferGetPage(meta));
+	UnlockReleaseBuffer(meta);
 	return pages;
 }
 
