@@ -197,6 +197,7 @@ class Run:
         for _ in range(self.r.randint(2, 6) if 'ddl' in self.features else 0):
             stmt = self.generator.definition_change()
             if stmt is not None:
+                stmt.slow = True
                 self.execute(session, stmt)
         for other in self.sessions:
             other.reset()

@@ -15,7 +15,8 @@ SIDES = ('heap', 'test')
 SCHEMA = {'heap': 'diff_heap', 'test': 'diff_test'}
 TICK = 0.004            # no answer after this many seconds: ask whether the session is blocked
 HANG = 60               # neither an answer nor a lock wait for this long: a hang
-LOCK_TIMEOUT = '15ms'   # of sessions that must not wait for long
+LOCK_TIMEOUT = '15ms'   # of statements that must not wait for long
+LONG_TIMEOUT = '3s'     # of those that also wait for what ends by itself: transactions of the other side's CREATE INDEX
 LOOSE_ERRORS = {'23505', '23503', '40001', '55P03', '23514', '23P01', '44000', '27000', '21000', 'P0001', '54000'}
 IDLE, IN_TRANSACTION, IN_ERROR = (ext.TRANSACTION_STATUS_IDLE, ext.TRANSACTION_STATUS_INTRANS,
                                   ext.TRANSACTION_STATUS_INERROR)
@@ -47,11 +48,13 @@ class Stmt:
     patient it may wait for locks (only if steady)
     gid     PREPARE TRANSACTION: its name
     commit  COMMIT PREPARED follows at once
+    slow    VACUUM and DDL, outside of transaction blocks
     In the text, {side} stands for the side's name and {am} for its access method.
     """
-    def __init__(self, sql, rows='set', steady=False, cursor=None, last=False, patient=True, gid=None, commit=False):
+    def __init__(self, sql, rows='set', steady=False, cursor=None, last=False, patient=True, gid=None, commit=False,
+                 slow=False):
         self.sql, self.rows, self.steady, self.cursor, self.last = sql, rows, steady, cursor, last
-        self.patient, self.gid, self.commit = steady and patient, gid, commit
+        self.patient, self.gid, self.commit, self.slow = steady and patient, gid, commit, slow
 
 
 def normalise(text):
@@ -191,6 +194,8 @@ class Session:
     def start(self, stmt, patient):
         """Execute on both sides.  False: it blocks on both sides."""
         sql = 'SET lock_timeout = 0; ' + stmt.sql if patient else stmt.sql
+        if stmt.slow:
+            self.set_timeout(LONG_TIMEOUT)
         for link in self.links:
             link.send(sql)
         self.waiting = stmt
@@ -234,11 +239,14 @@ class Session:
         if self.isolation == 'ser' and refused_apart(*outcomes) or only_heap_queues(stmt, *outcomes):
             return self.abandon(stmt, outcomes)
         compare(self, stmt, outcomes)
-        if patient and self.state != IN_ERROR:
-            for link in self.links:
-                link.call("SET lock_timeout = '%s'" % LOCK_TIMEOUT)
+        if stmt.slow or patient and self.state != IN_ERROR:
+            self.set_timeout(LOCK_TIMEOUT)
         for link, outcome in zip(self.links, outcomes):
             link.outcome = outcome
+
+    def set_timeout(self, timeout):
+        for link in self.links:
+            link.call("SET lock_timeout = '%s'" % timeout)
 
     def abandon(self, stmt, outcomes):
         """One side has refused the transaction: roll it back on both."""
@@ -247,7 +255,7 @@ class Session:
                 link.call('ROLLBACK')
             elif stmt.gid:
                 link.call(("ROLLBACK PREPARED '%s'" % stmt.gid))
-            link.call("SET lock_timeout = '%s'" % LOCK_TIMEOUT)
+        self.set_timeout(LOCK_TIMEOUT)
         self.refusals += 1
         self.reset()
 

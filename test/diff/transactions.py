@@ -202,7 +202,7 @@ class Generator:
                       'VACUUM (INDEX_CLEANUP OFF) %s']
         if 'copy' in self.features and r.random() < 0.5:
             return self.copy(table) or Stmt('ANALYZE ' + table.name)
-        return Stmt(r.choice(kinds) % table.name)
+        return Stmt(r.choice(kinds) % table.name, slow=True)
 
     def pinned(self):
         """May a query be open?  Its pins would keep an aggressive VACUUM, or one of some indexes, waiting for ever."""
