@@ -20,12 +20,12 @@ static IpVersion fetch_v;
  * must not be able to take the deletion back.
  */
 static bool
-is_all_dead(IpVersion *v)
+is_all_dead(Relation rel, uint8 state, IpXid xid)
 {
-	if (!ip_version_is_dead(v))
+	if (!ip_state_is_dead(rel, state, xid))
 		return false;
-	return !(v->state & IP_ROW_DELETED) || !RelationIsPermanent(v->rel) ||
-		ip_xid_commit_is_flushed(v->xid);
+	return !(state & IP_ROW_DELETED) || !RelationIsPermanent(rel) ||
+		ip_xid_commit_is_flushed(xid);
 }
 
 IpvResult
@@ -45,7 +45,7 @@ ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapsho
 			{
 				/* the newest version says whether the row is dead to everybody */
 				result = ip_version_fetch(v, rel, tid);
-				*all_dead = result == IPV_NONE || (result == IPV_OK && is_all_dead(v));
+				*all_dead = result == IPV_NONE || (result == IPV_OK && is_all_dead(rel, v->state, v->xid));
 				return IPV_NONE;
 			}
 		}
@@ -285,15 +285,19 @@ ip_index_fetch_end(IndexFetchTableData *scan)
 /*
  * ip_version_fetch, but the page stays pinned for the next row.  The index scan may
  * have read the TID a while ago, and the row may have been dead already: then its
- * page may be a free one by now, or be used for something else.
+ * page may be a free one by now, or be used for something else.  *deleter becomes who
+ * has deleted the row, if that is why there is none.
  */
 static IpvResult
-fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid)
+fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot, IpXid *deleter)
 {
 	Relation	rel = fetch->base.rel;
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
 	IpvResult	result = IPV_NONE;
 	Page		page;
+
+	*deleter = IP_XID_NONE;
 
 	if (!BufferIsValid(fetch->buffer) || BufferGetBlockNumber(fetch->buffer) != block)
 	{
@@ -302,8 +306,12 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid)
 	}
 	page = BufferGetPage(fetch->buffer);
 	LockBuffer(fetch->buffer, BUFFER_LOCK_SHARE);
-	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
-		result = ip_version_begin(v, rel, block, page, ItemPointerGetOffsetNumber(tid));
+	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
+		!ip_version_is_gone(rel, block, page, off, snapshot, deleter))
+	{
+		*deleter = IP_XID_NONE;
+		result = ip_version_begin(v, rel, block, page, off);
+	}
 	if (result == IPV_OK)
 		ip_version_own_body(v);
 	LockBuffer(fetch->buffer, BUFFER_LOCK_UNLOCK);
@@ -330,12 +338,19 @@ ip_index_fetch_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 {
 	IpIndexFetch *fetch = (IpIndexFetch *) scan;
 	IpVersion  *v = &fetch_v;
+	IpXid		deleter;
 	IpvResult	result;
 
 	*call_again = false;
 	if (all_dead)
 		*all_dead = false;
-	result = fetch_pinned(fetch, v, tid);
+	result = fetch_pinned(fetch, v, tid, snapshot, &deleter);
+	if (deleter != IP_XID_NONE)
+	{
+		if (all_dead)
+			*all_dead = is_all_dead(scan->rel, IP_ROW_DELETED, deleter);
+		return false;
+	}
 	if (result == IPV_OK)
 		result = ip_version_satisfy(v, snapshot);
 	/* no row: is it dead?  or undo was recycled under us: again */

@@ -96,18 +96,18 @@ extern bool ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber
 						IpRow *row);
 
 /*
- * May the item be a row with a version block?  It may also be damaged: for ip_row_read to say.
- * off is in range.
+ * May the item be a row in whose state is this bit?  It may also be damaged: for ip_row_read
+ * to say.  off is in range.
  */
 static inline bool
-ip_row_has_version(Page page, OffsetNumber off)
+ip_row_may_be(Page page, OffsetNumber off, uint8 state)
 {
 	ItemId		lp = PageGetItemId(page, off);
 	uint32		start = ItemIdGetOffset(lp);
 
 	return ItemIdIsNormal(lp) &&
 		(start < ((PageHeader) page)->pd_upper || start + IP_ROW_MIN_ITEM > BLCKSZ ||
-		 (((const uint8 *) page + start)[2] & IP_ROW_VERSION));
+		 (((const uint8 *) page + start)[2] & state));
 }
 
 /* Why the row cannot be right, or NULL; for ip_row_read and inplace_check. */

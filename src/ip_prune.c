@@ -170,6 +170,25 @@ prune_one(IpVersion *v, Page page, bool thorough, IpWriter *w, IpXid *conflict,
 	return true;
 }
 
+/*
+ * Put the operation for a row that is deleted for everybody; false if it is not.  What
+ * such a row was is nobody's concern: its undo is not read.
+ */
+static bool
+prune_deleted(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpWriter *w,
+			  IpXid *conflict)
+{
+	IpRow		row;
+
+	if (!ip_row_may_be(page, off, IP_ROW_DELETED) ||
+		!ip_row_read(rel, block, page, off, &row) ||
+		!(row.state & IP_ROW_DELETED) || !ip_state_is_dead(rel, row.state, row.xid))
+		return false;
+	*conflict = Max(*conflict, row.xid);
+	ip_op_dead(w, off);
+	return true;
+}
+
 static IpXid
 default_inserter(Page page)
 {
@@ -227,8 +246,13 @@ ip_prune_page(Relation rel, Buffer buffer, bool thorough)
 	w = ip_change_block(&change, buffer, false);
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
-		if (IpXidIsFinal(inserter) && !ip_row_has_version(page, off))
+		if (IpXidIsFinal(inserter) && !ip_row_may_be(page, off, IP_ROW_VERSION))
 			continue;
+		if (prune_deleted(rel, block, page, off, w, &conflict))
+		{
+			changed = true;
+			continue;
+		}
 		switch (ip_version_begin(&v, rel, block, page, off))
 		{
 			case IPV_OK:
@@ -289,35 +313,55 @@ needs_saved_bytes(IpVersion *v, BlockNumber undo_block)
 	return false;
 }
 
-bool
-ip_prune_row(Relation rel, const ItemPointerData *tid, BlockNumber undo_block)
+/* ip_prune_rows, with the page locked. */
+static bool
+prune_rows(Relation rel, Buffer buffer, const ItemPointerData *tids, int ntids,
+		   BlockNumber undo_block)
 {
 	static IpVersion v;
-	BlockNumber block = ItemPointerGetBlockNumber(tid);
-	PruneAction action = PRUNE_KEEP;
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	Page		page = BufferGetPage(buffer);
+	bool		changed = false;
+	bool		clean = true;
+	PruneAction action;
+	IpChange	change;
+	IpWriter   *w;
+
+	ip_change_begin(&change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
+	w = ip_change_block(&change, buffer, false);
+	for (int i = 0; i < ntids; i++)
+	{
+		OffsetNumber off = ItemPointerGetOffsetNumber(&tids[i]);
+
+		if (off <= PageGetMaxOffsetNumber(page) &&
+			prune_deleted(rel, block, page, off, w, &change.conflict))
+			changed = true;
+		else if (ip_version_begin(&v, rel, block, page, off) == IPV_OK)
+		{
+			changed |= prune_one(&v, page, true, w, &change.conflict, &action);
+			clean &= action != PRUNE_BLOCKED &&
+				!(action == PRUNE_KEEP && (v.top_state & IP_ROW_OVERLAID) &&
+				  needs_saved_bytes(&v, undo_block));
+		}
+	}
+	if (changed)
+		ip_change_apply(&change);
+	return clean;
+}
+
+bool
+ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber undo_block)
+{
+	BlockNumber block = ItemPointerGetBlockNumber(tids);
 	bool		clean = true;
 	Buffer		buffer;
-	Page		page;
-	IpChange	change;
 
-	if (block >= RelationGetNumberOfBlocks(rel))
+	if (!ip_block_exists(rel, block))
 		return true;
 	buffer = ip_read_buffer(rel, block);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	page = BufferGetPage(buffer);
-	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
-		ip_version_begin(&v, rel, block, page, ItemPointerGetOffsetNumber(tid)) == IPV_OK)
-	{
-		IpWriter   *w;
-
-		ip_change_begin(&change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
-		w = ip_change_block(&change, buffer, false);
-		if (prune_one(&v, page, true, w, &change.conflict, &action))
-			ip_change_apply(&change);
-		clean = action != PRUNE_BLOCKED &&
-			!(action == PRUNE_KEEP && (v.top_state & IP_ROW_OVERLAID) &&
-			  needs_saved_bytes(&v, undo_block));
-	}
+	if (ip_page_kind(rel, block, BufferGetPage(buffer)) == IP_PAGE_DATA)
+		clean = prune_rows(rel, buffer, tids, ntids, undo_block);
 	UnlockReleaseBuffer(buffer);
 	return clean;
 }

@@ -23,11 +23,12 @@ extern void ip_prune_page_opt(Relation rel, Buffer buffer);
 extern bool ip_page_base_is_old(Page page);
 
 /*
- * Clean one row, so that it does not need the undo page undo_block, all xids of
- * which precede the removal horizon.  False if that is impossible now.  Takes
- * and releases the data page's lock; the caller holds none.
+ * Clean rows of one page, each named once, so that they do not need the undo page
+ * undo_block, all xids of which precede the removal horizon.  False if that is
+ * impossible now.  Takes and releases the data page's lock; the caller holds none.
  */
-extern bool ip_prune_row(Relation rel, const ItemPointerData *tid, BlockNumber undo_block);
+extern bool ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids,
+						  BlockNumber undo_block);
 
 /*
  * v stands on the newest version of a row whose last change has aborted, and

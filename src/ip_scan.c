@@ -154,8 +154,9 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
 	ItemId		lp = PageGetItemId(scan->copy.data, off);
 	IpVersion  *v = &scan->v;
-	IpvResult	result;
+	IpvResult	result = IPV_STALE;
 	ItemPointerData tid;
+	IpXid		deleter;
 
 	if (!ItemIdIsNormal(lp))
 		return false;
@@ -163,8 +164,12 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	if (snapshot->snapshot_type != SNAPSHOT_DIRTY && store_simple(scan, lp, off, slot))
 		return true;
 	/* aborted xids of the copy must not have been forgotten since */
-	result = scan->clog_start != TransamVariables->oldestClogXid ? IPV_STALE :
-		ip_version_begin(v, rel, scan->block, scan->copy.data, off);
+	if (scan->clog_start == TransamVariables->oldestClogXid)
+	{
+		if (ip_version_is_gone(rel, scan->block, scan->copy.data, off, snapshot, &deleter))
+			return false;
+		result = ip_version_begin(v, rel, scan->block, scan->copy.data, off);
+	}
 	if (result == IPV_OK)
 		result = ip_version_satisfy(v, snapshot);
 	if (result == IPV_STALE)
@@ -546,9 +551,14 @@ ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double
 	{
 		ItemId		lp = PageGetItemId(scan->copy.data, ++scan->off);
 		IpXidStatus status;
+		IpXid		deleter;
 
-		if (ItemIdIsDead(lp))
+		if (ItemIdIsDead(lp) || ip_version_is_gone(sscan->rs_rd, scan->block, scan->copy.data,
+												   scan->off, SnapshotSelf, &deleter))
+		{
 			*deadrows += 1;
+			continue;
+		}
 		if (!ItemIdIsNormal(lp))
 			continue;
 		if (ip_version_begin(v, sscan->rs_rd, scan->block, scan->copy.data, scan->off) != IPV_OK)

@@ -433,14 +433,31 @@ examine_oldest(Relation rel, BlockNumber block, OldestPage *o)
 	return old;
 }
 
+/* How many of the first of tids are on one page, in order of their offsets. */
+static int
+same_page(const ItemPointerData *tids, int ntids)
+{
+	int			n = 1;
+
+	while (n < ntids &&
+		   ItemPointerGetBlockNumber(&tids[n]) == ItemPointerGetBlockNumber(tids) &&
+		   ItemPointerGetOffsetNumber(&tids[n]) > ItemPointerGetOffsetNumber(&tids[n - 1]))
+		n++;
+	return n;
+}
+
 /* Clean rows that need an undo page; do none of them need it any more? */
 static bool
 clean_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber block)
 {
 	bool		clean = true;
+	int			n;
 
-	for (int i = 0; i < ntids; i++)
-		clean &= ip_prune_row(rel, &tids[i], block);
+	for (int i = 0; i < ntids; i += n)
+	{
+		n = same_page(&tids[i], ntids - i);
+		clean &= ip_prune_rows(rel, &tids[i], n, block);
+	}
 	return clean;
 }
 

@@ -430,12 +430,6 @@ ip_state_is_dead(Relation rel, uint8 state, IpXid xid)
 	return (state & IP_ROW_INSERTED) && ip_xid_status(xid) == IP_XID_ABORTED;
 }
 
-bool
-ip_version_is_dead(IpVersion *v)
-{
-	return ip_state_is_dead(v->rel, v->state, v->xid);
-}
-
 static bool
 removable_for(Snapshot snapshot, IpXid xid)
 {
@@ -481,6 +475,43 @@ ip_version_satisfy(IpVersion *v, Snapshot snapshot)
 			 errmsg("inplace table \"%s\" cannot be read during logical decoding",
 					RelationGetRelationName(v->rel))));
 	return IPV_NONE;			/* not reached */
+}
+
+/* Does the row's deletion by xid hide it from the snapshot? */
+static bool
+deletion_hides(IpXid xid, Snapshot snapshot)
+{
+	switch (snapshot->snapshot_type)
+	{
+		case SNAPSHOT_MVCC:
+			return !(xid >= snapshot->xmin &&
+					 TransactionIdIsCurrentTransactionId((TransactionId) xid)) &&
+				ip_xid_in_snapshot_past(xid, snapshot);
+		case SNAPSHOT_SELF:
+			return ip_xid_status(xid) == IP_XID_COMMITTED;
+		case SNAPSHOT_DIRTY:
+			snapshot->xmin = snapshot->xmax = InvalidTransactionId;
+			snapshot->speculativeToken = 0;
+			return ip_xid_status(xid) == IP_XID_COMMITTED;
+		case SNAPSHOT_NON_VACUUMABLE:
+			return ip_xid_status(xid) == IP_XID_COMMITTED && removable_for(snapshot, xid);
+		default:
+			return false;
+	}
+}
+
+bool
+ip_version_is_gone(Relation rel, BlockNumber block, Page page, OffsetNumber off,
+				   Snapshot snapshot, IpXid *deleter)
+{
+	IpRow		row;
+
+	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page) ||
+		!ip_row_may_be(page, off, IP_ROW_DELETED) ||
+		!ip_row_read(rel, block, page, off, &row) || !(row.state & IP_ROW_DELETED))
+		return false;
+	*deleter = row.xid;
+	return deletion_hides(row.xid, snapshot);
 }
 
 void

@@ -134,12 +134,16 @@ extern void ip_version_check_write(IpVersion *v);
 /* Does an MVCC snapshot see the change that made v's state? */
 extern bool ip_version_change_visible(IpVersion *v, Snapshot snapshot);
 
-/*
- * Is the row dead to everybody for ever?  v stands on its newest version, or
- * state and xid are those of the row on its page.
- */
-extern bool ip_version_is_dead(IpVersion *v);
+/* Is the row dead to everybody for ever?  state and xid are those of the row on its page. */
 extern bool ip_state_is_dead(Relation rel, uint8 state, IpXid xid);
+
+/*
+ * Is the row at off deleted, as the snapshot sees it, and does the deletion alone tell?
+ * Then *deleter made it (and a dirty snapshot's results are set).  No undo is read, as
+ * ip_version_begin has to for an overlaid row.  Lock: share, or a private copy.
+ */
+extern bool ip_version_is_gone(Relation rel, BlockNumber block, Page page, OffsetNumber off,
+							   Snapshot snapshot, IpXid *deleter);
 
 extern void ip_version_id(IpVersion *v, IpVersionId *id);
 

@@ -63,6 +63,9 @@ ip_xid_did_commit(IpXid xid)
 			xid < ip_xid_full(TransamVariables->oldestClogXid) ||
 			TransactionIdDidCommit((TransactionId) xid);
 
+		/* it is remembered for ever */
+		Assert(committed || !(TransactionIdIsCurrentTransactionId((TransactionId) xid) ||
+							  TransactionIdIsInProgress((TransactionId) xid)));
 		d->xid = xid;
 		d->committed = committed;
 	}
