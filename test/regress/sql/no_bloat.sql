@@ -38,5 +38,26 @@ CREATE TABLE nb_inplace (LIKE nb_heap);
 INSERT INTO nb_heap SELECT i, i, 't' || i, i FROM generate_series(1, 20000) i;
 INSERT INTO nb_inplace SELECT i, i, 't' || i, i FROM generate_series(1, 20000) i;
 SELECT pg_relation_size('nb_inplace') < 0.7 * pg_relation_size('nb_heap') AS denser;
+-- who finds a row deleted reads nothing of what it was
+CREATE TABLE nb_gone (id int PRIMARY KEY, a int, t text) WITH (autovacuum_enabled = off);
+CREATE VIEW nb_accesses AS SELECT heap_blks_hit + heap_blks_read AS n FROM pg_statio_user_tables WHERE relname = 'nb_gone';
+INSERT INTO nb_gone SELECT i, i, 'some text' FROM generate_series(1, 20000) i;
+DELETE FROM nb_gone;
+SELECT pg_stat_force_next_flush();
+SELECT n AS before FROM nb_accesses \gset
+SELECT count(*) FROM nb_gone;
+SELECT pg_stat_force_next_flush();
+SELECT n - :before < 1000 AS few_for_scan, n AS before FROM nb_accesses \gset
+\echo :few_for_scan
+ANALYZE nb_gone;
+SELECT pg_stat_force_next_flush();
+SELECT n - :before < 1000 AS few_for_analyze, n AS before FROM nb_accesses \gset
+\echo :few_for_analyze
+VACUUM nb_gone;
+SELECT pg_stat_force_next_flush();
+SELECT n - :before < 2500 AS few_for_vacuum FROM nb_accesses \gset
+\echo :few_for_vacuum
+DROP VIEW nb_accesses;
+DROP TABLE nb_gone;
 DROP TABLE nb, nb_heap, nb_inplace;
 DROP FUNCTION nb_dead;
