@@ -14,22 +14,26 @@
 
 /* ---- reading --------------------------------------------------------------- */
 
+bool
+ip_page_is_ours(Page page)
+{
+	IpSpecial  *special = IpPageGetSpecial(page);
+
+	return PageGetSpecialSize(page) == sizeof(IpSpecial) && special->magic == IP_PAGE_MAGIC &&
+		special->kind >= IP_PAGE_META && special->kind <= IP_PAGE_FREE;
+}
+
 IpPageKind
 ip_page_kind(Relation rel, BlockNumber block, Page page)
 {
-	IpSpecial  *special;
-
 	if (PageIsNew(page))
 		return 0;
-	special = IpPageGetSpecial(page);
-	if (PageGetSpecialSize(page) != sizeof(IpSpecial) ||
-		special->magic != IP_PAGE_MAGIC ||
-		special->kind < IP_PAGE_META || special->kind > IP_PAGE_FREE)
+	if (!ip_page_is_ours(page))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("block %u of relation \"%s\" is not a page of an inplace table",
 						block, RelationGetRelationName(rel))));
-	return special->kind;
+	return IpPageGetSpecial(page)->kind;
 }
 
 const char *

@@ -88,6 +88,9 @@ ip_ptr_cid(CommandId cid)
  */
 extern IpPageKind ip_page_kind(Relation rel, BlockNumber block, Page page);
 
+/* Is it a page of one of our kinds?  No if it is new. */
+extern bool ip_page_is_ours(Page page);
+
 /*
  * Decode the row at off; false if there is none (out of range, unused, dead).
  * Errors: data_corrupted.  Lock: share, or a private copy of the page.

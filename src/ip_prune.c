@@ -336,8 +336,14 @@ prune_rows(Relation rel, Buffer buffer, const ItemPointerData *tids, int ntids,
 		if (off <= PageGetMaxOffsetNumber(page) &&
 			prune_deleted(rel, block, page, off, w, &change.conflict))
 			changed = true;
-		else if (ip_version_begin(&v, rel, block, page, off) == IPV_OK)
+		else
 		{
+			IpvResult	result = ip_version_begin(&v, rel, block, page, off);
+
+			/* not to be read: VACUUM will say so; until then nothing of it may be lost */
+			clean &= result != IPV_STALE;
+			if (result != IPV_OK)
+				continue;
 			changed |= prune_one(&v, page, true, w, &change.conflict, &action);
 			clean &= action != PRUNE_BLOCKED &&
 				!(action == PRUNE_KEEP && (v.top_state & IP_ROW_OVERLAID) &&

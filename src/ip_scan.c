@@ -165,13 +165,12 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 		return true;
 	/* aborted xids of the copy must not have been forgotten since */
 	if (scan->clog_start == TransamVariables->oldestClogXid)
-	{
-		if (ip_version_is_gone(rel, scan->block, scan->copy.data, off, snapshot, &deleter))
-			return false;
-		result = ip_version_begin(v, rel, scan->block, scan->copy.data, off);
-	}
+		result = ip_version_is_gone(rel, scan->block, scan->copy.data, off, snapshot, &deleter) ?
+			IPV_NONE : ip_version_begin(v, rel, scan->block, scan->copy.data, off);
 	if (result == IPV_OK)
 		result = ip_version_satisfy(v, snapshot);
+	if (scan->clog_start != TransamVariables->oldestClogXid)
+		result = IPV_STALE;
 	if (result == IPV_STALE)
 	{
 		/* the page has changed since it was copied */

@@ -156,13 +156,37 @@ read_lengths(Relation rel, uint32 *npages)
 	UnlockReleaseBuffer(buffer);
 }
 
+/* A page of the slot's ring? */
 static bool
-is_current(Relation rel, BlockNumber block, Page page, uint16 slot)
+is_in_ring(Page page, uint16 slot)
 {
-	IpSpecial  *special = IpPageGetSpecial(page);
+	return ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_UNDO &&
+		IpPageGetSpecial(page)->u.undo.slot == slot;
+}
 
-	return ip_page_kind(rel, block, page) == IP_PAGE_UNDO &&
-		special->u.undo.slot == slot && (special->u.undo.flags & IP_UNDO_CURRENT);
+static bool
+is_current(Page page, uint16 slot)
+{
+	return is_in_ring(page, slot) && (IpPageGetSpecial(page)->u.undo.flags & IP_UNDO_CURRENT);
+}
+
+/* Can the metapage, or a page of a ring, say that the block is in the ring? */
+static bool
+is_possible(Relation rel, BlockNumber block)
+{
+	return block != IP_META_BLOCK && block != InvalidBlockNumber && ip_block_exists(rel, block);
+}
+
+/* Let the backend use its own ring again, if it does not. */
+static void
+use_own_ring(IpRelCache *cache)
+{
+	if (cache->undo_slot == ip_own_slot())
+		return;
+	cache->undo_slot = ip_own_slot();
+	cache->undo_current = cache->undo_examined = InvalidBlockNumber;
+	cache->undo_clean = cache->undo_blocked = InvalidBlockNumber;
+	cache->undo_free = 0;
 }
 
 /*
@@ -185,16 +209,19 @@ lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode)
 		{
 			buffer = ip_read_buffer(rel, *block);
 			LockBuffer(buffer, mode);
-			if (is_current(rel, *block, BufferGetPage(buffer), slot))
+			if (is_current(BufferGetPage(buffer), slot))
 				return buffer;
 			UnlockReleaseBuffer(buffer);
 		}
 		/* others of the slot may make it the current one again just now, but not for long */
 		if (tries > MAX_TRIES && read_slot(rel, slot).current == *block)
+		{
+			use_own_ring(ip_rel_cache(rel));
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
 					 errmsg("block %u of relation \"%s\" is not the current page of undo slot %u",
 							*block, RelationGetRelationName(rel), slot)));
+		}
 		*block = InvalidBlockNumber;
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -310,11 +337,11 @@ add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot, Buffer *pages,
 }
 
 /*
- * Make the ring longer, or make it; its new current page.  If another backend
- * has made the slot's ring meanwhile, InvalidBuffer.
+ * Make the ring longer, by up to so many pages, or make it; its new current page.  If
+ * another backend has made the slot's ring meanwhile, InvalidBuffer.
  */
 static Buffer
-grow(Relation rel, Buffer current, uint16 slot)
+grow(Relation rel, Buffer current, uint16 slot, uint32 extent)
 {
 	Buffer		pages[UNDO_MAX_EXTENT];
 	Buffer		meta = lock_meta(rel);
@@ -326,7 +353,7 @@ grow(Relation rel, Buffer current, uint16 slot)
 		UnlockReleaseBuffer(meta);
 		return InvalidBuffer;
 	}
-	n = get_pages(rel, pages, Max(1, Min(ms.npages, UNDO_MAX_EXTENT)));
+	n = get_pages(rel, pages, Max(1, Min(ms.npages, extent)));
 	add_pages(rel, current, meta, slot, pages, n);
 	return pages[0];
 }
@@ -340,6 +367,7 @@ advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot)
 {
 	BlockNumber next = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
 	Buffer		result = InvalidBuffer;
+	uint32		extent = UNDO_MAX_EXTENT;
 
 	if (next != BufferGetBlockNumber(current))
 	{
@@ -347,12 +375,14 @@ advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot)
 		Page		page = BufferGetPage(oldest);
 
 		LockBuffer(oldest, BUFFER_LOCK_EXCLUSIVE);
-		if (ip_page_kind(rel, next, page) != IP_PAGE_UNDO ||
-			IpPageGetSpecial(page)->u.undo.slot != slot)
+		if (!is_in_ring(page, slot))
+		{
+			use_own_ring(cache);
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
 					 errmsg("undo ring %u of relation \"%s\" leads to block %u, which is not in it",
 							slot, RelationGetRelationName(rel), next)));
+		}
 		if (!page_is_old(rel, page))
 			UnlockReleaseBuffer(oldest);
 		else if ((next == cache->undo_clean &&
@@ -364,13 +394,15 @@ advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot)
 		}
 		else
 		{
+			/* the next one of us who prepares will clean its rows */
 			cache->undo_blocked = next;
+			extent = 1;
 			UnlockReleaseBuffer(oldest);
 		}
 	}
 	cache->undo_clean = InvalidBlockNumber;
 	if (!BufferIsValid(result))
-		result = grow(rel, current, slot);
+		result = grow(rel, current, slot, extent);
 	UnlockReleaseBuffer(current);
 	cache->undo_current = BufferGetBlockNumber(result);
 	return result;
@@ -417,16 +449,20 @@ is_needed(Relation rel, Page page, BlockNumber block, OldestPage *o)
 	return o->ntids > 0;
 }
 
-/* Fill in o for a page that is not locked; false if the page is not old. */
+/* Fill in o for a page of the slot that is not locked; false if it is not old, or not there. */
 static bool
-examine_oldest(Relation rel, BlockNumber block, OldestPage *o)
+examine_oldest(Relation rel, uint16 slot, BlockNumber block, OldestPage *o)
 {
-	Buffer		oldest = ip_read_buffer(rel, block);
-	Page		page = BufferGetPage(oldest);
+	Buffer		oldest;
+	Page		page;
 	bool		old;
 
+	if (!is_possible(rel, block))
+		return false;
+	oldest = ip_read_buffer(rel, block);
+	page = BufferGetPage(oldest);
 	LockBuffer(oldest, BUFFER_LOCK_SHARE);
-	old = ip_page_kind(rel, block, page) == IP_PAGE_UNDO && page_is_old(rel, page);
+	old = is_in_ring(page, slot) && page_is_old(rel, page);
 	if (old)
 		(void) is_needed(rel, page, block, o);
 	UnlockReleaseBuffer(oldest);
@@ -461,32 +497,24 @@ clean_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber blo
 	return clean;
 }
 
-/*
- * The oldest block of the slot's ring, or InvalidBlockNumber if it has not two.
- * *current as in lock_current; *free becomes what is free there.
- */
+/* The oldest page's block, unless that is the current one; what is free on the current one. */
 static BlockNumber
-find_oldest(Relation rel, uint16 slot, BlockNumber *current, uint32 *free)
+look_at_current(Buffer current, uint32 *free)
 {
-	Buffer		buffer = lock_current(rel, current, slot, BUFFER_LOCK_SHARE);
-	BlockNumber block;
+	BlockNumber block = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
 
-	if (!BufferIsValid(buffer))
-		return InvalidBlockNumber;
-	*free = undo_free(BufferGetPage(buffer));
-	block = IpPageGetSpecial(BufferGetPage(buffer))->u.undo.next;
-	UnlockReleaseBuffer(buffer);
-	return block != *current ? block : InvalidBlockNumber;
+	*free = undo_free(BufferGetPage(current));
+	return block != BufferGetBlockNumber(current) ? block : InvalidBlockNumber;
 }
 
 /* Is the ring's oldest page old, and does no row need it any more?  Then cache is set to that. */
 static bool
-prepare_oldest(Relation rel, IpRelCache *cache, BlockNumber block)
+prepare_oldest(Relation rel, IpRelCache *cache, uint16 slot, BlockNumber block)
 {
 	OldestPage	o;
 
 	o.clean = false;
-	if (!examine_oldest(rel, block, &o) || !clean_rows(rel, o.tids, o.ntids, block))
+	if (!examine_oldest(rel, slot, block, &o) || !clean_rows(rel, o.tids, o.ntids, block))
 		return false;
 	cache->undo_clean = block;
 	cache->undo_clean_xid = o.newest_xid;
@@ -495,15 +523,26 @@ prepare_oldest(Relation rel, IpRelCache *cache, BlockNumber block)
 	return true;
 }
 
-/* Use the slot's ring, if its oldest page can be used again. */
+/*
+ * Use the slot's ring, if its oldest page can be used again.  The ring is somebody
+ * else's: where it is damaged, that is not for us to report.
+ */
 static bool
 try_ring(Relation rel, IpRelCache *cache, uint16 slot)
 {
-	BlockNumber current = InvalidBlockNumber;
+	BlockNumber current = read_slot(rel, slot).current;
+	BlockNumber oldest = InvalidBlockNumber;
 	uint32		free;
-	BlockNumber block = find_oldest(rel, slot, &current, &free);
+	Buffer		buffer;
 
-	if (block == InvalidBlockNumber || !prepare_oldest(rel, cache, block))
+	if (!is_possible(rel, current))
+		return false;
+	buffer = ip_read_buffer(rel, current);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (is_current(BufferGetPage(buffer), slot))
+		oldest = look_at_current(buffer, &free);
+	UnlockReleaseBuffer(buffer);
+	if (!prepare_oldest(rel, cache, slot, oldest))
 		return false;
 	cache->undo_slot = slot;
 	cache->undo_current = cache->undo_examined = current;
@@ -520,24 +559,17 @@ static void
 change_ring(Relation rel, IpRelCache *cache)
 {
 	uint32		limit = IP_UNDO_TOLERATED(RelationGetNumberOfBlocks(rel));
-	uint16		own = ip_own_slot();
+	uint16		was = cache->undo_slot;
 	uint32		npages[IP_UNDO_SLOTS];
 
 	read_lengths(rel, npages);
-	if (npages[cache->undo_slot] <= limit)
-		return;
-	for (int i = 0; i < IP_UNDO_SLOTS; i++)
+	use_own_ring(cache);
+	for (int i = 0; i < IP_UNDO_SLOTS && npages[was] > limit; i++)
 	{
-		uint16		slot = (own + i) % IP_UNDO_SLOTS;
+		uint16		slot = (ip_own_slot() + i) % IP_UNDO_SLOTS;
 
-		if (slot != cache->undo_slot && npages[slot] > limit && try_ring(rel, cache, slot))
+		if (slot != was && npages[slot] > limit && try_ring(rel, cache, slot))
 			return;
-	}
-	if (cache->undo_slot != own)
-	{
-		cache->undo_slot = own;
-		cache->undo_current = cache->undo_examined = InvalidBlockNumber;
-		cache->undo_blocked = InvalidBlockNumber;
 	}
 }
 
@@ -545,21 +577,27 @@ void
 ip_undo_prepare(Relation rel)
 {
 	IpRelCache *cache = ip_rel_cache(rel);
-	BlockNumber block;
+	uint16		slot = cache->undo_slot;
+	BlockNumber oldest;
+	Buffer		current;
 
 	/*
 	 * Once for each current page, before ip_undo_begin needs the oldest one.
 	 * Long records may need it early, which then shows in undo_blocked.
 	 */
-	if (!needs_oldest(cache) || cache->undo_current == InvalidBlockNumber ||
-		cache->undo_examined == cache->undo_current)
+	if (!needs_oldest(cache) || (cache->undo_current != InvalidBlockNumber &&
+								 cache->undo_examined == cache->undo_current))
 		return;
-	block = find_oldest(rel, cache->undo_slot, &cache->undo_current, &cache->undo_free);
-	if (block == InvalidBlockNumber || !needs_oldest(cache))
+	current = lock_current(rel, &cache->undo_current, slot, BUFFER_LOCK_SHARE);
+	if (!BufferIsValid(current))
+		return;
+	oldest = look_at_current(current, &cache->undo_free);
+	UnlockReleaseBuffer(current);
+	if (oldest == InvalidBlockNumber || !needs_oldest(cache))
 		return;
 	/* not old: a snapshot is held, probably for longer; advance() will look again */
 	cache->undo_examined = cache->undo_current;
-	if (!prepare_oldest(rel, cache, block))
+	if (!prepare_oldest(rel, cache, slot, oldest))
 		change_ring(rel, cache);
 }
 
@@ -574,7 +612,7 @@ ip_undo_begin(Relation rel, uint32 size, OffsetNumber *off)
 	{
 		buffer = lock_current(rel, &cache->undo_current, slot, BUFFER_LOCK_EXCLUSIVE);
 		if (!BufferIsValid(buffer))
-			buffer = grow(rel, InvalidBuffer, slot);
+			buffer = grow(rel, InvalidBuffer, slot, 1);
 	} while (!BufferIsValid(buffer));
 	cache->undo_current = BufferGetBlockNumber(buffer);
 	if (undo_free(BufferGetPage(buffer)) < size)
