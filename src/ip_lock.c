@@ -271,56 +271,89 @@ typedef struct LockRequest
 	TM_FailureData *tmfd;
 	IpTarget	target;			/* row being locked; follows moves */
 	ItemPointerData version_tid;	/* of the locked version, if core needs one */
-	ItemPointerData forward_done;	/* this later version is locked already */
-	bool		forward_failed; /* it, or one behind it, cannot be locked */
+	ItemPointerData forward;	/* the version after that row, if it was moved ... */
+	bool		forward_done;	/* is locked, and those behind it */
+	int			forward_failures;	/* could not be locked so many times */
 	bool		have_tuple_lock;
 	bool		is_locker;		/* of the row that is waited for */
 	bool		is_conflict;	/* for ON CONFLICT */
 	bool		see_old;		/* the locked row's newest version is not for us */
 } LockRequest;
 
+/*
+ * A move that is rolled back while we follow it fails us once, and is gone when we look
+ * again.  What failed twice in a row, without something to wait for, is final.
+ */
+#define MAX_FORWARD_FAILURES	2
+
 static IpVersion lock_v;
 
 /*
- * Lock the later versions of a row that was moved without a change of its key; false if
- * that cannot be, or not before *wait_for has ended.  No buffer lock is held.
+ * Does v, on which a later version of the row stands, come from changes that leave the
+ * key alone?  False also if that is still open, until *wait_for has ended.
  */
 static bool
-lock_forward(LockRequest *req, const ItemPointerData *tid, TransactionId *wait_for)
+later_key_is_unchanged(LockRequest *req, IpVersion *v, TransactionId *wait_for)
+{
+	bool		running = ip_xid_status(v->xid) == IP_XID_RUNNING;
+
+	if (ip_modify_keys_changed(v, req->snapshot))
+		return false;
+	if ((v->state & IP_ROW_INSERTED) || !(running || (v->state & IP_ROW_DELETED)))
+		return true;
+	if (ip_version_load_rec(v) == IPV_OK && !(v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION)))
+		return true;
+	if (running)
+		*wait_for = (TransactionId) v->xid;
+	return false;
+}
+
+/*
+ * Lock a later version of a row that was moved without a change of its key.  *tid becomes
+ * that of the next one, if there is one: this one needs its lock as well, as long as it
+ * may come back.  False if it cannot be, or not before *wait_for has ended.
+ */
+static bool
+lock_later(LockRequest *req, ItemPointer tid, TransactionId *wait_for)
 {
 	IpVersion  *v = &lock_v;
 	IpLockState lock;
 	Buffer		buffer;
-	ItemPointerData next;
 	bool		ok;
 
-	check_stack_depth();
-	CHECK_FOR_INTERRUPTS();
-	ItemPointerSetInvalid(&next);
-	*wait_for = InvalidTransactionId;
 	ip_undo_prepare(req->rel);
-	ok = ip_modify_begin(v, req->rel, tid, req->xid, &buffer) == IPF_OK;
-	if (ok && (v->state & IP_ROW_DELETED))
-	{
-		ok = ip_version_load_rec(v) == IPV_OK &&
-			!(v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION));
-		if (ok)
-			next = v->rec.forward;
-		else if (ip_xid_status(v->xid) == IP_XID_RUNNING)
-			*wait_for = (TransactionId) v->xid;
-	}
-	else if (ok)
+	ok = ip_modify_begin(v, req->rel, tid, req->xid, &buffer) == IPF_OK &&
+		later_key_is_unchanged(req, v, wait_for);
+	ItemPointerSetInvalid(tid);
+	if (ok)
 	{
 		*wait_for = ip_lock_conflict(v, req->mode);
 		ok = !TransactionIdIsValid(*wait_for);
-		if (ok && !ip_lock_held(v, req->mode))
-		{
-			ip_lock_merge(v, req->xid, true, req->mode, &lock);
-			ip_write_lock(v, buffer, req->xid, &lock, NULL);
-		}
+	}
+	if (ok && (v->state & IP_ROW_DELETED))
+		*tid = v->rec.forward;
+	if (ok && !ip_lock_held(v, req->mode) &&
+		!((v->state & IP_ROW_DELETED) && ip_xid_status(v->xid) == IP_XID_COMMITTED))
+	{
+		ip_lock_merge(v, req->xid, true, req->mode, &lock);
+		ip_write_lock(v, buffer, req->xid, &lock, NULL);
 	}
 	UnlockReleaseBuffer(buffer);
-	return ok && (!ItemPointerIsValid(&next) || lock_forward(req, &next, wait_for));
+	return ok;
+}
+
+/* Lock all later versions, from the one at tid on.  No buffer lock is held. */
+static bool
+lock_forward(LockRequest *req, ItemPointerData tid, TransactionId *wait_for)
+{
+	*wait_for = InvalidTransactionId;
+	while (ItemPointerIsValid(&tid))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!lock_later(req, &tid, wait_for))
+			return false;
+	}
+	return true;
 }
 
 /* Results of one try. */
@@ -337,19 +370,28 @@ typedef enum LockTry
  * that is possible; *forward: but first lock this later version.
  */
 static bool
-key_is_unchanged(LockRequest *req, IpVersion *v, ItemPointerData *forward)
+key_is_unchanged(LockRequest *req, IpVersion *v, IpFound found, ItemPointerData *forward)
 {
 	if (req->mode != LockTupleKeyShare || (v->state & IP_ROW_INSERTED) ||
 		ip_version_load_rec(v) != IPV_OK ||
 		(v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION)) ||
-		(IsolationUsesXactSnapshot() && ip_modify_keys_changed(v, req->snapshot)))
+		ip_modify_keys_changed(v, req->snapshot))
+		return false;
+	/* as in heap, who was led here by a change of the key goes on to the last version */
+	if (found != IPF_UPDATED && req->tmfd->traversed)
 		return false;
 	if (v->state & IP_ROW_MOVED)
 	{
-		if (req->forward_failed)
+		if (!ItemPointerIsValid(&req->forward) ||
+			!ItemPointerEquals(&req->forward, &v->rec.forward))
+		{
+			req->forward = v->rec.forward;
+			req->forward_done = false;
+			req->forward_failures = 0;
+		}
+		if (req->forward_failures >= MAX_FORWARD_FAILURES)
 			return false;
-		if (!ItemPointerIsValid(&req->forward_done) ||
-			!ItemPointerEquals(&req->forward_done, &v->rec.forward))
+		if (!req->forward_done)
 			*forward = v->rec.forward;
 	}
 	req->see_old = true;
@@ -377,7 +419,7 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 	*result = TM_Ok;
 	req->see_old = false;
 	if ((found == IPF_RUNNING || found == IPF_UPDATED || found == IPF_MOVED) &&
-		key_is_unchanged(req, v, forward))
+		key_is_unchanged(req, v, found, forward))
 	{
 		if (ItemPointerIsValid(forward))
 			return TRY_REPEAT;
@@ -500,9 +542,16 @@ result_slot(LockRequest *req, IpVersion *v, TM_Result result, TupleTableSlot *sl
 		return;
 	/* the snapshot sees nothing of a row that it has not found, but was led to */
 	if (result == TM_Ok && req->see_old)
+	{
+		bool		self = req->snapshot == NULL || req->tmfd->traversed;
+
 		found = ip_fetch_satisfy(v, req->rel, &req->target.row,
-								 req->snapshot && !req->tmfd->traversed ? req->snapshot : SnapshotSelf,
-								 NULL);
+								 self ? SnapshotSelf : req->snapshot, NULL);
+		/* moved since we have locked it: what it was before that is what we have locked */
+		if (found == IPV_NONE && self)
+			found = ip_fetch_satisfy(v, req->rel, &req->target.row, SnapshotAny, NULL);
+		Assert(found == IPV_OK);
+	}
 	if (found == IPV_OK)
 		ip_version_to_slot(v, slot);
 }
@@ -530,10 +579,10 @@ lock_row(LockRequest *req, IpVersion *v)
 		}
 		if (try == TRY_REPEAT && ItemPointerIsValid(&forward))
 		{
-			if (lock_forward(req, &forward, &wait_for))
-				req->forward_done = forward;
+			if (lock_forward(req, forward, &wait_for))
+				req->forward_done = true;
 			else if (!TransactionIdIsValid(wait_for))
-				req->forward_failed = true;
+				req->forward_failures++;
 			else
 			{
 				try = TRY_WAIT;
@@ -549,7 +598,7 @@ lock_row(LockRequest *req, IpVersion *v)
 			break;
 		}
 		if (try == TRY_WAIT)
-			req->forward_failed = false;
+			req->forward_failures = 0;
 	}
 	ip_lock_wait_end(req->rel, &queued, req->mode, req->have_tuple_lock);
 	return result;
@@ -589,7 +638,7 @@ ip_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	req.xid = GetCurrentTransactionId();
 	MultiXactIdSetOldestMember();
 	ip_version_target(rel, tid, &req.target);
-	ItemPointerSetInvalid(&req.forward_done);
+	ItemPointerSetInvalid(&req.forward);
 	ItemPointerSetInvalid(&req.version_tid);
 	result = lock_row(&req, &lock_v);
 	*tid = ItemPointerIsValid(&req.version_tid) ? req.version_tid : req.target.row;
