@@ -12,3 +12,18 @@ SELECT * FROM inplace_check('ur');
 SELECT count(*), count(DISTINCT left(v, 1)) > 1 AS changed FROM ur WHERE id < 20;
 SELECT left(v, 3) FROM ur WHERE id = 20;
 DROP TABLE ur;
+-- nor must short connections (here: a relation cache entry that is new for each change)
+CREATE TABLE us (id int PRIMARY KEY, n int) USING inplace;
+INSERT INTO us SELECT i, 0 FROM generate_series(1, 1000) i;
+DO $$BEGIN
+    FOR i IN 1..4000 LOOP
+        UPDATE us SET n = n + 1 WHERE id = 1 + i * 7 % 1000;
+        IF i % 20 = 0 THEN ROLLBACK; ELSE COMMIT; END IF;
+        ALTER TABLE us ALTER n SET STATISTICS 100;
+        COMMIT;
+    END LOOP;
+END$$;
+SELECT sum(pages) < 8 AS small FROM inplace_undo_rings('us');
+SELECT * FROM inplace_check('us');
+SELECT sum(n) FROM us;
+DROP TABLE us;
