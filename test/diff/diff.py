@@ -104,6 +104,7 @@ class Run:
         self.auditor = Auditor(self.dsn, self.options.am, self.tables, self.features)
         for session in self.sessions:
             session.features = self.features
+            session.peers = self.sessions
         self.generator = Generator(self.r, self.tables, self.features, self.sessions, scratch)
 
     def execute(self, session, stmt, patient=False):

@@ -177,6 +177,7 @@ class Session:
                 if table.local:
                     link.call(table.create())
             monitor.pids[link.side].append(link.pid)
+        self.peers = []             # all sessions
         self.waiting = None         # the Stmt that is blocked
         self.children = [table.name for table in tables if table.parent]
         self.refusals = 0           # transactions that only one side refused
@@ -237,7 +238,7 @@ class Session:
 
     def finish(self, stmt, patient):
         outcomes = [link.outcome for link in self.links]
-        if self.isolation == 'ser' and refused_apart(*outcomes) or only_heap_queues(stmt, *outcomes) or \
+        if self.isolation == 'ser' and refused_apart(*outcomes) or self.only_heap_queues(stmt, *outcomes) or \
                 self.isolation != 'rc' and self.may_have_two_parents(stmt) and one_not_serializable(*outcomes):
             return self.abandon(stmt, outcomes)
         compare(self, stmt, outcomes)
@@ -245,6 +246,16 @@ class Session:
             self.set_timeout(LOCK_TIMEOUT)
         for link, outcome in zip(self.links, outcomes):
             link.outcome = outcome
+
+    def only_heap_queues(self, stmt, heap, test):
+        """After ROLLBACK TO, heap cannot tell by a row's header that its lockers only share it: who wants to share it too
+        queues behind those who do not, or does without the row.
+        """
+        if re.match(r'SELECT .* FOR (KEY )?SHARE', stmt.sql) is None or test.error:
+            return False
+        if heap.error:
+            return heap.error[0] == '55P03'
+        return 'SKIP LOCKED' in stmt.sql and heap.rows != test.rows and any(peer.waiting for peer in self.peers)
 
     def may_have_two_parents(self, stmt):
         """A transaction's snapshot can have two rows of one key: one that others have changed since, and one of its own.
@@ -277,14 +288,6 @@ def refused_apart(heap, test):
 def one_not_serializable(heap, test):
     errors = [outcome.error for outcome in (heap, test) if outcome.error]
     return len(errors) == 1 and errors[0][:2] == ('40001', 'could not serialize access due to concurrent change')
-
-
-def only_heap_queues(stmt, heap, test):
-    """After ROLLBACK TO, heap cannot tell by a row's header that its lockers only share it: who wants to share it too
-    queues behind those who do not.
-    """
-    return heap.error is not None and heap.error[0] == '55P03' and not test.error and \
-        re.match(r'SELECT .* FOR (KEY )?SHARE', stmt.sql) is not None
 
 
 def compare(session, stmt, outcomes):
