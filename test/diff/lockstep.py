@@ -180,6 +180,7 @@ class Session:
         self.peers = []             # all sessions
         self.waiting = None         # the Stmt that is blocked
         self.children = [table.name for table in tables if table.parent]
+        self.own_parents = [table.name for table in tables if table.parent and table.parent[1] is table]
         self.refusals = 0           # transactions that only one side refused
         self.reset()
 
@@ -239,7 +240,8 @@ class Session:
     def finish(self, stmt, patient):
         outcomes = [link.outcome for link in self.links]
         if self.isolation == 'ser' and refused_apart(*outcomes) or self.only_heap_queues(stmt, *outcomes) or \
-                self.isolation != 'rc' and self.may_have_two_parents(stmt) and one_not_serializable(*outcomes):
+                self.isolation != 'rc' and self.may_have_two_parents(stmt) and one_not_serializable(*outcomes) or \
+                self.cascades_in_any_order(stmt) and one_without_parent(*outcomes):
             return self.abandon(stmt, outcomes)
         compare(self, stmt, outcomes)
         if stmt.slow or patient and self.state != IN_ERROR:
@@ -262,6 +264,13 @@ class Session:
         The check of a foreign key locks that which comes first in the index, by TID.
         """
         return any(re.match(r'(INSERT INTO|UPDATE|MERGE INTO|COPY) %s\b' % child, stmt.sql) for child in self.children)
+
+    def cascades_in_any_order(self, stmt):
+        """Rows of one statement refer to each other by keys that it changes.  Where a child comes before its parent, and was
+        changed by this transaction before, its foreign key is checked before the cascade has changed it.
+        """
+        return not stmt.steady and any(re.match(r'(WITH|UPDATE|MERGE INTO|INSERT INTO) .*%s\b' % child, stmt.sql)
+                                       for child in self.own_parents)
 
     def set_timeout(self, timeout):
         for link in self.links:
@@ -288,6 +297,11 @@ def refused_apart(heap, test):
 def one_not_serializable(heap, test):
     errors = [outcome.error for outcome in (heap, test) if outcome.error]
     return len(errors) == 1 and errors[0][:2] == ('40001', 'could not serialize access due to concurrent change')
+
+
+def one_without_parent(heap, test):
+    errors = [outcome.error for outcome in (heap, test) if outcome.error]
+    return len(errors) == 1 and errors[0][0] == '23503' and errors[0][1].startswith('insert or update')
 
 
 def compare(session, stmt, outcomes):
