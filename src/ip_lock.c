@@ -272,8 +272,9 @@ typedef struct LockRequest
 	IpTarget	target;			/* row being locked; follows moves */
 	ItemPointerData version_tid;	/* of the locked version, if core needs one */
 	ItemPointerData forward;	/* the version after that row, if it was moved ... */
+	IpXid		mover;			/* ... by this one ... */
 	bool		forward_done;	/* is locked, and those behind it */
-	int			forward_failures;	/* could not be locked so many times */
+	int			forward_failures;	/* was gone so many times */
 	bool		have_tuple_lock;
 	bool		is_locker;		/* of the row that is waited for */
 	bool		is_conflict;	/* for ON CONFLICT */
@@ -281,79 +282,95 @@ typedef struct LockRequest
 } LockRequest;
 
 /*
- * A move that is rolled back while we follow it fails us once, and is gone when we look
- * again.  What failed twice in a row, without something to wait for, is final.
+ * A move that is rolled back while we follow it is gone when we look again, and our
+ * snapshot keeps others.  So this many are damage, and no reason to look for ever.
  */
-#define MAX_FORWARD_FAILURES	2
+#define MAX_FORWARD_FAILURES	1000
 
 static IpVersion lock_v;
 
-/*
- * Does v, on which a later version of the row stands, come from changes that leave the
- * key alone?  False also if that is still open, until *wait_for has ended.
- */
-static bool
+/* What came of an attempt to lock the later versions of a row. */
+typedef enum Forward
+{
+	FORWARD_LOCKED,
+	FORWARD_WAIT,				/* not before *wait_for has ended */
+	FORWARD_GONE,				/* rolled back under us: look again */
+	FORWARD_CHANGED				/* they have another key */
+} Forward;
+
+/* Does v, a later version of the row, come from changes that leave the key alone? */
+static Forward
 later_key_is_unchanged(LockRequest *req, IpVersion *v, TransactionId *wait_for)
 {
 	bool		running = ip_xid_status(v->xid) == IP_XID_RUNNING;
 
 	if (ip_modify_keys_changed(v, req->snapshot))
-		return false;
+		return FORWARD_CHANGED;
 	if ((v->state & IP_ROW_INSERTED) || !(running || (v->state & IP_ROW_DELETED)))
-		return true;
+		return FORWARD_LOCKED;
 	if (ip_version_load_rec(v) == IPV_OK && !(v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION)))
-		return true;
-	if (running)
-		*wait_for = (TransactionId) v->xid;
-	return false;
+		return FORWARD_LOCKED;
+	if (!running)
+		return FORWARD_CHANGED;
+	*wait_for = (TransactionId) v->xid;
+	return FORWARD_WAIT;
 }
 
 /*
- * Lock a later version of a row that was moved without a change of its key.  *tid becomes
- * that of the next one, if there is one: this one needs its lock as well, as long as it
- * may come back.  False if it cannot be, or not before *wait_for has ended.
+ * Lock the later version at *tid, which *mover has put there, of a row that was moved
+ * without a change of its key.  *tid becomes that of the next one, if there is one: this
+ * one needs its lock as well, as long as it may come back.
  */
-static bool
-lock_later(LockRequest *req, ItemPointer tid, TransactionId *wait_for)
+static Forward
+lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_for)
 {
 	IpVersion  *v = &lock_v;
+	Forward		result = FORWARD_GONE;
 	IpLockState lock;
 	Buffer		buffer;
-	bool		ok;
 
 	ip_undo_prepare(req->rel);
-	ok = ip_modify_begin(v, req->rel, tid, req->xid, &buffer) == IPF_OK &&
-		later_key_is_unchanged(req, v, wait_for);
+	/* a move may have been rolled back, and its place been given to another row */
+	if (ip_modify_begin(v, req->rel, tid, req->xid, &buffer) == IPF_OK &&
+		ip_modify_inserter(v) == *mover)
+		result = later_key_is_unchanged(req, v, wait_for);
 	ItemPointerSetInvalid(tid);
-	if (ok)
+	if (result == FORWARD_LOCKED)
 	{
 		*wait_for = ip_lock_conflict(v, req->mode);
-		ok = !TransactionIdIsValid(*wait_for);
+		if (TransactionIdIsValid(*wait_for))
+			result = FORWARD_WAIT;
 	}
-	if (ok && (v->state & IP_ROW_DELETED))
+	if (result == FORWARD_LOCKED && (v->state & IP_ROW_DELETED))
+	{
 		*tid = v->rec.forward;
-	if (ok && !ip_lock_held(v, req->mode) &&
+		*mover = v->xid;
+	}
+	if (result == FORWARD_LOCKED && !ip_lock_held(v, req->mode) &&
 		!((v->state & IP_ROW_DELETED) && ip_xid_status(v->xid) == IP_XID_COMMITTED))
 	{
 		ip_lock_merge(v, req->xid, true, req->mode, &lock);
 		ip_write_lock(v, buffer, req->xid, &lock, NULL);
 	}
 	UnlockReleaseBuffer(buffer);
-	return ok;
+	return result;
 }
 
-/* Lock all later versions, from the one at tid on.  No buffer lock is held. */
-static bool
-lock_forward(LockRequest *req, ItemPointerData tid, TransactionId *wait_for)
+/* Lock all later versions, from req->forward on.  No buffer lock is held. */
+static Forward
+lock_forward(LockRequest *req, TransactionId *wait_for)
 {
+	ItemPointerData tid = req->forward;
+	IpXid		mover = req->mover;
+	Forward		result = FORWARD_LOCKED;
+
 	*wait_for = InvalidTransactionId;
-	while (ItemPointerIsValid(&tid))
+	while (result == FORWARD_LOCKED && ItemPointerIsValid(&tid))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!lock_later(req, &tid, wait_for))
-			return false;
+		result = lock_later(req, &tid, &mover, wait_for);
 	}
-	return true;
+	return result;
 }
 
 /* Results of one try. */
@@ -367,10 +384,10 @@ typedef enum LockTry
 /*
  * FOR KEY SHARE does not care for changes that leave the key alone: it locks
  * the version that the snapshot sees, and those that came after it.  True if
- * that is possible; *forward: but first lock this later version.
+ * that is possible; *forward: but first lock these, from req->forward on.
  */
 static bool
-key_is_unchanged(LockRequest *req, IpVersion *v, IpFound found, ItemPointerData *forward)
+key_is_unchanged(LockRequest *req, IpVersion *v, IpFound found, bool *forward)
 {
 	if (req->mode != LockTupleKeyShare || (v->state & IP_ROW_INSERTED) ||
 		ip_version_load_rec(v) != IPV_OK ||
@@ -383,16 +400,16 @@ key_is_unchanged(LockRequest *req, IpVersion *v, IpFound found, ItemPointerData 
 	if (v->state & IP_ROW_MOVED)
 	{
 		if (!ItemPointerIsValid(&req->forward) ||
-			!ItemPointerEquals(&req->forward, &v->rec.forward))
+			!ItemPointerEquals(&req->forward, &v->rec.forward) || req->mover != v->xid)
 		{
 			req->forward = v->rec.forward;
+			req->mover = v->xid;
 			req->forward_done = false;
 			req->forward_failures = 0;
 		}
 		if (req->forward_failures >= MAX_FORWARD_FAILURES)
 			return false;
-		if (!req->forward_done)
-			*forward = v->rec.forward;
+		*forward = !req->forward_done;
 	}
 	req->see_old = true;
 	return true;
@@ -412,7 +429,7 @@ moved_to_partition(void)
  */
 static LockTry
 try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
-			TransactionId *wait_for, ItemPointerData *forward)
+			TransactionId *wait_for, bool *forward)
 {
 	bool		follow = (req->flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
 
@@ -421,7 +438,7 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 	if ((found == IPF_RUNNING || found == IPF_UPDATED || found == IPF_MOVED) &&
 		key_is_unchanged(req, v, found, forward))
 	{
-		if (ItemPointerIsValid(forward))
+		if (*forward)
 			return TRY_REPEAT;
 		found = IPF_OK;
 	}
@@ -503,8 +520,7 @@ take_lock(LockRequest *req, IpVersion *v, Buffer buffer)
 }
 
 static TM_Result
-lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
-		  ItemPointerData *forward)
+lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for, bool *forward)
 {
 	TM_Result	result = TM_Deleted;
 	ItemPointerData tid = req->target.row;
@@ -517,7 +533,7 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 		found = ip_modify_classify(v, req->snapshot, req->cid, &req->target);
 	else
 		v->body = NULL;
-	ItemPointerSetInvalid(forward);
+	*forward = false;
 	*try = try_version(req, v, found, &result, wait_for, forward);
 	req->is_locker = *try == TRY_WAIT && ip_lock_is_ours(v);
 	if (*try == TRY_DONE && result == TM_Ok)
@@ -543,7 +559,8 @@ result_slot(LockRequest *req, IpVersion *v, TM_Result result, TupleTableSlot *sl
 	/* the snapshot sees nothing of a row that it has not found, but was led to */
 	if (result == TM_Ok && req->see_old)
 	{
-		bool		self = req->snapshot == NULL || req->tmfd->traversed;
+		bool		self = req->snapshot == NULL || !IsMVCCSnapshot(req->snapshot) ||
+			req->tmfd->traversed;
 
 		found = ip_fetch_satisfy(v, req->rel, &req->target.row,
 								 self ? SnapshotSelf : req->snapshot, NULL);
@@ -556,12 +573,34 @@ result_slot(LockRequest *req, IpVersion *v, TM_Result result, TupleTableSlot *sl
 		ip_version_to_slot(v, slot);
 }
 
+/* What to do after the later versions: wait for *wait_for, or look at the first one again. */
+static LockTry
+lock_forward_once(LockRequest *req, TransactionId *wait_for)
+{
+	switch (lock_forward(req, wait_for))
+	{
+		case FORWARD_LOCKED:
+			req->forward_done = true;
+			break;
+		case FORWARD_GONE:
+			req->forward_failures++;
+			break;
+		case FORWARD_CHANGED:
+			req->forward_failures = MAX_FORWARD_FAILURES;
+			break;
+		case FORWARD_WAIT:
+			req->is_locker = true;	/* as in heap, not in the row's queue */
+			return TRY_WAIT;
+	}
+	return TRY_REPEAT;
+}
+
 static TM_Result
 lock_row(LockRequest *req, IpVersion *v)
 {
 	TransactionId wait_for = InvalidTransactionId;
 	ItemPointerData queued = req->target.row;
-	ItemPointerData forward;
+	bool		forward;
 	TM_Result	result;
 	LockTry		try;
 
@@ -577,18 +616,8 @@ lock_row(LockRequest *req, IpVersion *v)
 			req->have_tuple_lock = false;
 			queued = req->target.row;
 		}
-		if (try == TRY_REPEAT && ItemPointerIsValid(&forward))
-		{
-			if (lock_forward(req, forward, &wait_for))
-				req->forward_done = true;
-			else if (!TransactionIdIsValid(wait_for))
-				req->forward_failures++;
-			else
-			{
-				try = TRY_WAIT;
-				req->is_locker = true;	/* as in heap, not in the row's queue */
-			}
-		}
+		if (try == TRY_REPEAT && forward)
+			try = lock_forward_once(req, &wait_for);
 		if (try == TRY_WAIT &&
 			!ip_lock_wait(req->rel, &queued, wait_for, req->mode, req->policy, XLTW_Lock,
 						  req->is_locker, &req->have_tuple_lock))

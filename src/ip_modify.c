@@ -212,6 +212,19 @@ ip_modify_keys_changed(IpVersion *v, Snapshot snapshot)
 	return false;
 }
 
+IpXid
+ip_modify_inserter(IpVersion *v)
+{
+	below_begin(v);
+	while (!(below.state & IP_ROW_INSERTED))
+	{
+		if (ip_version_load_rec(&below) != IPV_OK)
+			return IP_XID_NONE;
+		below_next();
+	}
+	return below.xid;
+}
+
 void
 ip_modify_failure(IpVersion *v, IpFound found, const ItemPointerData *tid, TM_FailureData *tmfd)
 {

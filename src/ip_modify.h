@@ -52,6 +52,9 @@ extern bool ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTa
 /* Does v, or a version below it, come from a committed change of the key that the snapshot does not see? */
 extern bool ip_modify_keys_changed(IpVersion *v, Snapshot snapshot);
 
+/* Who inserted v's row; IP_XID_NONE if nobody needs to know that any more. */
+extern IpXid ip_modify_inserter(IpVersion *v);
+
 /* Fill in what core wants to know about a change that we cannot make. */
 extern void ip_modify_failure(IpVersion *v, IpFound found, const ItemPointerData *tid,
 							  TM_FailureData *tmfd);

@@ -239,15 +239,21 @@ class Session:
 
     def finish(self, stmt, patient):
         outcomes = [link.outcome for link in self.links]
-        if self.isolation == 'ser' and refused_apart(*outcomes) or self.only_heap_queues(stmt, *outcomes) or \
-                self.isolation != 'rc' and self.may_have_two_parents(stmt) and one_not_serializable(*outcomes) or \
-                self.cascades_in_any_order(stmt) and one_without_parent(*outcomes):
+        if self.depends_on_places(stmt, *outcomes):
             return self.abandon(stmt, outcomes)
         compare(self, stmt, outcomes)
         if stmt.slow or patient and self.state != IN_ERROR:
             self.set_timeout(LOCK_TIMEOUT)
         for link, outcome in zip(self.links, outcomes):
             link.outcome = outcome
+
+    def depends_on_places(self, stmt, heap, test):
+        """Heap itself would answer differently if rows, or locks, lay elsewhere."""
+        if self.isolation == 'ser' and refused_apart(heap, test) or self.only_heap_queues(stmt, heap, test):
+            return True
+        if self.isolation != 'rc' and self.may_have_two_parents(stmt) and one_not_serializable(heap, test):
+            return True
+        return self.cascades_in_any_order(stmt) and one_without_parent(heap, test)
 
     def only_heap_queues(self, stmt, heap, test):
         """After ROLLBACK TO, heap cannot tell by a row's header that its lockers only share it: who wants to share it too
