@@ -145,11 +145,15 @@ def _reload_all(context, am, rows, reloads, naptime):
 
 
 def _wait_for_autovacuum(db, table, seconds):
-    """For a visit that begins after what has been committed."""
+    """For a visit that begins after what has been committed, with the ANALYZE at its end: the snapshot of that would
+    keep what the next round deletes from being known as dead.
+    """
     end = time.monotonic() + seconds
     _wait_until(db, end, f"SELECT count(*) = 0 FROM pg_stat_progress_vacuum WHERE relid = '{table}'::regclass")
     count = f"SELECT autovacuum_count FROM pg_stat_user_tables WHERE relid = '{table}'::regclass"
     _wait_until(db, end, f'SELECT ({count}) > {db.value(count)}')
+    _wait_until(db, end, "SELECT count(*) = 0 FROM pg_stat_activity"
+                         f" WHERE backend_type = 'autovacuum worker' AND query LIKE 'autovacuum:%.{table}'")
 
 
 def _wait_until(db, end, condition):
