@@ -5,6 +5,8 @@
  */
 #include "postgres.h"
 
+#include "port/pg_bitutils.h"
+
 #include "ip_delta.h"
 
 /* A hunk costs three bytes: shorter runs of equal bytes are not worth one. */
@@ -108,6 +110,11 @@ ip_put_varint(IpWriter *w, uint32 v)
 	uint8		buf[5];
 	int			n = 0;
 
+	if (likely(v < 0x80 && !w->bad && w->p < w->end))
+	{
+		*w->p++ = (uint8) v;
+		return;
+	}
 	while (v >= 0x80)
 	{
 		buf[n++] = (uint8) (v | 0x80);
@@ -131,13 +138,43 @@ ip_put_zigzag(IpWriter *w, int32 v)
 	ip_put_varint(w, ((uint32) v << 1) ^ (uint32) (v >> 31));
 }
 
+/* In words that are not equal: how many bytes in front are. */
+static inline uint32
+equal_bytes(uint64 a, uint64 b)
+{
+#ifdef WORDS_BIGENDIAN
+	return (63 - pg_leftmost_one_pos64(a ^ b)) / 8;
+#else
+	return pg_rightmost_one_pos64(a ^ b) / 8;
+#endif
+}
+
+/* In words that are not equal: how many bytes up to the last one that is not. */
+static inline uint32
+bytes_to_last_change(uint32 a, uint32 b)
+{
+#ifdef WORDS_BIGENDIAN
+	return 4 - pg_rightmost_one_pos32(a ^ b) / 8;
+#else
+	return 1 + pg_leftmost_one_pos32(a ^ b) / 8;
+#endif
+}
+
 static uint32
 common_prefix(const uint8 *a, const uint8 *b, uint32 len)
 {
-	uint32		i = 0;
+	uint32		i;
 
-	while (i + sizeof(uint64) <= len && memcmp(a + i, b + i, sizeof(uint64)) == 0)
-		i += sizeof(uint64);
+	for (i = 0; i + sizeof(uint64) <= len; i += sizeof(uint64))
+	{
+		uint64		wa;
+		uint64		wb;
+
+		memcpy(&wa, a + i, sizeof(wa));
+		memcpy(&wb, b + i, sizeof(wb));
+		if (wa != wb)
+			return i + equal_bytes(wa, wb);
+	}
 	while (i < len && a[i] == b[i])
 		i++;
 	return i;
@@ -156,6 +193,18 @@ common_suffix(const uint8 *a_end, const uint8 *b_end, uint32 len)
 static void
 put_hunk(IpWriter *w, uint32 copy, uint32 dropped, const uint8 *bytes, uint32 inserted)
 {
+	/* as below, if all numbers have one byte */
+	if (likely(copy < 0x80 && inserted < 0x40 && dropped < 0x80 && !w->bad &&
+			   w->end - w->p >= (ptrdiff_t) inserted + 3))
+	{
+		*w->p++ = (uint8) copy;
+		*w->p++ = (uint8) (inserted << 1 | (dropped != inserted));
+		if (dropped != inserted)
+			*w->p++ = (uint8) dropped;
+		memcpy(w->p, bytes, inserted);
+		w->p += inserted;
+		return;
+	}
 	ip_put_varint(w, copy);
 	ip_put_varint(w, inserted << 1 | (dropped != inserted));
 	if (dropped != inserted)
@@ -169,6 +218,18 @@ hunk_end(const uint8 *a, const uint8 *b, uint32 i, uint32 len)
 {
 	uint32		end = i + 1;
 
+	StaticAssertStmt(IP_DELTA_MIN_GAP == sizeof(uint32), "a gap is a word");
+	while (end + IP_DELTA_MIN_GAP <= len)
+	{
+		uint32		wa;
+		uint32		wb;
+
+		memcpy(&wa, a + end, sizeof(wa));
+		memcpy(&wb, b + end, sizeof(wb));
+		if (wa == wb)
+			return end;
+		end += bytes_to_last_change(wa, wb);
+	}
 	for (i = end; i < len && i < end + IP_DELTA_MIN_GAP; i++)
 	{
 		if (a[i] != b[i])
