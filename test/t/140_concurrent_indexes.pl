@@ -35,7 +35,7 @@ my @indexes = (
 	[ 't_include', 'USING btree (m) INCLUDE (n)',     'm < 4' ],
 	[ 't_expr',    'USING btree ((n % 10), lower(body))', 'n % 10 = 4' ],
 	[ 't_partial', 'USING btree (body) WHERE n < 20', q(n < 20 AND body > 'c') ],
-	[ 't_hash',    'USING hash (body)',               q(body = 'ccc2'), q(body = 'a26') ],
+	[ 't_hash',    'USING hash (body)',               q(body = 'ccc2'), q(body = (SELECT max(body) FROM t)) ],
 	[ 't_gin',     'USING gin (a)',                   'a @> ARRAY[3]', 'a && ARRAY[1, 12]' ],
 	[ 't_gist',    'USING gist (p)',                  q(p <@ box '(0,0),(20,20)') ],
 	[ 't_range',   'USING gist (r)',                  q(r && int4range(100, 2000)) ],
