@@ -298,7 +298,6 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapsh
 	Page		page;
 
 	*deleter = IP_XID_NONE;
-
 	if (!BufferIsValid(fetch->buffer) || BufferGetBlockNumber(fetch->buffer) != block)
 	{
 		ip_index_fetch_reset(&fetch->base);
@@ -306,11 +305,11 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapsh
 	}
 	page = BufferGetPage(fetch->buffer);
 	LockBuffer(fetch->buffer, BUFFER_LOCK_SHARE);
-	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
-		!ip_version_is_gone(rel, block, page, off, snapshot, deleter))
+	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
 	{
-		*deleter = IP_XID_NONE;
-		result = ip_version_begin(v, rel, block, page, off);
+		*deleter = ip_version_deleter(rel, block, page, off, snapshot);
+		if (*deleter == IP_XID_NONE)
+			result = ip_version_begin(v, rel, block, page, off);
 	}
 	if (result == IPV_OK)
 		ip_version_own_body(v);

@@ -17,9 +17,12 @@
 bool
 ip_page_is_ours(Page page)
 {
-	IpSpecial  *special = IpPageGetSpecial(page);
+	IpSpecial  *special;
 
-	return PageGetSpecialSize(page) == sizeof(IpSpecial) && special->magic == IP_PAGE_MAGIC &&
+	if (PageIsNew(page) || PageGetSpecialSize(page) != sizeof(IpSpecial))
+		return false;
+	special = IpPageGetSpecial(page);
+	return special->magic == IP_PAGE_MAGIC &&
 		special->kind >= IP_PAGE_META && special->kind <= IP_PAGE_FREE;
 }
 
@@ -111,6 +114,14 @@ ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpRow 
 				 errhint("Run inplace_check('%s') to find all damage.",
 						 RelationGetRelationName(rel))));
 	return true;
+}
+
+bool
+ip_row_read_deleted(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpRow *row)
+{
+	return off >= FirstOffsetNumber && off <= PageGetMaxOffsetNumber(page) &&
+		ip_row_may_be(page, off, IP_ROW_DELETED) &&
+		ip_row_read(rel, block, page, off, row) && (row->state & IP_ROW_DELETED);
 }
 
 const char *

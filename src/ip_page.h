@@ -98,6 +98,10 @@ extern bool ip_page_is_ours(Page page);
 extern bool ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber off,
 						IpRow *row);
 
+/* The same for a row whose newest change is a delete; false quickly if it is not. */
+extern bool ip_row_read_deleted(Relation rel, BlockNumber block, Page page, OffsetNumber off,
+								IpRow *row);
+
 /*
  * May the item be a row in whose state is this bit?  It may also be damaged: for ip_row_read
  * to say.  off is in range.

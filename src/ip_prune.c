@@ -180,9 +180,8 @@ prune_deleted(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpWr
 {
 	IpRow		row;
 
-	if (!ip_row_may_be(page, off, IP_ROW_DELETED) ||
-		!ip_row_read(rel, block, page, off, &row) ||
-		!(row.state & IP_ROW_DELETED) || !ip_state_is_dead(rel, row.state, row.xid))
+	if (!ip_row_read_deleted(rel, block, page, off, &row) ||
+		!ip_state_is_dead(rel, row.state, row.xid))
 		return false;
 	*conflict = Max(*conflict, row.xid);
 	ip_op_dead(w, off);
@@ -333,8 +332,7 @@ prune_rows(Relation rel, Buffer buffer, const ItemPointerData *tids, int ntids,
 	{
 		OffsetNumber off = ItemPointerGetOffsetNumber(&tids[i]);
 
-		if (off <= PageGetMaxOffsetNumber(page) &&
-			prune_deleted(rel, block, page, off, w, &change.conflict))
+		if (prune_deleted(rel, block, page, off, w, &change.conflict))
 			changed = true;
 		else
 		{

@@ -156,7 +156,6 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	IpVersion  *v = &scan->v;
 	IpvResult	result = IPV_STALE;
 	ItemPointerData tid;
-	IpXid		deleter;
 
 	if (!ItemIdIsNormal(lp))
 		return false;
@@ -165,10 +164,11 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 		return true;
 	/* aborted xids of the copy must not have been forgotten since */
 	if (scan->clog_start == TransamVariables->oldestClogXid)
-		result = ip_version_is_gone(rel, scan->block, scan->copy.data, off, snapshot, &deleter) ?
+		result = ip_version_deleter(rel, scan->block, scan->copy.data, off, snapshot) != IP_XID_NONE ?
 			IPV_NONE : ip_version_begin(v, rel, scan->block, scan->copy.data, off);
 	if (result == IPV_OK)
 		result = ip_version_satisfy(v, snapshot);
+	/* nor while we looked */
 	if (scan->clog_start != TransamVariables->oldestClogXid)
 		result = IPV_STALE;
 	if (result == IPV_STALE)
@@ -550,10 +550,9 @@ ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double
 	{
 		ItemId		lp = PageGetItemId(scan->copy.data, ++scan->off);
 		IpXidStatus status;
-		IpXid		deleter;
 
-		if (ItemIdIsDead(lp) || ip_version_is_gone(sscan->rs_rd, scan->block, scan->copy.data,
-												   scan->off, SnapshotSelf, &deleter))
+		if (ItemIdIsDead(lp) || ip_version_deleter(sscan->rs_rd, scan->block, scan->copy.data,
+												   scan->off, SnapshotSelf) != IP_XID_NONE)
 		{
 			*deadrows += 1;
 			continue;

@@ -144,15 +144,14 @@ read_slot(Relation rel, uint16 slot)
 	return result;
 }
 
-/* The numbers of pages of all rings. */
+/* The same for all slots. */
 static void
-read_lengths(Relation rel, uint32 *npages)
+read_slots(Relation rel, IpMetaSlot *slots)
 {
 	Buffer		buffer = ReadBuffer(rel, IP_META_BLOCK);
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
-		npages[slot] = IpPageGetMeta(BufferGetPage(buffer))->slots[slot].npages;
+	memcpy(slots, IpPageGetMeta(BufferGetPage(buffer))->slots, IP_UNDO_SLOTS * sizeof(IpMetaSlot));
 	UnlockReleaseBuffer(buffer);
 }
 
@@ -525,12 +524,12 @@ prepare_oldest(Relation rel, IpRelCache *cache, uint16 slot, BlockNumber block)
 
 /*
  * Use the slot's ring, if its oldest page can be used again.  The ring is somebody
- * else's: where it is damaged, that is not for us to report.
+ * else's: where it is damaged, that is not for us to report, and a current page that
+ * is another one by now is not worth waiting for.
  */
 static bool
-try_ring(Relation rel, IpRelCache *cache, uint16 slot)
+try_ring(Relation rel, IpRelCache *cache, uint16 slot, BlockNumber current)
 {
-	BlockNumber current = read_slot(rel, slot).current;
 	BlockNumber oldest = InvalidBlockNumber;
 	uint32		free;
 	Buffer		buffer;
@@ -560,15 +559,16 @@ change_ring(Relation rel, IpRelCache *cache)
 {
 	uint32		limit = IP_UNDO_TOLERATED(RelationGetNumberOfBlocks(rel));
 	uint16		was = cache->undo_slot;
-	uint32		npages[IP_UNDO_SLOTS];
+	IpMetaSlot	slots[IP_UNDO_SLOTS];
 
-	read_lengths(rel, npages);
+	read_slots(rel, slots);
 	use_own_ring(cache);
-	for (int i = 0; i < IP_UNDO_SLOTS && npages[was] > limit; i++)
+	for (int i = 0; i < IP_UNDO_SLOTS && slots[was].npages > limit; i++)
 	{
 		uint16		slot = (ip_own_slot() + i) % IP_UNDO_SLOTS;
 
-		if (slot != was && npages[slot] > limit && try_ring(rel, cache, slot))
+		if (slot != was && slots[slot].npages > limit &&
+			try_ring(rel, cache, slot, slots[slot].current))
 			return;
 	}
 }

@@ -500,18 +500,14 @@ deletion_hides(IpXid xid, Snapshot snapshot)
 	}
 }
 
-bool
-ip_version_is_gone(Relation rel, BlockNumber block, Page page, OffsetNumber off,
-				   Snapshot snapshot, IpXid *deleter)
+IpXid
+ip_version_deleter(Relation rel, BlockNumber block, Page page, OffsetNumber off,
+				   Snapshot snapshot)
 {
 	IpRow		row;
 
-	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page) ||
-		!ip_row_may_be(page, off, IP_ROW_DELETED) ||
-		!ip_row_read(rel, block, page, off, &row) || !(row.state & IP_ROW_DELETED))
-		return false;
-	*deleter = row.xid;
-	return deletion_hides(row.xid, snapshot);
+	return ip_row_read_deleted(rel, block, page, off, &row) &&
+		deletion_hides(row.xid, snapshot) ? row.xid : IP_XID_NONE;
 }
 
 void

@@ -138,12 +138,12 @@ extern bool ip_version_change_visible(IpVersion *v, Snapshot snapshot);
 extern bool ip_state_is_dead(Relation rel, uint8 state, IpXid xid);
 
 /*
- * Is the row at off deleted, as the snapshot sees it, and does the deletion alone tell?
- * Then *deleter made it (and a dirty snapshot's results are set).  No undo is read, as
+ * Who has deleted the row at off, if the snapshot sees that, and the deletion alone tells
+ * (then a dirty snapshot's results are set); else IP_XID_NONE.  No undo is read, as
  * ip_version_begin has to for an overlaid row.  Lock: share, or a private copy.
  */
-extern bool ip_version_is_gone(Relation rel, BlockNumber block, Page page, OffsetNumber off,
-							   Snapshot snapshot, IpXid *deleter);
+extern IpXid ip_version_deleter(Relation rel, BlockNumber block, Page page, OffsetNumber off,
+								Snapshot snapshot);
 
 extern void ip_version_id(IpVersion *v, IpVersionId *id);
 
