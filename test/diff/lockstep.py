@@ -300,14 +300,19 @@ def refused_apart(heap, test):
     return any(refused) and heap.error != test.error
 
 
+def only_error(heap, test):
+    """The code and the message of the one side that has failed; of none if it is not one."""
+    errors = [outcome.error[:2] for outcome in (heap, test) if outcome.error]
+    return errors[0] if len(errors) == 1 else (None, '')
+
+
 def one_not_serializable(heap, test):
-    errors = [outcome.error for outcome in (heap, test) if outcome.error]
-    return len(errors) == 1 and errors[0][:2] == ('40001', 'could not serialize access due to concurrent change')
+    return only_error(heap, test) == ('40001', 'could not serialize access due to concurrent change')
 
 
 def one_without_parent(heap, test):
-    errors = [outcome.error for outcome in (heap, test) if outcome.error]
-    return len(errors) == 1 and errors[0][0] == '23503' and errors[0][1].startswith('insert or update')
+    code, message = only_error(heap, test)
+    return code == '23503' and message.startswith('insert or update')
 
 
 def compare(session, stmt, outcomes):
