@@ -105,16 +105,11 @@ ip_put_u64(IpWriter *w, uint64 v)
 }
 
 void
-ip_put_varint(IpWriter *w, uint32 v)
+ip_put_long_varint(IpWriter *w, uint32 v)
 {
 	uint8		buf[5];
 	int			n = 0;
 
-	if (likely(v < 0x80 && !w->bad && w->p < w->end))
-	{
-		*w->p++ = (uint8) v;
-		return;
-	}
 	while (v >= 0x80)
 	{
 		buf[n++] = (uint8) (v | 0x80);
@@ -183,8 +178,18 @@ common_prefix(const uint8 *a, const uint8 *b, uint32 len)
 static uint32
 common_suffix(const uint8 *a_end, const uint8 *b_end, uint32 len)
 {
-	uint32		i = 0;
+	uint32		i;
 
+	for (i = 0; i + sizeof(uint32) <= len; i += sizeof(uint32))
+	{
+		uint32		wa;
+		uint32		wb;
+
+		memcpy(&wa, a_end - i - sizeof(wa), sizeof(wa));
+		memcpy(&wb, b_end - i - sizeof(wb), sizeof(wb));
+		if (wa != wb)
+			return i + sizeof(wa) - bytes_to_last_change(wa, wb);
+	}
 	while (i < len && a_end[-1 - (int) i] == b_end[-1 - (int) i])
 		i++;
 	return i;
@@ -193,18 +198,6 @@ common_suffix(const uint8 *a_end, const uint8 *b_end, uint32 len)
 static void
 put_hunk(IpWriter *w, uint32 copy, uint32 dropped, const uint8 *bytes, uint32 inserted)
 {
-	/* as below, if all numbers have one byte */
-	if (likely(copy < 0x80 && inserted < 0x40 && dropped < 0x80 && !w->bad &&
-			   w->end - w->p >= (ptrdiff_t) inserted + 3))
-	{
-		*w->p++ = (uint8) copy;
-		*w->p++ = (uint8) (inserted << 1 | (dropped != inserted));
-		if (dropped != inserted)
-			*w->p++ = (uint8) dropped;
-		memcpy(w->p, bytes, inserted);
-		w->p += inserted;
-		return;
-	}
 	ip_put_varint(w, copy);
 	ip_put_varint(w, inserted << 1 | (dropped != inserted));
 	if (dropped != inserted)
@@ -239,69 +232,42 @@ hunk_end(const uint8 *a, const uint8 *b, uint32 i, uint32 len)
 }
 
 /*
- * Hunks for the bytes that differ at the same place; what the longer one has
- * more goes into a hunk of its own at the end.
+ * Hunks for the bytes that differ at the same place, up to the end that both have in
+ * common; where the lengths differ, the last hunk makes up for it.
  */
-static void
-delta_in_place(IpWriter *w, const uint8 *from, uint32 fromlen, const uint8 *to, uint32 tolen)
-{
-	uint32		len = Min(fromlen, tolen);
-	uint8	   *count_at = w->p;
-	uint32		done = 0;
-	uint32		nhunks = 0;
-
-	/* one byte for the number of hunks: the 126th takes all the rest */
-	ip_put_u8(w, 0);
-	while (nhunks < 126)
-	{
-		uint32		start = done + common_prefix(from + done, to + done, len - done);
-		uint32		end;
-
-		if (start == len)
-			break;
-		end = nhunks == 125 ? len : hunk_end(from, to, start, len);
-		put_hunk(w, start - done, end - start, to + start, end - start);
-		done = end;
-		nhunks++;
-	}
-	if (fromlen != tolen)
-	{
-		put_hunk(w, len - done, fromlen - len, to + len, tolen - len);
-		nhunks++;
-	}
-	if (!w->bad)
-		*count_at = (uint8) nhunks;
-}
-
 void
 ip_delta_make(IpWriter *w, const uint8 *from, uint32 fromlen,
 			  const uint8 *to, uint32 tolen)
 {
 	uint32		shorter = Min(fromlen, tolen);
-	uint8	   *start = w->p;
-	uint32		prefix;
-	uint32		suffix;
+	uint32		start = common_prefix(from, to, shorter);
+	uint32		suffix = fromlen == tolen ? 0 :
+		common_suffix(from + fromlen, to + tolen, shorter - start);
+	uint32		len = shorter - suffix;
+	uint32		done = 0;
+	uint32		nhunks = 0;
+	uint8	   *count_at = w->p;
 
-	if (fromlen == tolen)
+	/* one byte for the number of hunks: the 127th takes all the rest */
+	ip_put_u8(w, 0);
+	while (start < len)
 	{
-		delta_in_place(w, from, fromlen, to, tolen);
-		return;
+		uint32		end = nhunks == 126 ? len : hunk_end(from, to, start, len);
+
+		if (end == len)
+			break;
+		put_hunk(w, start - done, end - start, to + start, end - start);
+		nhunks++;
+		done = end;
+		start = done + common_prefix(from + done, to + done, len - done);
 	}
-	/* bytes were inserted or removed somewhere, or values change all over */
-	prefix = common_prefix(from, to, shorter);
-	suffix = common_suffix(from + fromlen, to + tolen, shorter - prefix);
-	if (w->bad)
-		return;
-	if (tolen - prefix - suffix > 8)
+	if (start < len || fromlen != tolen)
 	{
-		delta_in_place(w, from, fromlen, to, tolen);
-		if (!w->bad && w->p - start <= tolen - prefix - suffix)
-			return;
-		w->p = start;
-		w->bad = false;
+		put_hunk(w, start - done, fromlen - suffix - start, to + start, tolen - suffix - start);
+		nhunks++;
 	}
-	ip_put_varint(w, 1);
-	put_hunk(w, prefix, fromlen - prefix - suffix, to + prefix, tolen - prefix - suffix);
+	if (!w->bad)
+		*count_at = (uint8) nhunks;
 }
 
 int

@@ -41,12 +41,21 @@ extern uint64 ip_get_u64(IpReader *r);
 extern int32 ip_get_zigzag(IpReader *r);
 
 extern void ip_put_bytes(IpWriter *w, const void *data, uint32 len);
-extern void ip_put_varint(IpWriter *w, uint32 v);
+extern void ip_put_long_varint(IpWriter *w, uint32 v);
 extern void ip_put_zigzag(IpWriter *w, int32 v);
 extern void ip_put_u8(IpWriter *w, uint8 v);
 extern void ip_put_u16(IpWriter *w, uint16 v);
 extern void ip_put_u32(IpWriter *w, uint32 v);
 extern void ip_put_u64(IpWriter *w, uint64 v);
+
+static inline void
+ip_put_varint(IpWriter *w, uint32 v)
+{
+	if (likely(v < 0x80 && !w->bad && w->p < w->end))
+		*w->p++ = (uint8) v;
+	else
+		ip_put_long_varint(w, v);
+}
 
 /* Append the delta that makes "to" out of "from". */
 extern void ip_delta_make(IpWriter *w, const uint8 *from, uint32 fromlen,
