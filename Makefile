@@ -31,6 +31,7 @@ OBJS = \
 	src/ip_space.o \
 	src/ip_toast.o \
 	src/ip_undo.o \
+	src/ip_undo_ring.o \
 	src/ip_vacuum.o \
 	src/ip_vacuum_index.o \
 	src/ip_vacuum_report.o \

@@ -44,8 +44,9 @@ typedef RelFileNode RelFileLocator;
 
 #define relation_set_new_filelocator relation_set_new_filenode
 
-/* processes and transactions (17: MyProcNumber, TransamVariables) */
+/* processes and transactions (17: MyProcNumber, MyProc->vxid.lxid, TransamVariables) */
 #define CompatMyProcNo			(MyProc->pgprocno)
+#define CompatMyLocalXid		(MyProc->lxid)
 #define TransamVariables		ShmemVariableCache
 
 /* tuple_update's last argument (16: TU_UpdateIndexes) */

@@ -302,15 +302,17 @@ typedef enum Forward
 static Forward
 later_key_is_unchanged(LockRequest *req, IpVersion *v, TransactionId *wait_for)
 {
-	bool		running = ip_xid_status(v->xid) == IP_XID_RUNNING;
+	IpXidStatus status = ip_xid_status(v->xid);
 
+	if (status == IP_XID_ABORTED)
+		return FORWARD_GONE;	/* since v was read: look again */
 	if (ip_modify_keys_changed(v, req->snapshot))
 		return FORWARD_CHANGED;
-	if ((v->state & IP_ROW_INSERTED) || !(running || (v->state & IP_ROW_DELETED)))
+	if ((v->state & IP_ROW_INSERTED) || (status != IP_XID_RUNNING && !(v->state & IP_ROW_DELETED)))
 		return FORWARD_LOCKED;
 	if (ip_version_load_rec(v) == IPV_OK && !(v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION)))
 		return FORWARD_LOCKED;
-	if (!running)
+	if (status != IP_XID_RUNNING)
 		return FORWARD_CHANGED;
 	*wait_for = (TransactionId) v->xid;
 	return FORWARD_WAIT;

@@ -294,7 +294,8 @@ ip_prune_page_opt(Relation rel, Buffer buffer)
 
 /*
  * A row that stays overlaid: could a rollback, or the end of a lock, make a
- * version current again whose first bytes are in undo_block?
+ * version current again whose first bytes are in undo_block?  One that has been
+ * rolled back since we found it running could.
  */
 static bool
 needs_saved_bytes(IpVersion *v, BlockNumber undo_block)
@@ -307,9 +308,21 @@ needs_saved_bytes(IpVersion *v, BlockNumber undo_block)
 		if (!(v->state & IP_ROW_INSERTED) && v->ptr.block == undo_block)
 			return true;
 		status = ip_xid_status(v->xid);
-	} while ((status == IP_XID_MINE || status == IP_XID_RUNNING) &&
-			 ip_version_older(v) == IPV_OK);
+	} while (status != IP_XID_COMMITTED && ip_version_older(v) == IPV_OK);
 	return false;
+}
+
+/*
+ * Is the item not a row, or a sound one?  Who only wants to use an undo page again need
+ * not hear of a damaged one: it stays as it is.
+ */
+static bool
+is_sound(Page page, OffsetNumber off)
+{
+	IpRow		row;
+
+	return off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page) ||
+		!ItemIdIsNormal(PageGetItemId(page, off)) || ip_row_decode(page, off, &row) == NULL;
 }
 
 /* ip_prune_rows, with the page locked. */
@@ -332,7 +345,9 @@ prune_rows(Relation rel, Buffer buffer, const ItemPointerData *tids, int ntids,
 	{
 		OffsetNumber off = ItemPointerGetOffsetNumber(&tids[i]);
 
-		if (prune_deleted(rel, block, page, off, w, &change.conflict))
+		if (!is_sound(page, off))
+			clean = false;
+		else if (prune_deleted(rel, block, page, off, w, &change.conflict))
 			changed = true;
 		else
 		{
@@ -364,7 +379,9 @@ ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber 
 		return true;
 	buffer = ip_read_buffer(rel, block);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	if (ip_page_kind(rel, block, BufferGetPage(buffer)) == IP_PAGE_DATA)
+	if (!ip_page_is_ours(BufferGetPage(buffer)))
+		clean = PageIsNew(BufferGetPage(buffer));
+	else if (IpPageGetSpecial(BufferGetPage(buffer))->kind == IP_PAGE_DATA)
 		clean = prune_rows(rel, buffer, tids, ntids, undo_block);
 	UnlockReleaseBuffer(buffer);
 	return clean;

@@ -33,7 +33,8 @@ typedef struct IpRelCache
 	BlockNumber undo_examined;	/* current page when the oldest one was cleaned */
 	BlockNumber undo_clean;		/* that oldest page: no row depends on it ... */
 	IpXid		undo_clean_xid; /* ... as long as this is its newest xid */
-	BlockNumber undo_blocked;	/* rows depended on this page, so the ring had to grow */
+	uint32		undo_largest;	/* the most that records have needed at once */
+	LocalTransactionId undo_looked; /* who has looked at the current page; invalid: look again */
 } IpRelCache;
 
 /*

@@ -39,6 +39,14 @@ extern bool ip_undo_read(Relation rel, IpPtr ptr, const ItemPointerData *row,
 						 uint8 *buf, IpUndoRec *rec);
 
 /*
+ * Copy the page's item at ptr to buf, which has BLCKSZ bytes, and decode it; rec points into
+ * buf.  *found: there is such an item.  What is wrong with it, or NULL.  Lock: share.
+ */
+extern const char *ip_undo_item(Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec, bool *found);
+
+extern void ip_undo_corrupted(Relation rel, IpPtr ptr, const char *problem) pg_attribute_noreturn();
+
+/*
  * Get ready for a change of rel: may recycle an undo page, for which rows with
  * aborted changes are put back.  No buffer lock may be held.
  */

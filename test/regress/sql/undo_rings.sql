@@ -12,6 +12,14 @@ SELECT * FROM inplace_check('ur');
 SELECT count(*), count(DISTINCT left(v, 1)) > 1 AS changed FROM ur WHERE id < 20;
 SELECT left(v, 3) FROM ur WHERE id = 20;
 DROP TABLE ur;
+-- nor must records so large that a page has no room for another one, but is not nearly full
+CREATE TABLE ul (id int, v text) USING inplace;
+ALTER TABLE ul ALTER v SET STORAGE plain;
+INSERT INTO ul SELECT i, repeat('a', 3000) FROM generate_series(1, 20) i;
+DO $$BEGIN FOR i IN 1..40 LOOP UPDATE ul SET v = repeat(chr(65 + i % 26), 3000); IF i % 4 = 0 THEN COMMIT; ELSE ROLLBACK; END IF; END LOOP; END$$;
+SELECT sum(pages) < 20 AS small FROM inplace_undo_rings('ul');
+SELECT * FROM inplace_check('ul');
+DROP TABLE ul;
 -- nor must short connections (here: a relation cache entry that is new for each change)
 CREATE TABLE us (id int PRIMARY KEY, n int) USING inplace;
 INSERT INTO us SELECT i, 0 FROM generate_series(1, 1000) i;

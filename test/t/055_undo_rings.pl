@@ -1,5 +1,6 @@
-# A damaged ring of undo pages stops those who use it, with a clear error, and
-# nobody else: other backends do not borrow it, and who had goes back to his own.
+# Rings of undo pages that backends share stay short.  A damaged ring stops those who use
+# it, with a clear error, and nobody else: other backends do not borrow it, and who had goes
+# back to his own.  Nor does a damaged row stop changes of others.
 
 use strict;
 use warnings;
@@ -14,7 +15,9 @@ use Test::More;
 
 use constant {
 	BLCKSZ       => 8192,
-	PD_SPECIAL   => 16,		# where the page header says where the special space begins
+	HEADER_SIZE  => 24,		# of a page; then come the line pointers
+	PD_LOWER     => 12,		# where the page header says where the line pointers end,
+	PD_SPECIAL   => 16,		# and where the special space begins
 	NEXT_OFFSET  => 8,		# in the special space of an undo page
 	SLOT_OFFSET  => 12,
 	FLAGS_OFFSET => 14
@@ -35,6 +38,33 @@ sub rings
 
 my $change = 'UPDATE base SET n = n + 1';
 my $newest = "SELECT slot FROM inplace_undo_rings('base') ORDER BY newest_xid DESC NULLS LAST LIMIT 1";
+
+# Two sessions with one ring, of which either does not know what the other has used up.
+my @sessions;
+my %sharing;
+while (!grep { @$_ == 2 } values %sharing)
+{
+	push @sessions, $node->background_psql('postgres');
+	$sessions[-1]->query_safe("$change WHERE id = 1");
+	push @{ $sharing{ $node->safe_psql('postgres', $newest) } }, $sessions[-1];
+}
+my ($slot) = grep { @{ $sharing{$_} } == 2 } keys %sharing;
+my $seed = $ENV{INPLACE_SEED} // 1;
+note("INPLACE_SEED=$seed");
+srand($seed);
+$node->safe_psql('postgres', q(
+CREATE TABLE wide (id int, f text) USING inplace;
+INSERT INTO wide SELECT i, repeat(md5(i::text), 20) FROM generate_series(1, 1000) i));
+for (1 .. 200)
+{
+	my $from = int rand 990;
+	my $to   = $from + (1, 1, 3, 10)[ rand 4 ];
+	$sharing{$slot}[ rand 2 ]->query_safe(
+		"BEGIN; UPDATE wide SET f = reverse(f) WHERE id > $from AND id <= $to; ROLLBACK");
+}
+cmp_ok($node->safe_psql('postgres', "SELECT max(pages) FROM inplace_undo_rings('wide')"),
+	'<=', 6, 'a ring that two sessions share stays short');
+$_->quit foreach @sessions;
 
 # Long rings of several slots, by sessions side by side while a snapshot is held.
 my $reader = $node->background_psql('postgres');
@@ -64,6 +94,14 @@ my %damages = (
 	'oldest page is the metapage' => sub {
 		my ($file, $block) = @_;
 		substr($$file, special($file, $block) + NEXT_OFFSET, 4) = pack 'L<', 0;
+	},
+	'record of the oldest page that has one is damaged' => sub {
+		my ($file, $block) = @_;
+		do
+		{
+			$block = unpack 'L<', substr $$file, special($file, $block) + NEXT_OFFSET, 4;
+		} until unpack('S<', substr $$file, $block * BLCKSZ + PD_LOWER, 2) > HEADER_SIZE;
+		substr($$file, item($file, $block, 1), 1) = chr 0x7f;
 	});
 
 sub special
@@ -71,6 +109,14 @@ sub special
 	my ($file, $block) = @_;
 	my $page = $block * BLCKSZ;
 	return $page + unpack 'S<', substr $$file, $page + PD_SPECIAL, 2;
+}
+
+# Where the item starts in the file.
+sub item
+{
+	my ($file, $block, $off) = @_;
+	my $page = $block * BLCKSZ;
+	return $page + (0x7fff & unpack 'L<', substr $$file, $page + HEADER_SIZE + 4 * ($off - 1), 4);
 }
 
 # The first session after a start always has the same slot.
@@ -107,5 +153,39 @@ foreach my $damage (sort keys %damages)
 	is($stdout, 't', "$damage: inplace_check() finds it");
 	$node->stop;
 }
+
+# A row with an aborted change, which is in the way of using its undo page again, is damaged.
+unlink $node->data_dir . "/$path";
+append_to_file($node->data_dir . "/$path", $main);
+$node->start;
+my ($status, $row) = $node->psql('postgres', q(
+CREATE TABLE d (id int, n int) USING inplace;
+INSERT INTO d SELECT i, 0 FROM generate_series(1, 5000) i;
+BEGIN;
+UPDATE d SET n = n + 1 WHERE id = 1;
+ROLLBACK;
+SELECT pg_relation_filepath('d'), ctid FROM d WHERE id = 1;));
+is($status, 0, 'an aborted change');
+my ($damaged, $block, $off) = $row =~ /^(.*)\|\((\d+),(\d+)\)$/;
+$node->stop;
+$damaged = $node->data_dir . "/$damaged";
+my $file = slurp_file($damaged);
+substr($file, item(\$file, $block, $off), 2) = "\xff\x07";
+unlink $damaged;
+append_to_file($damaged, $file);
+$node->start;
+
+# one of them has the ring with the aborted change
+my @others = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 16;
+foreach my $other (@others, @others)
+{
+	$other->query("UPDATE d SET n = n + 1 WHERE ctid > '(5,0)'");
+}
+is(join('', map { $_->{stderr} } @others), '', 'a damaged row: changes of others are not stopped');
+$_->quit foreach @others;
+is($node->safe_psql('postgres', "SELECT DISTINCT n FROM d WHERE ctid > '(6,0)'"), '32', 'they are there');
+($status, undef, my $stderr) = $node->psql('postgres', 'VACUUM d');
+isnt($status, 0, 'VACUUM fails');
+like($stderr, qr/corrupted row \($block,$off\) of relation "d": row has too many columns/, 'VACUUM says why');
 
 done_testing();
