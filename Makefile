@@ -23,6 +23,8 @@ OBJS = \
 	src/ip_logical.o \
 	src/ip_modify.o \
 	src/ip_page.o \
+	src/ip_page_apply.o \
+	src/ip_page_desc.o \
 	src/ip_prune.o \
 	src/ip_rewrite.o \
 	src/ip_row.o \
@@ -32,6 +34,7 @@ OBJS = \
 	src/ip_toast.o \
 	src/ip_undo.o \
 	src/ip_undo_ring.o \
+	src/ip_update.o \
 	src/ip_vacuum.o \
 	src/ip_vacuum_index.o \
 	src/ip_vacuum_report.o \

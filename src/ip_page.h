@@ -172,6 +172,15 @@ typedef enum IpRowBase
 	IP_BASE_OVERLAID			/* the same, with its overlaid bytes in the operation */
 } IpRowBase;
 
+/* IP_OP_ROW: an IpRowBase, and which of the version block's parts are the record's own */
+#define IP_ROW_BASE_MASK	0x03
+#define IP_ROW_OWN_XID		0x04
+#define IP_ROW_OWN_UNDO		0x08
+
+/* IP_OP_ROWS, for each row: hdr follows, else it is that of the row before; a delta to that one, else length and bytes */
+#define IP_ROWS_HDR			0x01
+#define IP_ROWS_DELTA		0x02
+
 /* Arguments of IP_OP_ROW. */
 typedef struct IpRowOp
 {
