@@ -59,6 +59,15 @@ class Run:
         return [(start + index, size / 1e6) for index, size in enumerate(self.size_series)]
 
 
+def join(runs):
+    """Several runs, one after the other, as one."""
+    seconds = sum(run.seconds for run in runs)
+    transactions = sum(run.transactions for run in runs)
+    return Run(runs[0].am, seconds, NEVER, transactions / seconds, transactions, sum(run.wal_bytes for run in runs),
+               sum(run.cpu_seconds for run in runs), [tps for run in runs for tps in run.tps_series],
+               [size for run in runs for size in run.size_series[:-1]], runs[-1].size_after)
+
+
 def orders(rounds):
     """Which access method goes first takes turns, so that drift of the machine hits both alike."""
     return [AMS[::1 if number % 2 == 0 else -1] for number in range(rounds)]

@@ -2,8 +2,10 @@
 from lib import report
 from lib.db import AMS
 from lib.result import Bar, Result
-from lib.workload import HOT_ROWS, NEVER, SIMPLE_UPDATE, load_accounts, load_counters, measure, middle_half, orders
+from lib.workload import (HOT_ROWS, NEVER, SIMPLE_UPDATE, Snapshot, join, load_accounts, load_counters, measure, middle_half,
+                          orders)
 
+SLICES = 24     # of each side in a round
 EDGE = 5        # seconds at the begin and at the end of a hold that are compared
 
 
@@ -23,10 +25,41 @@ def throughput_held(context):
     seconds = context.seconds * 2
     hold = middle_half(seconds)
     pairs = _in_turns(context, what, SIMPLE_UPDATE, seconds, hold, lambda am: load_accounts(context.db, am, context.scale))
-    yield from _throughput(context, what, pairs, hold, Bar('>=', 1.15))
+    yield from _throughput(context, what, pairs, hold)
 
 
-def _throughput(context, what, pairs, hold, bar):
+def throughput_held_longer(context):
+    """
+    100,000 rows, so that each is updated several times while the snapshot is held.  Heap and inplace take turns
+    within a round, in short slices, and one snapshot is open for both: minutes are too long for this machine to stay the same.
+    """
+    what = 'simple-update of 100,000 rows, snapshot held half of the time'
+    slices = 4 if context.quick else SLICES
+    seconds = context.seconds // 2
+    pairs = [_round_of_slices(context, f'{what}: round {number + 1}', slices, seconds)
+             for number in range(max(1, context.rounds // 2))]
+    yield from _throughput(context, what, pairs, middle_half(slices * seconds), Bar('>=', 1.15))
+
+
+def _round_of_slices(context, what, slices, seconds):
+    for am in AMS:
+        load_accounts(context.db, am, 1)
+    context.db.execute('CHECKPOINT')
+    runs = {am: [] for am in AMS}
+    begin, end = middle_half(slices)
+    snapshot = None
+    for number, order in enumerate(orders(slices)):
+        if number == begin:
+            snapshot = Snapshot('heap')
+        elif number == end:
+            snapshot.release()
+        for am in order:
+            context.progress.step(f'{what}, {am}')
+            runs[am].append(measure(context.db, SIMPLE_UPDATE, am, seconds, NEVER, context.seed + number, context.show_tps))
+    return {am: join(runs[am]) for am in AMS}
+
+
+def _throughput(context, what, pairs, hold, bar=None):
     yield Result(f'{what}: TPS', 'TPS', _values(pairs, lambda run: run.tps), bar)
     yield Result(f'{what}: WAL per transaction', 'bytes', _values(pairs, lambda run: run.wal_bytes / run.transactions))
     yield Result(f'{what}: server CPU per transaction', 'us',
