@@ -34,6 +34,8 @@ OBJS = \
 	src/ip_toast.o \
 	src/ip_undo.o \
 	src/ip_undo_ring.o \
+	src/ip_undo_shrink.o \
+	src/ip_undo_use.o \
 	src/ip_update.o \
 	src/ip_vacuum.o \
 	src/ip_vacuum_index.o \

@@ -22,7 +22,7 @@
 typedef enum PruneAction
 {
 	PRUNE_KEEP,
-	PRUNE_BLOCKED,				/* aborted, but somebody holds a lock on the row */
+	PRUNE_BLOCKED,				/* aborted, but somebody holds a lock on the row, or damaged */
 	PRUNE_DEAD,
 	PRUNE_CHANGE
 } PruneAction;
@@ -104,7 +104,12 @@ restore_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
 		if (v->state & IP_ROW_INSERTED)
 			return PRUNE_DEAD;
 		if (ip_version_older(v) != IPV_OK)
-			ip_version_missing(v);
+		{
+			if (!v->soft)
+				ip_version_missing(v);
+			v->damaged = true;
+			return PRUNE_BLOCKED;
+		}
 	} while (ip_xid_status(v->xid) == IP_XID_ABORTED);
 	set_target(v, page, conflict, op);
 	return PRUNE_CHANGE;
@@ -161,6 +166,8 @@ prune_one(IpVersion *v, Page page, bool thorough, IpWriter *w, IpXid *conflict,
 	IpRowOp		op = {0};
 
 	*action = row_action(v, page, thorough, conflict, &op);
+	if (v->damaged)
+		*action = PRUNE_BLOCKED;
 	if (*action == PRUNE_DEAD)
 		ip_op_dead(w, ItemPointerGetOffsetNumber(&v->tid));
 	else if (*action == PRUNE_CHANGE)
@@ -312,10 +319,7 @@ needs_saved_bytes(IpVersion *v, BlockNumber undo_block)
 	return false;
 }
 
-/*
- * Is the item not a row, or a sound one?  Who only wants to use an undo page again need
- * not hear of a damaged one: it stays as it is.
- */
+/* Is the item not a row, or a sound one?  Who only wants to use an undo page again need not hear of others. */
 static bool
 is_sound(Page page, OffsetNumber off)
 {
@@ -326,7 +330,7 @@ is_sound(Page page, OffsetNumber off)
 }
 
 /* ip_prune_rows, with the page locked. */
-static bool
+static IpNeed
 prune_rows(Relation rel, Buffer buffer, const ItemPointerData *tids, int ntids,
 		   BlockNumber undo_block)
 {
@@ -334,7 +338,7 @@ prune_rows(Relation rel, Buffer buffer, const ItemPointerData *tids, int ntids,
 	BlockNumber block = BufferGetBlockNumber(buffer);
 	Page		page = BufferGetPage(buffer);
 	bool		changed = false;
-	bool		clean = true;
+	IpNeed		need = IP_NEED_NONE;
 	PruneAction action;
 	IpChange	change;
 	IpWriter   *w;
@@ -346,45 +350,52 @@ prune_rows(Relation rel, Buffer buffer, const ItemPointerData *tids, int ntids,
 		OffsetNumber off = ItemPointerGetOffsetNumber(&tids[i]);
 
 		if (!is_sound(page, off))
-			clean = false;
+			need = IP_NEED_BAD;
 		else if (prune_deleted(rel, block, page, off, w, &change.conflict))
 			changed = true;
 		else
 		{
-			IpvResult	result = ip_version_begin(&v, rel, block, page, off);
+			IpvResult	result = ip_version_begin_soft(&v, rel, block, page, off);
 
-			/* not to be read: VACUUM will say so; until then nothing of it may be lost */
-			clean &= result != IPV_STALE;
+			if (result == IPV_STALE)
+				need = IP_NEED_BAD;
 			if (result != IPV_OK)
 				continue;
 			changed |= prune_one(&v, page, true, w, &change.conflict, &action);
-			clean &= action != PRUNE_BLOCKED &&
-				!(action == PRUNE_KEEP && (v.top_state & IP_ROW_OVERLAID) &&
-				  needs_saved_bytes(&v, undo_block));
+			if (action == PRUNE_BLOCKED ||
+				(action == PRUNE_KEEP && (v.top_state & IP_ROW_OVERLAID) &&
+				 needs_saved_bytes(&v, undo_block)))
+				need = Max(need, IP_NEED_NOW);
+			if (v.damaged)
+				need = IP_NEED_BAD;
 		}
 	}
 	if (changed)
 		ip_change_apply(&change);
-	return clean;
+	return need;
 }
 
-bool
+IpNeed
 ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber undo_block)
 {
 	BlockNumber block = ItemPointerGetBlockNumber(tids);
-	bool		clean = true;
+	IpNeed		need = IP_NEED_NONE;
 	Buffer		buffer;
+	Page		page;
 
+	if (block == IP_META_BLOCK)
+		return IP_NEED_BAD;
 	if (!ip_block_exists(rel, block))
-		return true;
+		return IP_NEED_NONE;
 	buffer = ip_read_buffer(rel, block);
+	page = BufferGetPage(buffer);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	if (!ip_page_is_ours(BufferGetPage(buffer)))
-		clean = PageIsNew(BufferGetPage(buffer));
-	else if (IpPageGetSpecial(BufferGetPage(buffer))->kind == IP_PAGE_DATA)
-		clean = prune_rows(rel, buffer, tids, ntids, undo_block);
+	if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA)
+		need = prune_rows(rel, buffer, tids, ntids, undo_block);
+	else if (!ip_page_is_ours(page) && !PageIsNew(page))
+		need = IP_NEED_BAD;
 	UnlockReleaseBuffer(buffer);
-	return clean;
+	return need;
 }
 
 void

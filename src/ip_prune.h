@@ -22,13 +22,21 @@ extern void ip_prune_page_opt(Relation rel, Buffer buffer);
 /* Must the page be pruned thoroughly before a new xid is written to it? */
 extern bool ip_page_base_is_old(Page page);
 
+/* What rows need an undo page for. */
+typedef enum IpNeed
+{
+	IP_NEED_NONE,
+	IP_NEED_NOW,				/* for what will end */
+	IP_NEED_BAD					/* who knows: some of them cannot be read */
+} IpNeed;
+
 /*
  * Clean rows of one page, each named once, so that they do not need the undo page
- * undo_block, all xids of which precede the removal horizon.  False if that is
- * impossible now.  Takes and releases the data page's lock; the caller holds none.
+ * undo_block, all xids of which precede the removal horizon; do they still?  Takes and
+ * releases the data page's lock; the caller holds none.
  */
-extern bool ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids,
-						  BlockNumber undo_block);
+extern IpNeed ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids,
+							BlockNumber undo_block);
 
 /*
  * v stands on the newest version of a row whose last change has aborted, and

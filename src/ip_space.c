@@ -102,7 +102,7 @@ set_cache(Relation rel)
 
 	cache->undo_slot = ip_own_slot();
 	cache->undo_current = cache->undo_examined = InvalidBlockNumber;
-	cache->undo_clean = InvalidBlockNumber;
+	cache->undo_clean = cache->undo_bad = InvalidBlockNumber;
 	rel->rd_amcache = cache;
 }
 

@@ -31,8 +31,11 @@ typedef struct IpRelCache
 	BlockNumber undo_current;	/* its current page, if it still is */
 	uint32		undo_free;		/* free bytes in it, when last seen */
 	BlockNumber undo_examined;	/* current page when the oldest one was cleaned */
+	OffsetNumber undo_count;	/* records on the current page when last looked at */
 	BlockNumber undo_clean;		/* that oldest page: no row depends on it ... */
 	IpXid		undo_clean_xid; /* ... as long as this is its newest xid */
+	BlockNumber undo_bad;		/* a page that cannot be cleaned, because of damage ... */
+	IpXid		undo_bad_xid;	/* ... with this newest xid */
 	uint32		undo_largest;	/* the most that records have needed at once */
 	LocalTransactionId undo_looked; /* who has looked at the current page; invalid: look again */
 } IpRelCache;

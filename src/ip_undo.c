@@ -24,6 +24,8 @@ const char *
 ip_undo_item(Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec, bool *found)
 {
 	PageHeader	ph = (PageHeader) page;
+	IpXid		newest = IpPageGetSpecial(page)->u.undo.newest_xid;
+	const char *problem;
 	ItemId		lp;
 	uint32		len;
 
@@ -37,27 +39,49 @@ ip_undo_item(Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec, bool *found)
 		return "item reaches outside of the page's item space";
 	memcpy(buf, page + ItemIdGetOffset(lp), len);
 	*found = true;
-	return ip_undo_decode(ptr.block, IpPageGetSpecial(page)->u.undo.newest_xid, buf, len, rec);
+	problem = ip_undo_decode(ptr.block, newest, buf, len, rec);
+	if (problem)
+		return problem;
+	/* nobody must ask what became of a transaction that is still to come */
+	if (IpXidIsFinal(rec->xid) || rec->xid > newest ||
+		((rec->flags & IP_REC_PREV) && (IpXidIsFinal(rec->prev_xid) || rec->prev_xid > newest)))
+		return "bad transaction id";
+	return NULL;
+}
+
+bool
+ip_undo_find(Relation rel, IpPtr ptr, const ItemPointerData *row, uint8 *buf, IpUndoRec *rec,
+			 const char **problem)
+{
+	bool		found = false;
+	Buffer		buffer;
+	Page		page;
+
+	*problem = NULL;
+	/* VACUUM may have cut off the page, as it may have been recycled */
+	if (ptr.block == IP_META_BLOCK || !ip_block_exists(rel, ptr.block))
+		return false;
+	buffer = ip_read_buffer(rel, ptr.block);
+	page = BufferGetPage(buffer);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (!PageIsNew(page) && !ip_page_is_ours(page))
+		*problem = "its page is not of an inplace table";
+	else if (!PageIsNew(page) && IpPageGetSpecial(page)->kind == IP_PAGE_UNDO)
+		*problem = ip_undo_item(page, ptr, buf, rec, &found);
+	UnlockReleaseBuffer(buffer);
+	return found && *problem == NULL &&
+		(row == NULL || ItemPointerEquals(&rec->row, unconstify(ItemPointerData *, row)));
 }
 
 bool
 ip_undo_read(Relation rel, IpPtr ptr, const ItemPointerData *row, uint8 *buf, IpUndoRec *rec)
 {
-	const char *problem = NULL;
-	bool		found = false;
-	Buffer		buffer;
+	const char *problem;
+	bool		found = ip_undo_find(rel, ptr, row, buf, rec, &problem);
 
-	/* VACUUM may have cut off the page, as it may have been recycled */
-	if (!ip_block_exists(rel, ptr.block))
-		return false;
-	buffer = ip_read_buffer(rel, ptr.block);
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	if (ip_page_kind(rel, ptr.block, BufferGetPage(buffer)) == IP_PAGE_UNDO)
-		problem = ip_undo_item(BufferGetPage(buffer), ptr, buf, rec, &found);
-	UnlockReleaseBuffer(buffer);
 	if (problem)
 		ip_undo_corrupted(rel, ptr, problem);
-	return found && (row == NULL || ItemPointerEquals(&rec->row, unconstify(ItemPointerData *, row)));
+	return found;
 }
 
 void

@@ -33,8 +33,12 @@ typedef struct IpUndoSpec
 /*
  * Read the record at ptr if it is about row (any, if NULL); false if it is not there (any
  * more).  buf must have BLCKSZ bytes, and rec points into it.  Takes and
- * releases a share lock on the undo page.  Errors: data_corrupted.
+ * releases a share lock on the undo page.  *problem: why it cannot be read, or NULL.
  */
+extern bool ip_undo_find(Relation rel, IpPtr ptr, const ItemPointerData *row,
+						 uint8 *buf, IpUndoRec *rec, const char **problem);
+
+/* The same.  Errors: data_corrupted. */
 extern bool ip_undo_read(Relation rel, IpPtr ptr, const ItemPointerData *row,
 						 uint8 *buf, IpUndoRec *rec);
 

@@ -101,11 +101,12 @@ load_overlaid(IpVersion *v, const IpRow *row)
 	return IPV_OK;
 }
 
-IpvResult
-ip_version_begin(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNumber off)
+static IpvResult
+begin(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNumber off)
 {
 	IpRow		row;
 
+	v->damaged = false;
 	if (!ip_row_read(rel, block, page, off, &row))
 		return IPV_NONE;
 	v->rel = rel;
@@ -127,6 +128,20 @@ ip_version_begin(IpVersion *v, Relation rel, BlockNumber block, Page page, Offse
 	if (row.state & IP_ROW_OVERLAID)
 		return load_overlaid(v, &row);
 	return IPV_OK;
+}
+
+IpvResult
+ip_version_begin(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNumber off)
+{
+	v->soft = false;
+	return begin(v, rel, block, page, off);
+}
+
+IpvResult
+ip_version_begin_soft(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNumber off)
+{
+	v->soft = true;
+	return begin(v, rel, block, page, off);
 }
 
 void
@@ -170,6 +185,19 @@ ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerData *tid)
 	return result;
 }
 
+/* Read the record at v->ptr; false if it is not there. */
+static bool
+read_undo(IpVersion *v, uint8 *buf, IpUndoRec *rec)
+{
+	const char *problem;
+	bool		found = ip_undo_find(v->rel, v->ptr, &v->tid, buf, rec, &problem);
+
+	if (problem && !v->soft)
+		ip_undo_corrupted(v->rel, v->ptr, problem);
+	v->damaged |= problem != NULL;
+	return found;
+}
+
 /*
  * A lock record that is gone was not needed any more: its lockers have ended,
  * and the version under it is visible to all.  Another one of the row may have
@@ -181,7 +209,7 @@ ip_version_unlock(IpVersion *v)
 	if (!(v->state & IP_ROW_LOCKED))
 		return;
 	v->state &= ~IP_ROW_LOCKED;
-	v->has_lock = ip_undo_read(v->rel, v->ptr, &v->tid, v->lockbuf, &v->lock) &&
+	v->has_lock = read_undo(v, v->lockbuf, &v->lock) &&
 		v->lock.kind == IP_UNDO_LOCK &&
 		(v->lock.prev_xid == v->xid ||
 		 (IpXidIsFinal(v->lock.prev_xid) && IpXidIsFinal(v->xid)));
@@ -201,7 +229,7 @@ ip_version_load_rec(IpVersion *v)
 	ip_version_unlock(v);
 	if (v->ptr.block == InvalidBlockNumber)
 		return IPV_STALE;
-	if (!ip_undo_read(v->rel, v->ptr, &v->tid, v->recbuf, &v->rec) ||
+	if (!read_undo(v, v->recbuf, &v->rec) ||
 		v->rec.kind == IP_UNDO_LOCK || v->rec.xid != v->xid)
 		return IPV_STALE;
 	v->rec_loaded = true;
@@ -227,6 +255,11 @@ ip_version_older(IpVersion *v)
 		int			to = 1 - v->bodycur;
 		int			len = ip_delta_apply(&r, v->body, v->bodylen, v->bodybuf[to], BLCKSZ);
 
+		if (len < 0 && v->soft)
+		{
+			v->damaged = true;
+			return IPV_STALE;
+		}
 		if (len < 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),

@@ -44,6 +44,8 @@ typedef struct IpVersion
 	IpXid		end_xid;
 	CommandId	end_cid;
 	uint32		steps;			/* versions passed */
+	bool		soft;			/* undo that cannot be read is no error, ... */
+	bool		damaged;		/* ... but told here */
 	/* record at ptr, if loaded */
 	bool		rec_loaded;
 	IpUndoRec	rec;
@@ -88,6 +90,13 @@ extern bool ip_version_is_target(IpVersion *v, const IpTarget *target);
  */
 extern IpvResult ip_version_begin(IpVersion *v, Relation rel, BlockNumber block,
 								  Page page, OffsetNumber off);
+
+/*
+ * The same for who must get by where the row's undo is damaged: then v->damaged becomes true,
+ * and what needs undo finds IPV_STALE, or no lock.
+ */
+extern IpvResult ip_version_begin_soft(IpVersion *v, Relation rel, BlockNumber block,
+									   Page page, OffsetNumber off);
 
 /* The same by TID, with the page locked for a moment; the body is copied. */
 extern IpvResult ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerData *tid);

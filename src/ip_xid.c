@@ -63,9 +63,9 @@ ip_xid_did_commit(IpXid xid)
 			xid < ip_xid_full(TransamVariables->oldestClogXid) ||
 			TransactionIdDidCommit((TransactionId) xid);
 
-		/* it is remembered for ever */
-		Assert(committed || !(TransactionIdIsCurrentTransactionId((TransactionId) xid) ||
-							  TransactionIdIsInProgress((TransactionId) xid)));
+		/* what is remembered is so for ever; a damaged xid may still be to come */
+		if (!committed && TransactionIdIsInProgress((TransactionId) xid))
+			return false;
 		d->xid = xid;
 		d->committed = committed;
 	}

@@ -19,6 +19,17 @@ INSERT INTO ul SELECT i, repeat('a', 3000) FROM generate_series(1, 20) i;
 DO $$BEGIN FOR i IN 1..40 LOOP UPDATE ul SET v = repeat(chr(65 + i % 26), 3000); IF i % 4 = 0 THEN COMMIT; ELSE ROLLBACK; END IF; END LOOP; END$$;
 SELECT sum(pages) < 20 AS small FROM inplace_undo_rings('ul');
 SELECT * FROM inplace_check('ul');
+-- nor both: short connections with large records
+DO $$BEGIN
+    FOR i IN 1..200 LOOP
+        UPDATE ul SET v = repeat(chr(65 + i % 26), 3000) WHERE id = 1 + i % 20;
+        IF i % 4 = 0 THEN COMMIT; ELSE ROLLBACK; END IF;
+        ALTER TABLE ul ALTER id SET STATISTICS 100;
+        COMMIT;
+    END LOOP;
+END$$;
+SELECT sum(pages) < 20 AS small FROM inplace_undo_rings('ul');
+SELECT * FROM inplace_check('ul');
 DROP TABLE ul;
 -- nor must short connections (here: a relation cache entry that is new for each change)
 CREATE TABLE us (id int PRIMARY KEY, n int) USING inplace;

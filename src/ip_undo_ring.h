@@ -1,0 +1,84 @@
+/*-------------------------------------------------------------------------
+ * ip_undo_ring.h
+ *	  The rings of undo pages: for those who take pages from them and free pages.
+ *
+ * A slot's ring has its lock in that of its current page: who holds that exclusively
+ * is the only one who changes links and the metapage's slot.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_UNDO_RING_H
+#define IP_UNDO_RING_H
+
+#include "ip_prune.h"
+#include "ip_space.h"
+
+/* A ring grows by as many pages as it has, but by no more than this. */
+#define IP_UNDO_MAX_EXTENT	4
+
+/* A ring's oldest page, which is to be used again or to be freed. */
+typedef struct IpOldestPage
+{
+	BlockNumber block;
+	IpXid		newest_xid;
+	bool		clean;			/* the rows that needed it have been visited */
+	const char *problem;		/* with the record at off, which cannot be read; or NULL */
+	OffsetNumber off;
+	int			ntids;			/* those rows */
+	ItemPointerData tids[MaxOffsetNumber];
+} IpOldestPage;
+
+/* May the page be used again without a look at rows (U1)?  Lock: share. */
+extern bool ip_ring_page_is_old(Relation rel, Page page);
+
+/*
+ * Does any row need the page's records (U2), as far as can be read?  Fills in o, unless o says that the page,
+ * with its newest xid, is clean.  Lock: share.
+ */
+extern bool ip_ring_is_needed(Page page, BlockNumber block, IpOldestPage *o);
+
+/* Clean the rows that o names; does any still need the page?  No buffer lock may be held. */
+extern IpNeed ip_ring_clean_rows(Relation rel, const IpOldestPage *o);
+
+/* What the metapage says of all slots, IP_UNDO_SLOTS of them. */
+extern void ip_ring_read_slots(Relation rel, IpMetaSlot *slots);
+
+/* Is it a page of the slot's ring, and the current one?  Lock: share. */
+extern bool ip_ring_has(Page page, uint16 slot);
+extern bool ip_ring_is_current(Page page, uint16 slot);
+
+/* Can the metapage, or a page of a ring, say that the block is in the ring? */
+extern bool ip_ring_may_have(Relation rel, BlockNumber block);
+
+/* Let the backend use its own ring again, if it does not. */
+extern void ip_ring_use_own(IpRelCache *cache);
+
+/*
+ * The slot's current undo page, locked, or InvalidBuffer if it has no ring.
+ * *block is where it was the last time, and becomes where it is.  Errors: data_corrupted.
+ */
+extern Buffer ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode);
+
+/*
+ * Changes of the ring, each one WAL record.  current and oldest, pages and meta (by
+ * ip_ring_lock_meta, and released) are locked exclusively, and stay so but for meta.
+ *
+ * recycle: the oldest page becomes the current one.  drop_oldest: something of it is
+ * damaged: it leaves the ring, so that the ring need not grow for ever, but its records stay
+ * where they are.  free_oldest: it, which may be the current one, leaves the ring and is free.
+ * add_pages: n pages come between current (invalid: there is no ring yet) and the oldest; the
+ * first of them becomes the current one, the others are released.
+ */
+extern void ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot);
+extern void ip_ring_drop_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot);
+extern void ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot);
+extern Buffer ip_ring_lock_meta(Relation rel);
+extern void ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot,
+							  Buffer *pages, int n);
+
+/*
+ * Make the ring longer, by up to so many pages, or make it; its new current page, locked.  If
+ * another backend has made the slot's ring meanwhile, InvalidBuffer.
+ */
+extern Buffer ip_ring_grow(Relation rel, Buffer current, uint16 slot, uint32 extent);
+
+#endif							/* IP_UNDO_RING_H */

@@ -1,0 +1,304 @@
+/*-------------------------------------------------------------------------
+ * ip_undo_use.c
+ *	  Getting room for undo records.
+ *
+ * ip_undo_prepare establishes U2 (see ip_undo_ring.c) for a ring's oldest page by visiting
+ * the rows, before the caller locks anything; ip_undo_begin, whose caller holds a
+ * data page, only checks it.
+ *-------------------------------------------------------------------------
+ */
+#include "ip_compat.h"
+
+#include "ip_space.h"
+#include "ip_undo.h"
+#include "ip_undo_ring.h"
+#include "ip_xid.h"
+
+/* Look for the next page when the current one has less than this left. */
+#define UNDO_NEARLY_FULL	2048
+/* A page's xids stay within 2^31 of its newest; leave a wide margin. */
+#define UNDO_MAX_XID_AGE	((IpXid) 1 << 29)
+
+/* The page behind the current one of the cache's ring, locked. */
+static Buffer
+lock_oldest(Relation rel, IpRelCache *cache, BlockNumber block)
+{
+	uint16		slot = cache->undo_slot;
+	Buffer		oldest;
+
+	if (ip_ring_may_have(rel, block))
+	{
+		oldest = ip_read_buffer(rel, block);
+		LockBuffer(oldest, BUFFER_LOCK_EXCLUSIVE);
+		if (ip_ring_has(BufferGetPage(oldest), slot))
+			return oldest;
+	}
+	ip_ring_use_own(cache);
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("undo ring %u of relation \"%s\" leads to block %u, which is not in it",
+					slot, RelationGetRelationName(rel), block)));
+}
+
+/* The oldest page cannot be cleaned: advance() takes it out of the ring. */
+static void
+remember_bad(IpRelCache *cache, const IpOldestPage *o)
+{
+	cache->undo_bad = o->block;
+	cache->undo_bad_xid = o->newest_xid;
+}
+
+static bool
+is_bad(const IpRelCache *cache, const IpOldestPage *o)
+{
+	return o->block == cache->undo_bad && o->newest_xid == cache->undo_bad_xid;
+}
+
+/* Make the locked oldest page, which is old, the current one; false if that cannot be done. */
+static bool
+use_oldest(Relation rel, IpRelCache *cache, Buffer current, Buffer oldest, uint16 slot)
+{
+	BlockNumber block = BufferGetBlockNumber(oldest);
+	IpOldestPage	o;
+
+	/* ip_undo_prepare may have cleaned it */
+	o.block = cache->undo_clean;
+	o.newest_xid = cache->undo_clean_xid;
+	o.clean = true;
+	if (!ip_ring_is_needed(BufferGetPage(oldest), block, &o))
+	{
+		ip_ring_recycle(rel, current, oldest, slot);
+		return true;
+	}
+	if (o.problem || is_bad(cache, &o))
+		ip_ring_drop_oldest(rel, current, oldest, slot);
+	return false;
+}
+
+/* The next current page, locked; releases current. */
+static Buffer
+advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot)
+{
+	BlockNumber next = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
+	Buffer		result = InvalidBuffer;
+	uint32		extent = IP_UNDO_MAX_EXTENT;
+
+	if (next != BufferGetBlockNumber(current))
+	{
+		Buffer		oldest = lock_oldest(rel, cache, next);
+
+		if (ip_ring_page_is_old(rel, BufferGetPage(oldest)))
+		{
+			/* else ip_undo_prepare can clean it the next time */
+			if (use_oldest(rel, cache, current, oldest, slot))
+				result = oldest;
+			extent = 1;
+		}
+		if (!BufferIsValid(result))
+			UnlockReleaseBuffer(oldest);
+	}
+	cache->undo_clean = InvalidBlockNumber;
+	if (!BufferIsValid(result))
+		result = ip_ring_grow(rel, current, slot, extent);
+	UnlockReleaseBuffer(current);
+	cache->undo_current = BufferGetBlockNumber(result);
+	return result;
+}
+
+/* Free bytes; none if the page's xids have become too old to add new ones. */
+static uint32
+undo_free(Page page)
+{
+	IpXid		newest = IpPageGetSpecial(page)->u.undo.newest_xid;
+
+	return newest + UNDO_MAX_XID_AGE < ip_next_xid() ? 0 : ip_page_free(page);
+}
+
+/* Is it time to look at the oldest page? */
+static bool
+needs_oldest(const IpRelCache *cache)
+{
+	if (cache->undo_current != InvalidBlockNumber && cache->undo_examined == cache->undo_current)
+		return false;			/* we have */
+	return cache->undo_free < Max(UNDO_NEARLY_FULL, cache->undo_largest);
+}
+
+/* Fill in o for a page of the slot that is not locked; false if it is not old, not there, or damaged. */
+static bool
+examine_oldest(Relation rel, uint16 slot, BlockNumber block, IpOldestPage *o)
+{
+	Buffer		oldest;
+	Page		page;
+	bool		old;
+
+	if (!ip_ring_may_have(rel, block))
+		return false;
+	oldest = ip_read_buffer(rel, block);
+	page = BufferGetPage(oldest);
+	LockBuffer(oldest, BUFFER_LOCK_SHARE);
+	old = ip_ring_has(page, slot) && ip_ring_page_is_old(rel, page);
+	if (old)
+		(void) ip_ring_is_needed(page, block, o);
+	UnlockReleaseBuffer(oldest);
+	return old && o->problem == NULL;
+}
+
+/* The oldest page's block, unless that is the current one; what is free on the current one. */
+static BlockNumber
+look_at_current(Buffer current, uint32 *free)
+{
+	BlockNumber block = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
+
+	*free = undo_free(BufferGetPage(current));
+	return block != BufferGetBlockNumber(current) ? block : InvalidBlockNumber;
+}
+
+/* What else the page, which is the current one, tells a transaction that looks at it first. */
+static void
+learn_from_current(IpRelCache *cache, Page page)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+
+	/* fewer records than then: others have used the whole ring since */
+	if (max < cache->undo_count)
+		cache->undo_examined = InvalidBlockNumber;
+	/* a new connection does not know yet how large they are here */
+	if (cache->undo_largest == 0)
+	{
+		for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+			cache->undo_largest = Max(cache->undo_largest,
+									  IP_UNDO_SPACE(ItemIdGetLength(PageGetItemId(page, off))));
+	}
+	cache->undo_count = max;
+}
+
+/* Is the ring's oldest page old, and does no row need it any more?  Then cache is set to that. */
+static bool
+prepare_oldest(Relation rel, IpRelCache *cache, uint16 slot, BlockNumber block)
+{
+	IpOldestPage	o;
+	IpNeed		need;
+
+	o.clean = false;
+	if (!examine_oldest(rel, slot, block, &o) || is_bad(cache, &o))
+		return false;
+	need = ip_ring_clean_rows(rel, &o);
+	if (need == IP_NEED_BAD)
+		remember_bad(cache, &o);
+	if (need != IP_NEED_NONE)
+		return false;
+	cache->undo_clean = block;
+	cache->undo_clean_xid = o.newest_xid;
+	return true;
+}
+
+/*
+ * Use the slot's ring, if its oldest page can be used again.  The ring is somebody
+ * else's: where it is damaged, that is not for us to report, and a current page that
+ * is another one by now is not worth waiting for.
+ */
+static bool
+try_ring(Relation rel, IpRelCache *cache, uint16 slot, BlockNumber current)
+{
+	BlockNumber oldest = InvalidBlockNumber;
+	uint32		free;
+	Buffer		buffer;
+
+	if (!ip_ring_may_have(rel, current))
+		return false;
+	buffer = ip_read_buffer(rel, current);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (ip_ring_is_current(BufferGetPage(buffer), slot))
+		oldest = look_at_current(buffer, &free);
+	UnlockReleaseBuffer(buffer);
+	if (!prepare_oldest(rel, cache, slot, oldest))
+		return false;
+	cache->undo_slot = slot;
+	cache->undo_current = cache->undo_examined = current;
+	cache->undo_count = 0;
+	cache->undo_free = free;
+	return true;
+}
+
+/*
+ * The cache's ring would have to grow.  If it is long already, use another long one
+ * that need not grow, or else our own.
+ */
+static void
+change_ring(Relation rel, IpRelCache *cache)
+{
+	uint32		limit = IP_UNDO_TOLERATED(RelationGetNumberOfBlocks(rel));
+	uint16		was = cache->undo_slot;
+	IpMetaSlot	slots[IP_UNDO_SLOTS];
+
+	ip_ring_read_slots(rel, slots);
+	ip_ring_use_own(cache);
+	for (int i = 0; i < IP_UNDO_SLOTS && slots[was].npages > limit; i++)
+	{
+		uint16		slot = (ip_own_slot() + i) % IP_UNDO_SLOTS;
+
+		if (slot != was && slots[slot].npages > limit &&
+			try_ring(rel, cache, slot, slots[slot].current))
+			return;
+	}
+}
+
+void
+ip_undo_prepare(Relation rel)
+{
+	IpRelCache *cache = ip_rel_cache(rel);
+	uint16		slot = cache->undo_slot;
+	BlockNumber oldest;
+	Buffer		current;
+
+	/*
+	 * The oldest page is prepared once for each current page, before ip_undo_begin needs
+	 * it; how full the current one is, others may have changed between our transactions.
+	 */
+	if (cache->undo_looked == CompatMyLocalXid && !needs_oldest(cache))
+		return;
+	cache->undo_looked = CompatMyLocalXid;
+	current = ip_ring_lock_current(rel, &cache->undo_current, slot, BUFFER_LOCK_SHARE);
+	if (!BufferIsValid(current))
+		return;
+	oldest = look_at_current(current, &cache->undo_free);
+	learn_from_current(cache, BufferGetPage(current));
+	UnlockReleaseBuffer(current);
+	if (oldest == InvalidBlockNumber || !needs_oldest(cache))
+		return;
+	/* not old: a snapshot is held, probably for longer; advance() will look again */
+	cache->undo_examined = cache->undo_current;
+	if (!prepare_oldest(rel, cache, slot, oldest))
+		change_ring(rel, cache);
+}
+
+Buffer
+ip_undo_begin(Relation rel, uint32 size, OffsetNumber *off)
+{
+	IpRelCache *cache = ip_rel_cache(rel);
+	uint16		slot = cache->undo_slot;
+	BlockNumber expected = cache->undo_current;
+	uint32		free;
+	Buffer		buffer;
+
+	do
+	{
+		buffer = ip_ring_lock_current(rel, &cache->undo_current, slot, BUFFER_LOCK_EXCLUSIVE);
+		if (!BufferIsValid(buffer))
+			buffer = ip_ring_grow(rel, InvalidBuffer, slot, 1);
+	} while (!BufferIsValid(buffer));
+	cache->undo_current = BufferGetBlockNumber(buffer);
+	free = undo_free(BufferGetPage(buffer));
+	if (cache->undo_current != expected || free < cache->undo_free)
+		cache->undo_looked = InvalidLocalTransactionId;
+	if (free < size)
+	{
+		buffer = advance(rel, cache, buffer, slot);
+		free = undo_free(BufferGetPage(buffer));
+	}
+	Assert(free >= size);
+	cache->undo_free = free - size;
+	cache->undo_largest = Max(cache->undo_largest, size);
+	*off = PageGetMaxOffsetNumber(BufferGetPage(buffer)) + 1;
+	return buffer;
+}
