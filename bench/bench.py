@@ -24,7 +24,7 @@ PARTS = {
     'rollback': (storage.rollback, 25, 0),
     'tps': (load.throughput, 22, 25),
     'held': (load.throughput_held, 60, 0),
-    'longer': (load.throughput_held_longer, 125, 0),
+    'longer': (load.throughput_held_longer, 0, 500),
     'growth': (load.growth, 70, 0),
     'hot': (load.hot_rows, 42, 0),
     'deleted': (vacuum.deleted, 0, 600),

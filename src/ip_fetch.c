@@ -6,12 +6,16 @@
 #include "ip_compat.h"
 
 #include "access/xact.h"
+#include "portability/instr_time.h"
 #include "storage/predicate.h"
 #include "utils/snapmgr.h"
 
 #include "ip_fetch.h"
 #include "ip_space.h"
 #include "ip_xid.h"
+
+/* A scan that has met so many dead rows whose deletion is not flushed flushes it. */
+#define MAX_UNFLUSHED	32
 
 static IpVersion fetch_v;
 
@@ -252,6 +256,7 @@ typedef struct IpIndexFetch
 {
 	IndexFetchTableData base;
 	Buffer		buffer;			/* pinned: the last row's page */
+	int			unflushed;		/* dead rows met whose deletion is not on disk */
 } IpIndexFetch;
 
 IndexFetchTableData *
@@ -261,6 +266,7 @@ ip_index_fetch_begin(Relation rel)
 
 	fetch->base.rel = rel;
 	fetch->buffer = InvalidBuffer;
+	fetch->unflushed = 0;
 	ip_check_meta(rel);
 	return &fetch->base;
 }
@@ -331,6 +337,42 @@ ip_fetch_was_dirty(Relation rel, const ItemPointerData *tid)
 	return result;
 }
 
+/*
+ * Without synchronous_commit, all scans of a queue would visit what was deleted since the WAL
+ * writer came by: flush it, unless that takes more than a tenth of our time.
+ */
+static bool
+flush_deletions(IpIndexFetch *fetch, IpXid deleter)
+{
+	static int64 not_before;
+	instr_time	begin;
+	instr_time	end;
+
+	if (++fetch->unflushed < MAX_UNFLUSHED || RecoveryInProgress())
+		return false;
+	INSTR_TIME_SET_CURRENT(begin);
+	if (INSTR_TIME_GET_MICROSEC(begin) < not_before)
+		return false;
+	ip_xid_flush_commit(deleter);
+	fetch->unflushed = 0;
+	INSTR_TIME_SET_CURRENT(end);
+	not_before = INSTR_TIME_GET_MICROSEC(end) +
+		9 * (INSTR_TIME_GET_MICROSEC(end) - INSTR_TIME_GET_MICROSEC(begin));
+	return true;
+}
+
+/* is_all_dead for a row that an index scan found deleted; an MVCC snapshot's holds no lock on the index. */
+static bool
+deleted_is_all_dead(IpIndexFetch *fetch, Snapshot snapshot, IpXid deleter)
+{
+	Relation	rel = fetch->base.rel;
+
+	if (is_all_dead(rel, IP_ROW_DELETED, deleter))
+		return true;
+	return snapshot->snapshot_type == SNAPSHOT_MVCC &&
+		ip_state_is_dead(rel, IP_ROW_DELETED, deleter) && flush_deletions(fetch, deleter);
+}
+
 bool
 ip_index_fetch_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapshot,
 					 TupleTableSlot *slot, bool *call_again, bool *all_dead)
@@ -347,7 +389,7 @@ ip_index_fetch_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 	if (deleter != IP_XID_NONE)
 	{
 		if (all_dead)
-			*all_dead = is_all_dead(scan->rel, IP_ROW_DELETED, deleter);
+			*all_dead = deleted_is_all_dead(fetch, snapshot, deleter);
 		return false;
 	}
 	if (result == IPV_OK)

@@ -79,6 +79,12 @@ ip_xid_commit_is_flushed(IpXid xid)
 		!XLogNeedsFlush(TransactionIdGetCommitLSN((TransactionId) xid));
 }
 
+void
+ip_xid_flush_commit(IpXid xid)
+{
+	XLogFlush(TransactionIdGetCommitLSN((TransactionId) xid));
+}
+
 static bool
 known_decided(IpXid xid)
 {

@@ -39,6 +39,9 @@ extern bool ip_xid_did_commit(IpXid xid);
 /* Is the commit on disk?  The transaction did commit. */
 extern bool ip_xid_commit_is_flushed(IpXid xid);
 
+/* See to it that it is. */
+extern void ip_xid_flush_commit(IpXid xid);
+
 /* Does an MVCC snapshot see another transaction's changes? */
 extern bool ip_xid_in_snapshot_past(IpXid xid, Snapshot snapshot);
 

@@ -5,7 +5,7 @@ from lib.result import Bar, Result
 from lib.workload import (HOT_ROWS, NEVER, SIMPLE_UPDATE, Snapshot, join, load_accounts, load_counters, measure, middle_half,
                           orders)
 
-SLICES = 24     # of each side in a round
+SLICES = 48     # of each side
 EDGE = 5        # seconds at the begin and at the end of a hold that are compared
 
 
@@ -30,23 +30,17 @@ def throughput_held(context):
 
 def throughput_held_longer(context):
     """
-    100,000 rows, so that each is updated several times while the snapshot is held.  Heap and inplace take turns
-    within a round, in short slices, and one snapshot is open for both: minutes are too long for this machine to stay the same.
+    100,000 rows, so that each is updated many times while the snapshot is held.  Heap and inplace take short turns,
+    and one snapshot is open for both: no machine stays the same for minutes.
     """
     what = 'simple-update of 100,000 rows, snapshot held half of the time'
     slices = 4 if context.quick else SLICES
     seconds = context.seconds // 2
-    pairs = [_round_of_slices(context, f'{what}: round {number + 1}', slices, seconds)
-             for number in range(max(1, context.rounds // 2))]
-    yield from _throughput(context, what, pairs, middle_half(slices * seconds), Bar('>=', 1.15))
-
-
-def _round_of_slices(context, what, slices, seconds):
+    begin, end = middle_half(slices)
     for am in AMS:
         load_accounts(context.db, am, 1)
     context.db.execute('CHECKPOINT')
     runs = {am: [] for am in AMS}
-    begin, end = middle_half(slices)
     snapshot = None
     for number, order in enumerate(orders(slices)):
         if number == begin:
@@ -54,9 +48,10 @@ def _round_of_slices(context, what, slices, seconds):
         elif number == end:
             snapshot.release()
         for am in order:
-            context.progress.step(f'{what}, {am}')
+            context.progress.step(f'{what}: {am}, turn {number + 1}')
             runs[am].append(measure(context.db, SIMPLE_UPDATE, am, seconds, NEVER, context.seed + number, context.show_tps))
-    return {am: join(runs[am]) for am in AMS}
+    yield from _throughput(context, what, [{am: join(runs[am]) for am in AMS}], middle_half(slices * seconds),
+                           Bar('>=', 1.15))
 
 
 def _throughput(context, what, pairs, hold, bar=None):

@@ -1,0 +1,52 @@
+# A queue without synchronous_commit: what was taken from its front a moment ago must not be visited by each scan
+# until the WAL writer has come by; and a crash must not make the index forget a row whose deletion it takes back.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_cluster('main', conf => qq(
+autovacuum = off
+synchronous_commit = off
+wal_writer_delay = '10s'
+));
+$node->safe_psql('postgres', q(
+CREATE TABLE queue (id int PRIMARY KEY, payload text) USING inplace;
+INSERT INTO queue SELECT i, md5(i::text) FROM generate_series(1, 3000) i;
+VACUUM queue;
+CREATE FUNCTION pages_for_first() RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT json) SELECT * FROM queue ORDER BY id LIMIT 1' INTO plan;
+	RETURN (plan->0->'Plan'->>'Shared Hit Blocks')::int + (plan->0->'Plan'->>'Shared Read Blocks')::int;
+END$$;
+));
+
+# Each row is deleted by a transaction of its own; none of them is flushed.
+my $client = $node->background_psql('postgres');
+$client->query_safe('DO $$BEGIN FOR i IN 1..2000 LOOP DELETE FROM queue WHERE id = i; COMMIT; END LOOP; END$$');
+my @pages = map { $client->query_safe('SELECT pages_for_first()') } 1 .. 3;
+note("pages: @pages");
+cmp_ok($pages[0], '>', 10, 'the first scan looks at the rows');
+cmp_ok($pages[2], '<', 10, 'the third one does not');
+is($client->query_safe('SELECT min(id), count(*) FROM queue'), '2001|1000', 'what is left');
+$client->quit;
+
+# What was not flushed is lost, and then the index still has it.
+$node->safe_psql('postgres', 'DELETE FROM queue WHERE id = 2001; DELETE FROM queue WHERE id = 2002; SELECT min(id) FROM queue');
+$node->stop('immediate');
+$node->start;
+my $count = $node->safe_psql('postgres', 'SELECT count(*) FROM queue');
+is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM queue WHERE id > 0'),
+	$count, 'the index has all rows after a crash');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM inplace_check(\'queue\')'), '0', 'inplace_check');
+
+done_testing();
