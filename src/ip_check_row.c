@@ -43,43 +43,6 @@ typedef struct Chain
 
 /* ---- one page: rows ------------------------------------------------------------------ */
 
-/* Length of a varlena value, or 0 if it is damaged or reaches beyond the end */
-static uint32
-varlena_length(const uint8 *p, const uint8 *end, uint16 hdr)
-{
-	varattrib_4b header;
-
-	if (p >= end)
-		return 0;
-	if (VARATT_IS_1B_E(p))
-	{
-		if (end - p < VARHDRSZ_EXTERNAL || VARTAG_1B_E(p) != VARTAG_ONDISK ||
-			!(hdr & IP_HDR_HASEXTERNAL))
-			return 0;
-		return VARSIZE_EXTERNAL(p);
-	}
-	if (VARATT_IS_1B(p))
-		return VARSIZE_1B(p);
-	if (end - p < VARHDRSZ)
-		return 0;
-	memcpy(&header, p, VARHDRSZ);
-	return VARSIZE_4B(&header) < VARHDRSZ ? 0 : VARSIZE_4B(&header);
-}
-
-/* The same for a value of any type */
-static uint32
-value_length(int attlen, const uint8 *p, const uint8 *end, uint16 hdr)
-{
-	const uint8 *nul;
-
-	if (attlen > 0)
-		return attlen;
-	if (attlen == -1)
-		return varlena_length(p, end, hdr);
-	nul = memchr(p, 0, end - p);
-	return nul ? nul - p + 1 : 0;
-}
-
 /* Its rows may have had columns that were never committed either. */
 static bool
 has_aborted(IpXid xid)
@@ -93,28 +56,16 @@ body_problem(IpCheck *c, uint16 hdr, const uint8 *body, uint32 bodylen)
 {
 	TupleDesc	desc = RelationGetDescr(c->rel);
 	int			natts = hdr & IP_HDR_NATTS_MASK;
-	bool		hasnull = (hdr & IP_HDR_HASNULL) != 0;
-	const uint8 *p = body;
-	const uint8 *end = body + bodylen;
+	int			column;
+	int			len = ip_body_measure(desc, hdr, body, bodylen, &column);
 
 	if (natts > desc->natts)
 		return ipc_fail(c, "row has %d columns, but its table has %d", natts, desc->natts);
-	if (hasnull)
-		p += IpBitmapSize(natts);
-	if (p > end)
+	if (len < 0 && column == 0)
 		return "row body ends within its NULL bitmap";
-	for (int i = 0; i < natts; i++)
-	{
-		uint32		len;
-
-		if (hasnull && att_isnull(i, body))
-			continue;
-		len = value_length(TupleDescAttr(desc, i)->attlen, p, end, hdr);
-		if (len == 0 || len > end - p)
-			return ipc_fail(c, "value of column %d is damaged or reaches beyond the row body", i + 1);
-		p += len;
-	}
-	for (; p < end; p++)
+	if (len < 0)
+		return ipc_fail(c, "value of column %d is damaged or reaches beyond the row body", column);
+	for (const uint8 *p = body + len; p < body + bodylen; p++)
 	{
 		if (*p != 0)
 			return "there is something behind the row's values";

@@ -52,12 +52,29 @@ is_final_for_others(IpVersion *v, IpSpecial *special, uint8 overlaid)
 	return ip_version_load_rec(v) != IPV_OK || v->rec.saved == NULL;
 }
 
+/* The version that v stands on cannot be put on the page. */
+static void
+report_damage(IpVersion *v)
+{
+	v->damaged = true;
+	if (!v->soft)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("corrupted version of row (%u,%u) of relation \"%s\"",
+						ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid),
+						RelationGetRelationName(v->rel)),
+				 errhint("Run inplace_check('%s') to find all damage.",
+						 RelationGetRelationName(v->rel))));
+}
+
 /* The row's state on the page becomes that of the version v stands on. */
 static void
 set_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
 {
 	IpSpecial  *special = IpPageGetSpecial(page);
 	uint8		overlaid = v->top_state & IP_ROW_OVERLAID;
+	int			column;
+	int			len;
 
 	op->hdr = v->hdr;
 	op->body = v->body;
@@ -70,8 +87,10 @@ set_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
 		*conflict = Max(*conflict, v->xid);
 		op->state = 0;
 		/* nobody will put back a longer version: zeros behind the values go */
-		op->bodylen = Max(IP_ROW_MIN_BODY,
-						  ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen));
+		len = ip_body_measure(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen, &column);
+		if (len < 0)
+			report_damage(v);
+		op->bodylen = Max(IP_ROW_MIN_BODY, len);
 	}
 	else if (is_default(v, special))
 		op->state = IP_ROW_DEFAULT;
@@ -81,6 +100,9 @@ set_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
 		op->xid = (TransactionId) v->xid;
 		op->ptr = v->ptr;
 	}
+	/* what is put back was there before: it fits, or is damaged */
+	if (op->bodylen < IP_ROW_MIN_BODY || ip_item_size(op->state, op->bodylen) > v->top_itemlen)
+		report_damage(v);
 }
 
 static void

@@ -313,32 +313,88 @@ other_length(int attlen, const uint8 *p, const uint8 *end, int attnum)
 	}
 }
 
-/* See ip_row.h */
+/* Length of a varlena value that is not a short one; 0 if it is damaged */
+static pg_noinline uint32
+measure_varlena(const uint8 *p, const uint8 *end, uint16 hdr)
+{
+	uint32		header;
+
+	if (p >= end)
+		return 0;
+	if (VARATT_IS_1B_E(p))
+	{
+		if (end - p < (ptrdiff_t) VARHDRSZ_EXTERNAL || VARTAG_1B_E(p) != VARTAG_ONDISK ||
+			!(hdr & IP_HDR_HASEXTERNAL))
+			return 0;
+		return VARSIZE_EXTERNAL(p);
+	}
+	if (VARATT_IS_1B(p))
+		return VARSIZE_1B(p);
+	if (end - p < VARHDRSZ)
+		return 0;
+	memcpy(&header, p, VARHDRSZ);
+	return VARSIZE_4B(&header) < VARHDRSZ ? 0 : VARSIZE_4B(&header);
+}
+
+/* The same for a value of any type */
+static inline uint32
+measure_value(int attlen, const uint8 *p, const uint8 *end, uint16 hdr)
+{
+	const uint8 *nul;
+
+	if (attlen > 0)
+		return attlen;
+	if (attlen == -1)
+		return likely(p < end && VARATT_IS_1B(p) && !VARATT_IS_1B_E(p)) ?
+			VARSIZE_1B(p) : measure_varlena(p, end, hdr);
+	nul = memchr(p, 0, end - p);
+	return nul ? nul - p + 1 : 0;
+}
+
+int
+ip_body_measure(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen, int *column)
+{
+	int			natts = hdr & IP_HDR_NATTS_MASK;
+	bool		hasnull = (hdr & IP_HDR_HASNULL) != 0;
+	const uint8 *end = body + bodylen;
+	const uint8 *p = body;
+
+	*column = 0;
+	if (hasnull)
+		p += IpBitmapSize(natts);
+	if (natts > desc->natts || p > end)
+		return -1;
+	for (int i = 0; i < natts; i++)
+	{
+		uint32		len;
+
+		if (hasnull && att_isnull(i, body))
+			continue;
+		len = measure_value(TupleDescAttr(desc, i)->attlen, p, end, hdr);
+		if (unlikely(len == 0 || len > end - p))
+		{
+			*column = i + 1;
+			return -1;
+		}
+		p += len;
+	}
+	return p - body;
+}
+
 uint32
 ip_body_length(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen)
 {
-	int			natts = hdr & IP_HDR_NATTS_MASK;
-	const uint8 *p = first_value(hdr, body, bodylen);
-	const uint8 *end = body + bodylen;
+	int			column;
+	int			len = ip_body_measure(desc, hdr, body, bodylen, &column);
 
-	if (natts > desc->natts)
+	if (len < 0 && column > 0)
+		report_truncated(column - 1);
+	if (len < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("row has %d columns, but its table has %d",
-						natts, desc->natts)));
-
-	for (int i = 0; i < natts; i++)
-	{
-		int			attlen = TupleDescAttr(desc, i)->attlen;
-
-		if ((hdr & IP_HDR_HASNULL) && att_isnull(i, body))
-			continue;
-		if (attlen == -1)
-			p += varlena_length(p, end, i);
-		else
-			p += other_length(attlen, p, end, i);
-	}
-	return p - body;
+				 errmsg("row has %d columns, but its table has %d, or its body ends within its NULL bitmap",
+						hdr & IP_HDR_NATTS_MASK, desc->natts)));
+	return len;
 }
 
 /* ---- deforming ------------------------------------------------------------- */

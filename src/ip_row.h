@@ -87,6 +87,13 @@ extern uint16 ip_body_form(TupleDesc desc, const Datum *values, const bool *isnu
 extern uint32 ip_body_length(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen);
 
 /*
+ * The same, or -1 if the values are damaged or reach beyond bodylen, from *column on (0: the
+ * number of columns, or the NULL bitmap).
+ */
+extern int	ip_body_measure(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen,
+							int *column);
+
+/*
  * Values of all columns.  By-reference values point into the body where their
  * type allows, else into memory palloc'd in the current context.
  */

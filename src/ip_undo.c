@@ -24,8 +24,6 @@ const char *
 ip_undo_item(Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec, bool *found)
 {
 	PageHeader	ph = (PageHeader) page;
-	IpXid		newest = IpPageGetSpecial(page)->u.undo.newest_xid;
-	const char *problem;
 	ItemId		lp;
 	uint32		len;
 
@@ -39,14 +37,7 @@ ip_undo_item(Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec, bool *found)
 		return "item reaches outside of the page's item space";
 	memcpy(buf, page + ItemIdGetOffset(lp), len);
 	*found = true;
-	problem = ip_undo_decode(ptr.block, newest, buf, len, rec);
-	if (problem)
-		return problem;
-	/* nobody must ask what became of a transaction that is still to come */
-	if (IpXidIsFinal(rec->xid) || rec->xid > newest ||
-		((rec->flags & IP_REC_PREV) && (IpXidIsFinal(rec->prev_xid) || rec->prev_xid > newest)))
-		return "bad transaction id";
-	return NULL;
+	return ip_undo_decode(ptr.block, IpPageGetSpecial(page)->u.undo.newest_xid, buf, len, rec);
 }
 
 bool

@@ -42,6 +42,13 @@ record_is_needed(const IpUndoRec *rec)
 	return !ip_xid_did_commit(rec->xid);
 }
 
+static bool
+xids_are_old(const IpUndoRec *rec, IpXid newest)
+{
+	return !IpXidIsFinal(rec->xid) && rec->xid <= newest &&
+		(!(rec->flags & IP_REC_PREV) || (!IpXidIsFinal(rec->prev_xid) && rec->prev_xid <= newest));
+}
+
 bool
 ip_ring_is_needed(Page page, BlockNumber block, IpOldestPage *o)
 {
@@ -62,6 +69,9 @@ ip_ring_is_needed(Page page, BlockNumber block, IpOldestPage *o)
 		IpPtr		ptr = {block, o->off};
 
 		o->problem = ip_undo_item(page, ptr, buf, &rec, &found);
+		/* nobody must ask what became of a transaction that is still to come */
+		if (found && !o->problem && !xids_are_old(&rec, newest))
+			o->problem = "bad transaction id";
 		if (o->problem)
 			return true;
 		if (found && record_is_needed(&rec))
@@ -308,7 +318,8 @@ ip_ring_drop_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	ip_op_ring(ip_change_block(&change, current, false),
 			   IpPageGetSpecial(BufferGetPage(oldest))->u.undo.next, IP_UNDO_CURRENT);
 	finish_ring_change(rel, &change, meta, slot, ms.current, ms.npages - 1);
-	ereport(WARNING,
+	/* not to the client, who might keep us waiting while we hold locks */
+	ereport(LOG,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("undo page %u of relation \"%s\" cannot be used again, because of damage",
 					BufferGetBlockNumber(oldest), RelationGetRelationName(rel)),

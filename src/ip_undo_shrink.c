@@ -12,24 +12,28 @@
 #include "ip_undo_ring.h"
 #include "ip_xid.h"
 
-/*
- * Free the slot's oldest page if all its xids precede limit and no row needs it;
- * false if not.  Then o->ntids, if it is not 0, are rows that need it.
- */
-static bool
+typedef enum Tried
+{
+	TRIED_FREED,
+	TRIED_DROPPED,				/* something of it is damaged */
+	TRIED_KEPT					/* o->ntids, if it is not 0, are rows that need it */
+} Tried;
+
+/* Free the slot's oldest page if all its xids precede limit and no row needs it. */
+static Tried
 try_free_oldest(Relation rel, uint16 slot, IpXid limit, IpOldestPage *o)
 {
 	BlockNumber at = InvalidBlockNumber;
 	Buffer		current = ip_ring_lock_current(rel, &at, slot, BUFFER_LOCK_EXCLUSIVE);
 	Buffer		oldest = current;
-	bool		freed;
+	Tried		result = TRIED_KEPT;
 	BlockNumber block;
 	Page		page;
 
 	o->ntids = 0;
 	o->problem = NULL;
 	if (!BufferIsValid(current))
-		return false;
+		return TRIED_KEPT;
 	block = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
 	if (block != BufferGetBlockNumber(current))
 	{
@@ -37,18 +41,29 @@ try_free_oldest(Relation rel, uint16 slot, IpXid limit, IpOldestPage *o)
 		LockBuffer(oldest, BUFFER_LOCK_EXCLUSIVE);
 	}
 	page = BufferGetPage(oldest);
-	freed = ip_page_kind(rel, block, page) == IP_PAGE_UNDO &&
-		IpPageGetSpecial(page)->u.undo.newest_xid < limit && ip_ring_page_is_old(rel, page) &&
-		!ip_ring_is_needed(page, block, o);
 	o->block = block;
-	if (o->problem)
-		ip_undo_corrupted(rel, (IpPtr) {block, o->off}, o->problem);
-	if (freed)
-		ip_ring_free_oldest(rel, current, oldest, slot);
+	if (ip_page_kind(rel, block, page) == IP_PAGE_UNDO &&
+		IpPageGetSpecial(page)->u.undo.newest_xid < limit && ip_ring_page_is_old(rel, page))
+	{
+		if (!ip_ring_is_needed(page, block, o))
+		{
+			ip_ring_free_oldest(rel, current, oldest, slot);
+			result = TRIED_FREED;
+		}
+		else if (o->problem)
+		{
+			o->ntids = 0;
+			if (oldest != current)
+			{
+				ip_ring_drop_oldest(rel, current, oldest, slot);
+				result = TRIED_DROPPED;
+			}
+		}
+	}
 	if (oldest != current)
 		UnlockReleaseBuffer(oldest);
 	UnlockReleaseBuffer(current);
-	return freed;
+	return result;
 }
 
 /* Free what can be freed of one ring; how many pages. */
@@ -60,8 +75,13 @@ shrink_ring(Relation rel, uint16 slot, IpXid limit, IpFreeBlocks *lowest)
 
 	for (;;)
 	{
+		Tried		tried;
+
 		compat_vacuum_delay_point(false);
-		if (try_free_oldest(rel, slot, limit, &o))
+		tried = try_free_oldest(rel, slot, limit, &o);
+		if (tried == TRIED_DROPPED)
+			continue;
+		if (tried == TRIED_FREED)
 		{
 			RecordPageWithFreeSpace(rel, o.block, IP_FREE_PAGE_SPACE);
 			ip_note_free_block(lowest, o.block);

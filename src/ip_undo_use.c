@@ -183,7 +183,8 @@ prepare_oldest(Relation rel, IpRelCache *cache, uint16 slot, BlockNumber block)
 	if (!examine_oldest(rel, slot, block, &o) || is_bad(cache, &o))
 		return false;
 	need = ip_ring_clean_rows(rel, &o);
-	if (need == IP_NEED_BAD)
+	/* another ring than our own, which we only try, is its users' business */
+	if (need == IP_NEED_BAD && slot == cache->undo_slot)
 		remember_bad(cache, &o);
 	if (need != IP_NEED_NONE)
 		return false;

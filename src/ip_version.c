@@ -5,6 +5,7 @@
  */
 #include "ip_compat.h"
 
+#include "access/multixact.h"
 #include "access/subtrans.h"
 #include "access/xact.h"
 #include "storage/predicate.h"
@@ -198,6 +199,22 @@ read_undo(IpVersion *v, uint8 *buf, IpUndoRec *rec)
 	return found;
 }
 
+/* Is the lock in v->lock possible?  Whoever is not soft gets an error when he looks at the lockers. */
+static bool
+lock_is_sound(IpVersion *v)
+{
+	uint32		locker = v->lock.locker;
+
+	if (!v->soft || v->lock.kind != IP_UNDO_LOCK)
+		return true;
+	if (v->lock.flags & IP_REC_MULTI)
+		v->damaged |= !MultiXactIdIsValid(locker) || !MultiXactIdPrecedes(locker, ReadNextMultiXactId());
+	else
+		v->damaged |= !TransactionIdIsNormal(locker) ||
+			!TransactionIdPrecedes(locker, ReadNextTransactionId());
+	return !v->damaged;
+}
+
 /*
  * A lock record that is gone was not needed any more: its lockers have ended,
  * and the version under it is visible to all.  Another one of the row may have
@@ -209,7 +226,7 @@ ip_version_unlock(IpVersion *v)
 	if (!(v->state & IP_ROW_LOCKED))
 		return;
 	v->state &= ~IP_ROW_LOCKED;
-	v->has_lock = read_undo(v, v->lockbuf, &v->lock) &&
+	v->has_lock = read_undo(v, v->lockbuf, &v->lock) && lock_is_sound(v) &&
 		v->lock.kind == IP_UNDO_LOCK &&
 		(v->lock.prev_xid == v->xid ||
 		 (IpXidIsFinal(v->lock.prev_xid) && IpXidIsFinal(v->xid)));

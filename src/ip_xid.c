@@ -64,8 +64,12 @@ ip_xid_did_commit(IpXid xid)
 			TransactionIdDidCommit((TransactionId) xid);
 
 		/* what is remembered is so for ever; a damaged xid may still be to come */
-		if (!committed && TransactionIdIsInProgress((TransactionId) xid))
-			return false;
+		if (!committed)
+		{
+			if (TransactionIdIsInProgress((TransactionId) xid))
+				return false;
+			committed = TransactionIdDidCommit((TransactionId) xid);
+		}
 		d->xid = xid;
 		d->committed = committed;
 	}

@@ -119,12 +119,6 @@ sub item
 	return $page + (0x7fff & unpack 'L<', substr $$file, $page + HEADER_SIZE + 4 * ($off - 1), 4);
 }
 
-sub length_of
-{
-	my ($file, $block, $off) = @_;
-	return unpack('L<', substr $$file, $block * BLCKSZ + HEADER_SIZE + 4 * ($off - 1), 4) >> 17;
-}
-
 # The first session after a start always has the same slot.
 $node->restart;
 my $sound = $node->safe_psql('postgres', "$change WHERE id = 1; $newest");
@@ -165,10 +159,10 @@ unlink $node->data_dir . "/$path";
 append_to_file($node->data_dir . "/$path", $main);
 $node->start;
 my ($status, $facts) = $node->psql('postgres', q(
-CREATE TABLE d (id int, n int) USING inplace;
-INSERT INTO d SELECT i, 0 FROM generate_series(1, 5000) i;
+CREATE TABLE d (id int, n int, t text) USING inplace;
+INSERT INTO d SELECT i, 0, 'before' FROM generate_series(1, 5000) i;
 BEGIN;
-UPDATE d SET n = n + 1 WHERE id = 1;
+UPDATE d SET n = n + 1, t = 'XXX' WHERE id = 1;
 ROLLBACK;
 SELECT pg_relation_filepath('d'), ctid, current FROM d, inplace_undo_rings('d') WHERE id = 1 AND current > 0;));
 is($status, 0, 'an aborted change');
@@ -180,14 +174,18 @@ my $original = slurp_file($damaged);
 # Where in the row, or in the record, and what comes there.
 my $row = item(\$original, $block, $off);
 my $record = item(\$original, $undo, 1);
+# its last hunk: number of hunks, bytes to copy, bytes to put, n, t with its length
+my $text = index($original, 'before', $record) - 1;
+is(unpack('H*', substr $original, $text - 7, 8), '010416000000000f', 'the record has the old values');
 my %replacements = (
+	'value in a delta reaches beyond the row' => [ $text,        "\x7f" ],
 	'row has too many columns'                => [ $row,         "\xff\x07" ],
 	'row points to a record that is not there' => [ $row + 11,    pack('S<', 99) ],
 	'record of an unknown kind'               => [ $record,      "\x7f" ],
 	'record of a transaction to come'         => [ $record + 2,  pack('L<', 10_000_000) ],
 	'record about a row of the metapage'      => [ $record + 6,  "\x00" ],
 	'record without length'                   => [ $undo * BLCKSZ + HEADER_SIZE + 2, "\x00\x00" ],
-	'delta for a longer row'                  => [ $record + length_of(\$original, $undo, 1) - 3, "\x7f\x7f" ]);
+	'delta for a longer row'                  => [ $text - 6,    "\x7f\x7f" ]);
 
 foreach my $damage (sort keys %replacements)
 {
