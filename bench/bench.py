@@ -22,7 +22,7 @@ PARTS = {
     'wide': (read.wide, 3, 10),
     'copy': (storage.copy, 10, 10),
     'rollback': (storage.rollback, 25, 0),
-    'tps': (load.throughput, 22, 25),
+    'tps': (load.throughput, 24, 25),
     'held': (load.throughput_held, 60, 0),
     'longer': (load.throughput_held_longer, 0, 500),
     'growth': (load.growth, 70, 0),

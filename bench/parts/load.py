@@ -5,7 +5,7 @@ from lib.result import Bar, Result
 from lib.workload import (HOT_ROWS, NEVER, SIMPLE_UPDATE, Snapshot, join, load_accounts, load_counters, measure, middle_half,
                           orders)
 
-SLICES = 48     # of each side
+TURNS = 48      # of each side
 EDGE = 5        # seconds at the begin and at the end of a hold that are compared
 
 
@@ -15,8 +15,7 @@ def throughput(context):
         context.progress.step(f'{what}, loading: {am}')
         load_accounts(context.db, am, context.scale)
     context.db.execute('CHECKPOINT')
-    yield from _throughput(context, what, _in_turns(context, what, SIMPLE_UPDATE, context.seconds, NEVER), NEVER,
-                           Bar('>=', 1.0))
+    yield from _throughput(context, what, _short_turns(context, what, 2 * context.rounds, NEVER), NEVER, Bar('>=', 1.0))
 
 
 def throughput_held(context):
@@ -29,29 +28,33 @@ def throughput_held(context):
 
 
 def throughput_held_longer(context):
-    """
-    100,000 rows, so that each is updated many times while the snapshot is held.  Heap and inplace take short turns,
-    and one snapshot is open for both: no machine stays the same for minutes.
-    """
+    """100,000 rows, so that each is updated many times while the snapshot, one for both, is held."""
     what = 'simple-update of 100,000 rows, snapshot held half of the time'
-    slices = 4 if context.quick else SLICES
-    seconds = context.seconds // 2
-    begin, end = middle_half(slices)
+    turns = 4 if context.quick else TURNS
+    hold = middle_half(turns)
     for am in AMS:
         load_accounts(context.db, am, 1)
     context.db.execute('CHECKPOINT')
+    pairs = _short_turns(context, what, turns, hold)
+    yield from _throughput(context, what, pairs, tuple(turn * _turn_seconds(context) for turn in hold), Bar('>=', 1.15))
+
+
+def _turn_seconds(context):
+    return context.seconds // 2
+
+
+def _short_turns(context, what, turns, hold):
+    """One round of many short turns: no machine stays the same for minutes.  During some of them a snapshot is held."""
     runs = {am: [] for am in AMS}
     snapshot = None
-    for number, order in enumerate(orders(slices)):
-        if number == begin:
-            snapshot = Snapshot('heap')
-        elif number == end:
-            snapshot.release()
+    for number, order in enumerate(orders(turns)):
+        if number in hold and hold != NEVER:
+            snapshot = snapshot.release() if snapshot else Snapshot('heap')
         for am in order:
             context.progress.step(f'{what}: {am}, turn {number + 1}')
-            runs[am].append(measure(context.db, SIMPLE_UPDATE, am, seconds, NEVER, context.seed + number, context.show_tps))
-    yield from _throughput(context, what, [{am: join(runs[am]) for am in AMS}], middle_half(slices * seconds),
-                           Bar('>=', 1.15))
+            runs[am].append(measure(context.db, SIMPLE_UPDATE, am, _turn_seconds(context), NEVER, context.seed + number,
+                                    context.show_tps))
+    return [{am: join(runs[am]) for am in AMS}]
 
 
 def _throughput(context, what, pairs, hold, bar=None):
