@@ -11,7 +11,7 @@ from lib.workload import CLIENTS, QUEUE, SIMPLE_UPDATE, load_accounts, load_queu
 PARTS_OF_DELETED = 5        # one row of five is deleted
 RELOADS = 20
 SETTLED = 10                # seconds of updates before a snapshot is taken
-EDGE = 5                    # seconds whose TPS are averaged
+EDGE = 15                   # seconds whose TPS are averaged
 FLAT = 1.05
 BACK = 0.9                  # of the TPS at the start: recovered
 
