@@ -333,7 +333,8 @@ measure_varlena(const uint8 *p, const uint8 *end, uint16 hdr)
 	if (end - p < VARHDRSZ)
 		return 0;
 	memcpy(&header, p, VARHDRSZ);
-	return VARSIZE_4B(&header) < VARHDRSZ ? 0 : VARSIZE_4B(&header);
+	return VARSIZE_4B(&header) < (VARATT_IS_4B_C(p) ? VARHDRSZ_COMPRESSED : VARHDRSZ) ?
+		0 : VARSIZE_4B(&header);
 }
 
 /* The same for a value of any type */
@@ -387,14 +388,17 @@ ip_body_length(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen)
 	int			column;
 	int			len = ip_body_measure(desc, hdr, body, bodylen, &column);
 
-	if (len < 0 && column > 0)
-		report_truncated(column - 1);
-	if (len < 0)
+	if (len >= 0)
+		return len;
+	if ((hdr & IP_HDR_NATTS_MASK) > desc->natts)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("row has %d columns, but its table has %d, or its body ends within its NULL bitmap",
+				 errmsg("row has %d columns, but its table has %d",
 						hdr & IP_HDR_NATTS_MASK, desc->natts)));
-	return len;
+	(void) first_value(hdr, body, bodylen);
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("value of column %d is damaged or reaches beyond the row body", column)));
 }
 
 /* ---- deforming ------------------------------------------------------------- */

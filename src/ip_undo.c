@@ -9,17 +9,6 @@
 #include "ip_undo.h"
 #include "ip_xid.h"
 
-void
-ip_undo_corrupted(Relation rel, IpPtr ptr, const char *problem)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("corrupted undo record (%u,%u) of relation \"%s\": %s",
-					ptr.block, ptr.off, RelationGetRelationName(rel), problem),
-			 errhint("Run inplace_check('%s') to find all damage.",
-					 RelationGetRelationName(rel))));
-}
-
 const char *
 ip_undo_item(Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec, bool *found)
 {
@@ -71,7 +60,12 @@ ip_undo_read(Relation rel, IpPtr ptr, const ItemPointerData *row, uint8 *buf, Ip
 	bool		found = ip_undo_find(rel, ptr, row, buf, rec, &problem);
 
 	if (problem)
-		ip_undo_corrupted(rel, ptr, problem);
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("corrupted undo record (%u,%u) of relation \"%s\": %s",
+						ptr.block, ptr.off, RelationGetRelationName(rel), problem),
+				 errhint("Run inplace_check('%s') to find all damage.",
+						 RelationGetRelationName(rel))));
 	return found;
 }
 

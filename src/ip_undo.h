@@ -48,8 +48,6 @@ extern bool ip_undo_read(Relation rel, IpPtr ptr, const ItemPointerData *row,
  */
 extern const char *ip_undo_item(Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec, bool *found);
 
-extern void ip_undo_corrupted(Relation rel, IpPtr ptr, const char *problem) pg_attribute_noreturn();
-
 /*
  * Get ready for a change of rel: may recycle an undo page, for which rows with
  * aborted changes are put back.  No buffer lock may be held.

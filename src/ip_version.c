@@ -191,10 +191,11 @@ static bool
 read_undo(IpVersion *v, uint8 *buf, IpUndoRec *rec)
 {
 	const char *problem;
-	bool		found = ip_undo_find(v->rel, v->ptr, &v->tid, buf, rec, &problem);
+	bool		found;
 
-	if (problem && !v->soft)
-		ip_undo_corrupted(v->rel, v->ptr, problem);
+	if (!v->soft)
+		return ip_undo_read(v->rel, v->ptr, &v->tid, buf, rec);
+	found = ip_undo_find(v->rel, v->ptr, &v->tid, buf, rec, &problem);
 	v->damaged |= problem != NULL;
 	return found;
 }
@@ -205,7 +206,7 @@ lock_is_sound(IpVersion *v)
 {
 	uint32		locker = v->lock.locker;
 
-	if (!v->soft || v->lock.kind != IP_UNDO_LOCK)
+	if (!v->soft)
 		return true;
 	if (v->lock.flags & IP_REC_MULTI)
 		v->damaged |= !MultiXactIdIsValid(locker) || !MultiXactIdPrecedes(locker, ReadNextMultiXactId());
@@ -226,10 +227,10 @@ ip_version_unlock(IpVersion *v)
 	if (!(v->state & IP_ROW_LOCKED))
 		return;
 	v->state &= ~IP_ROW_LOCKED;
-	v->has_lock = read_undo(v, v->lockbuf, &v->lock) && lock_is_sound(v) &&
+	v->has_lock = read_undo(v, v->lockbuf, &v->lock) &&
 		v->lock.kind == IP_UNDO_LOCK &&
 		(v->lock.prev_xid == v->xid ||
-		 (IpXidIsFinal(v->lock.prev_xid) && IpXidIsFinal(v->xid)));
+		 (IpXidIsFinal(v->lock.prev_xid) && IpXidIsFinal(v->xid))) && lock_is_sound(v);
 	if (v->has_lock)
 		v->ptr = v->lock.prev_ptr;
 	else

@@ -119,6 +119,16 @@ sub item
 	return $page + (0x7fff & unpack 'L<', substr $$file, $page + HEADER_SIZE + 4 * ($off - 1), 4);
 }
 
+# Start the server with these contents of a file.
+sub start_with
+{
+	my ($file, $contents) = @_;
+	unlink $node->data_dir . "/$file";
+	append_to_file($node->data_dir . "/$file", $contents);
+	$node->start;
+	return;
+}
+
 # The first session after a start always has the same slot.
 $node->restart;
 my $sound = $node->safe_psql('postgres', "$change WHERE id = 1; $newest");
@@ -132,9 +142,7 @@ foreach my $damage (sort keys %damages)
 {
 	my $file = $main;
 	$damages{$damage}->(\$file, $_->[1]) foreach grep { $_->[0] != $sound } @rings;
-	unlink $node->data_dir . "/$path";
-	append_to_file($node->data_dir . "/$path", $file);
-	$node->start;
+	start_with($path, $file);
 
 	my $writer = $node->background_psql('postgres', on_error_stop => 0);
 	$writer->query_safe("$change WHERE id = 1");
@@ -155,9 +163,7 @@ foreach my $damage (sort keys %damages)
 }
 
 # A row with an aborted change is in the way of using its undo page again: damage of the row, or of the record.
-unlink $node->data_dir . "/$path";
-append_to_file($node->data_dir . "/$path", $main);
-$node->start;
+start_with($path, $main);
 my ($status, $facts) = $node->psql('postgres', q(
 CREATE TABLE d (id int, n int, t text) USING inplace;
 INSERT INTO d SELECT i, 0, 'before' FROM generate_series(1, 5000) i;
@@ -168,8 +174,7 @@ SELECT pg_relation_filepath('d'), ctid, current FROM d, inplace_undo_rings('d') 
 is($status, 0, 'an aborted change');
 my ($damaged, $block, $off, $undo) = $facts =~ /^(.*)\|\((\d+),(\d+)\)\|(\d+)$/;
 $node->stop;
-$damaged = $node->data_dir . "/$damaged";
-my $original = slurp_file($damaged);
+my $original = slurp_file($node->data_dir . "/$damaged");
 
 # Where in the row, or in the record, and what comes there.
 my $row = item(\$original, $block, $off);
@@ -192,9 +197,7 @@ foreach my $damage (sort keys %replacements)
 	my ($at, $bytes) = @{ $replacements{$damage} };
 	my $file = $original;
 	substr($file, $at, length $bytes) = $bytes;
-	unlink $damaged;
-	append_to_file($damaged, $file);
-	$node->start;
+	start_with($damaged, $file);
 
 	# one of them has the ring with the aborted change
 	my @others = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 16;
