@@ -292,6 +292,7 @@ tap_file() {
 		return
 	fi
 	printf 'FAIL  %-40s %s\n' "tap/$name" "$bad of $((good + bad)) tests"
+	grep -A6 '^not ok ' "$log" | head -n 40 || true
 	show "$log" 60
 	cp -r "$folder/tmp_check/log" "$LOGS/tap_$name" 2>/dev/null || true
 	log=$LOGS/tap_$name/regress_log_$name
@@ -327,6 +328,7 @@ suite_tap() {
 	for file in "$FOLDER"/test/t/*.pl; do
 		if (($# == 0)) || [[ " $* " == *" $(basename "$file" .pl) "* ]]; then files+=("$file"); fi
 	done
+	(($# == 0 || $# == ${#files[@]})) || die "not all of these are in test/t: $*"
 	at_a_time "$(nproc)" tap_file "${files[@]}"
 }
 

@@ -386,8 +386,10 @@ sub finish_pgbench
 	return \%result;
 }
 
-# What pgbench prints when the server goes away below it.
+# What pgbench prints when the server goes away below it, or replay on a standby disconnects it.
 my $crash_noise = join '|', (
+	'DETAIL:  User (query might have needed|was holding a relation lock)',
+	'aborted while receiving the transaction status',
 	'perhaps the backend died while processing',
 	'could not read result',
 	'Run was aborted',

@@ -43,14 +43,15 @@ hot_standby_feedback = off
 ));
 $standby->start;
 
-# A snapshot on the standby never sees a transaction by half.
+# A snapshot on the standby never sees a transaction by half.  One message each ("\;"): replay cancels a query that
+# is in its way, but disconnects a session that is idle in its transaction, and pgbench would lose the client.
 my @standby_checks = (
 	twin_check_script(),
 	map {
-		[ "BEGIN ISOLATION LEVEL REPEATABLE READ;
-SELECT check_twins();
-SELECT pg_sleep($_);
-SELECT check_twins();
+		[ "BEGIN ISOLATION LEVEL REPEATABLE READ \\;
+SELECT check_twins() \\;
+SELECT pg_sleep($_) \\;
+SELECT check_twins() \\;
 COMMIT;
 ", 1 ]
 	} (0.02, 0.3));
@@ -154,7 +155,8 @@ $_->quit foreach @lockers;
 
 my $result = finish_pgbench($queries);
 is($result->{errors}, '', 'queries on the standby saw consistent data');
-note("$result->{retried} of $result->{transactions} were cancelled");
+cmp_ok($result->{transactions}, '>', 0, 'and not all of them were cancelled');
+note("$result->{retried} were cancelled, $result->{transactions} ran");
 # Now replay cancels queries that are in its way.  Those that it lets run must
 # still be right.
 $standby->append_conf('postgresql.conf',
@@ -168,7 +170,8 @@ $queries = start_pgbench(
 $result = finish_pgbench($queries);
 is($result->{errors},
 	'', 'queries on the standby saw consistent data after its crash');
-note("$result->{retried} of $result->{transactions} were cancelled");
+cmp_ok($result->{transactions}, '>', 0, 'and not all of them were cancelled');
+note("$result->{retried} were cancelled, $result->{transactions} ran");
 
 $result = finish_pgbench($load);
 is($result->{errors} . $result->{status}, '0', 'load on the primary ran');
