@@ -168,22 +168,45 @@ write_inner(uint8_t *node, int index, uint32_t size, const Children *children)
 	}
 }
 
-/* A node with one child, at a place that has none. */
-static bool
-make_inner(TidSet *set, uint32_t *place, uint8_t key, uint32_t child)
+/* A node whose only child is this one; returns its size, and writes it unless that is all there is to do. */
+static uint32_t
+only_child(uint8_t *node, uint8_t key, uint32_t child)
 {
 	Children	children = {.n = 0};
 	uint32_t	size;
-	uint32_t	ref;
 	int			index;
 
 	put_child(&children, key, child);
 	index = inner_index(&children, &size);
+	if (node != NULL)
+		write_inner(node, index, size, &children);
+	return size;
+}
+
+/*
+ * Nodes with one child each, from this place on down to the child, by the last bytes of
+ * the prefix.  They are neighbours, since lookups need all of them.
+ */
+static bool
+make_path(TidSet *set, uint32_t *place, uint64_t prefix, int levels, uint32_t child)
+{
+	uint32_t	size = 0;
+	uint32_t	ref;
+
+	for (int level = 0; level < levels; level++)
+		size += only_child(NULL, (uint8_t) (prefix >> (8 * level)), child);
 	if (!ts_reserve(set, size))
 		return false;
 	ref = ts_alloc(set, size);
-	write_inner(ts_address(set, ref), index, size, &children);
 	*place = ref;
+	for (int level = levels - 1; level >= 0; level--)
+	{
+		uint8_t		key = (uint8_t) (prefix >> (8 * level));
+		uint32_t	next = ref + only_child(NULL, key, 0) / TS_UNIT;
+
+		(void) only_child(ts_address(set, ref), key, level > 0 ? next : child);
+		ref = next;
+	}
 	return true;
 }
 
@@ -231,7 +254,7 @@ grow_height(TidSet *set, uint64_t prefix)
 {
 	while (prefix >> (8 * set->height) != 0)
 	{
-		if (set->root != 0 && !make_inner(set, &set->root, 0, set->root))
+		if (set->root != 0 && !make_path(set, &set->root, 0, 1, set->root))
 			return false;
 		set->height++;
 	}
@@ -255,7 +278,7 @@ ts_place(TidSet *set, uint64_t prefix)
 		uint8_t		key = (uint8_t) (prefix >> (8 * level));
 		uint32_t   *child;
 
-		if (*place == 0 && !make_inner(set, place, key, 0))
+		if (*place == 0 && !make_path(set, place, prefix, level + 1, 0))
 			return NULL;
 		child = child_place(ts_address(set, *place), key);
 		if (child == NULL)
