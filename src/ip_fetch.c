@@ -19,19 +19,6 @@
 
 static IpVersion fetch_v;
 
-/*
- * May the index remember that the row is dead?  It does so without WAL, so a crash
- * must not be able to take the deletion back.
- */
-static bool
-is_all_dead(Relation rel, uint8 state, IpXid xid)
-{
-	if (!ip_state_is_dead(rel, state, xid))
-		return false;
-	return !(state & IP_ROW_DELETED) || !RelationIsPermanent(rel) ||
-		ip_xid_commit_is_flushed(xid);
-}
-
 IpvResult
 ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapshot snapshot,
 				 bool *all_dead)
@@ -49,7 +36,8 @@ ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapsho
 			{
 				/* the newest version says whether the row is dead to everybody */
 				result = ip_version_fetch(v, rel, tid);
-				*all_dead = result == IPV_NONE || (result == IPV_OK && is_all_dead(rel, v->state, v->xid));
+				*all_dead = result == IPV_NONE ||
+					(result == IPV_OK && ip_state_is_dead_for_good(rel, v->state, v->xid));
 				return IPV_NONE;
 			}
 		}
@@ -361,13 +349,16 @@ flush_deletions(IpIndexFetch *fetch, IpXid deleter)
 	return true;
 }
 
-/* is_all_dead for a row that an index scan found deleted; an MVCC snapshot's holds no lock on the index. */
+/*
+ * May the index remember, without WAL, that a row is dead that a scan found deleted?  A scan with an
+ * MVCC snapshot holds no lock on the index.
+ */
 static bool
 deleted_is_all_dead(IpIndexFetch *fetch, Snapshot snapshot, IpXid deleter)
 {
 	Relation	rel = fetch->base.rel;
 
-	if (is_all_dead(rel, IP_ROW_DELETED, deleter))
+	if (ip_state_is_dead_for_good(rel, IP_ROW_DELETED, deleter))
 		return true;
 	return snapshot->snapshot_type == SNAPSHOT_MVCC &&
 		ip_state_is_dead(rel, IP_ROW_DELETED, deleter) && flush_deletions(fetch, deleter);

@@ -57,6 +57,9 @@ restore_locked(IpVersion *v, Buffer buffer, TransactionId xid)
 		if (ip_version_older(v) != IPV_OK)
 			ip_version_missing(v);
 	} while (ip_xid_status(v->xid) == IP_XID_ABORTED);
+	/* what is put back was there before: it fits, or is damaged */
+	if (v->bodylen < IP_ROW_MIN_BODY || !ip_write_fits(v, BufferGetPage(buffer), v->bodylen))
+		ip_version_damaged(v);
 	w.state = v->state & IP_ROW_INSERTED;
 	w.hdr = v->hdr;
 	w.body = v->body;

@@ -52,21 +52,6 @@ is_final_for_others(IpVersion *v, IpSpecial *special, uint8 overlaid)
 	return ip_version_load_rec(v) != IPV_OK || v->rec.saved == NULL;
 }
 
-/* The version that v stands on cannot be put on the page. */
-static void
-report_damage(IpVersion *v)
-{
-	v->damaged = true;
-	if (!v->soft)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("corrupted version of row (%u,%u) of relation \"%s\"",
-						ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid),
-						RelationGetRelationName(v->rel)),
-				 errhint("Run inplace_check('%s') to find all damage.",
-						 RelationGetRelationName(v->rel))));
-}
-
 /* The row's state on the page becomes that of the version v stands on. */
 static void
 set_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
@@ -89,7 +74,7 @@ set_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
 		/* nobody will put back a longer version: zeros behind the values go */
 		len = ip_body_measure(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen, &column);
 		if (len < 0)
-			report_damage(v);
+			ip_version_damaged(v);
 		op->bodylen = Max(IP_ROW_MIN_BODY, len);
 	}
 	else if (is_default(v, special))
@@ -102,7 +87,7 @@ set_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
 	}
 	/* what is put back was there before: it fits, or is damaged */
 	if (op->bodylen < IP_ROW_MIN_BODY || ip_item_size(op->state, op->bodylen) > v->top_itemlen)
-		report_damage(v);
+		ip_version_damaged(v);
 }
 
 static void
@@ -137,6 +122,18 @@ restore_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
 	return PRUNE_CHANGE;
 }
 
+/* May the row become a dead item?  If flush is set, what is in its way is flushed. */
+static bool
+may_die(Relation rel, uint8 state, IpXid xid, bool flush)
+{
+	if (ip_state_is_dead_for_good(rel, state, xid))
+		return true;
+	if (!flush || !ip_state_is_dead(rel, state, xid))
+		return false;
+	ip_xid_flush_commit(xid);
+	return true;
+}
+
 /* What to do with the row whose newest version v stands on. */
 static PruneAction
 row_action(IpVersion *v, Page page, bool thorough, IpXid *conflict, IpRowOp *op)
@@ -159,6 +156,8 @@ row_action(IpVersion *v, Page page, bool thorough, IpXid *conflict, IpRowOp *op)
 	{
 		if (v->state & IP_ROW_DELETED)
 		{
+			if (!may_die(v->rel, v->state, v->xid, thorough))
+				return PRUNE_KEEP;
 			*conflict = Max(*conflict, v->xid);
 			return PRUNE_DEAD;
 		}
@@ -204,13 +203,13 @@ prune_one(IpVersion *v, Page page, bool thorough, IpWriter *w, IpXid *conflict,
  * such a row was is nobody's concern: its undo is not read.
  */
 static bool
-prune_deleted(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpWriter *w,
-			  IpXid *conflict)
+prune_deleted(Relation rel, BlockNumber block, Page page, OffsetNumber off, bool thorough,
+			  IpWriter *w, IpXid *conflict)
 {
 	IpRow		row;
 
 	if (!ip_row_read_deleted(rel, block, page, off, &row) ||
-		!ip_state_is_dead(rel, row.state, row.xid))
+		!may_die(rel, row.state, row.xid, thorough))
 		return false;
 	*conflict = Max(*conflict, row.xid);
 	ip_op_dead(w, off);
@@ -276,7 +275,7 @@ ip_prune_page(Relation rel, Buffer buffer, bool thorough)
 	{
 		if (IpXidIsFinal(inserter) && !ip_row_may_be(page, off, IP_ROW_VERSION))
 			continue;
-		if (prune_deleted(rel, block, page, off, w, &conflict))
+		if (prune_deleted(rel, block, page, off, thorough, w, &conflict))
 		{
 			changed = true;
 			continue;
@@ -373,7 +372,7 @@ prune_rows(Relation rel, Buffer buffer, const ItemPointerData *tids, int ntids,
 
 		if (!is_sound(page, off))
 			need = IP_NEED_BAD;
-		else if (prune_deleted(rel, block, page, off, w, &change.conflict))
+		else if (prune_deleted(rel, block, page, off, true, w, &change.conflict))
 			changed = true;
 		else
 		{

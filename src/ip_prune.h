@@ -11,7 +11,8 @@
 /*
  * Clean all rows of a data page: aborted changes are put back, version blocks
  * that nobody needs are stripped, dead rows become dead items.  A thorough
- * prune also drops ended row locks, and renews the page's xid base.  Lock: the
+ * prune also drops ended row locks, renews the page's xid base, and flushes deletions that a crash
+ * could take back (others stay).  Lock: the
  * buffer exclusively, held on return.  Pointers into the page become invalid.
  */
 extern void ip_prune_page(Relation rel, Buffer buffer, bool thorough);

@@ -9,10 +9,20 @@
 #include "ip_undo.h"
 #include "ip_xid.h"
 
+/* No xid of a record is newer than its page says. */
+static bool
+xids_are_old(const IpUndoRec *rec, IpXid newest)
+{
+	return !IpXidIsFinal(rec->xid) && rec->xid <= newest &&
+		(!(rec->flags & IP_REC_PREV) || (!IpXidIsFinal(rec->prev_xid) && rec->prev_xid <= newest));
+}
+
 const char *
 ip_undo_item(Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec, bool *found)
 {
 	PageHeader	ph = (PageHeader) page;
+	IpXid		newest = IpPageGetSpecial(page)->u.undo.newest_xid;
+	const char *problem;
 	ItemId		lp;
 	uint32		len;
 
@@ -26,7 +36,9 @@ ip_undo_item(Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec, bool *found)
 		return "item reaches outside of the page's item space";
 	memcpy(buf, page + ItemIdGetOffset(lp), len);
 	*found = true;
-	return ip_undo_decode(ptr.block, IpPageGetSpecial(page)->u.undo.newest_xid, buf, len, rec);
+	problem = ip_undo_decode(ptr.block, newest, buf, len, rec);
+	/* nobody must ask what became of a transaction that is still to come */
+	return problem == NULL && !xids_are_old(rec, newest) ? "bad transaction id" : problem;
 }
 
 bool

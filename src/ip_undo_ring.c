@@ -42,13 +42,6 @@ record_is_needed(const IpUndoRec *rec)
 	return !ip_xid_did_commit(rec->xid);
 }
 
-static bool
-xids_are_old(const IpUndoRec *rec, IpXid newest)
-{
-	return !IpXidIsFinal(rec->xid) && rec->xid <= newest &&
-		(!(rec->flags & IP_REC_PREV) || (!IpXidIsFinal(rec->prev_xid) && rec->prev_xid <= newest));
-}
-
 bool
 ip_ring_is_needed(Page page, BlockNumber block, IpOldestPage *o)
 {
@@ -69,15 +62,32 @@ ip_ring_is_needed(Page page, BlockNumber block, IpOldestPage *o)
 		IpPtr		ptr = {block, o->off};
 
 		o->problem = ip_undo_item(page, ptr, buf, &rec, &found);
-		/* nobody must ask what became of a transaction that is still to come */
-		if (found && !o->problem && !xids_are_old(&rec, newest))
-			o->problem = "bad transaction id";
 		if (o->problem)
 			return true;
 		if (found && record_is_needed(&rec))
 			o->tids[o->ntids++] = rec.row;
 	}
 	return o->ntids > 0;
+}
+
+Buffer
+ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot)
+{
+	BlockNumber block = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
+	Buffer		oldest;
+
+	if (block == BufferGetBlockNumber(current))
+		return current;
+	if (ip_ring_may_have(rel, block))
+	{
+		oldest = ip_read_buffer(rel, block);
+		LockBuffer(oldest, BUFFER_LOCK_EXCLUSIVE);
+		if (ip_ring_has(BufferGetPage(oldest), slot))
+			return oldest;
+		UnlockReleaseBuffer(oldest);
+	}
+	ip_ring_drop_oldest(rel, current, InvalidBuffer, slot);
+	return current;
 }
 
 /* The current page and number of pages of a slot's ring. */
@@ -304,7 +314,9 @@ ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	else
 		ip_op_ring(ip_change_block(&change, current, false), old->u.undo.next, IP_UNDO_CURRENT);
 	ip_op_simple(ip_change_block(&change, oldest, true), IP_OP_INIT_FREE);
-	finish_ring_change(rel, &change, meta, slot, ms.current, ms.npages - 1);
+	/* a damaged number must not wrap around */
+	finish_ring_change(rel, &change, meta, slot, ms.current,
+					   current == oldest ? 0 : Max(ms.npages, 2) - 1);
 }
 
 void
@@ -312,17 +324,27 @@ ip_ring_drop_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 {
 	Buffer		meta = ip_ring_lock_meta(rel);
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
+	BlockNumber next = InvalidBlockNumber;
 	IpChange	change;
 
+	if (BufferIsValid(oldest))
+		next = IpPageGetSpecial(BufferGetPage(oldest))->u.undo.next;
+	if (!BufferIsValid(oldest) || next == BufferGetBlockNumber(oldest) || ms.npages <= 2)
+	{
+		next = ms.current;
+		ms.npages = 2;
+	}
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
-	ip_op_ring(ip_change_block(&change, current, false),
-			   IpPageGetSpecial(BufferGetPage(oldest))->u.undo.next, IP_UNDO_CURRENT);
+	ip_op_ring(ip_change_block(&change, current, false), next, IP_UNDO_CURRENT);
 	finish_ring_change(rel, &change, meta, slot, ms.current, ms.npages - 1);
 	/* not to the client, who might keep us waiting while we hold locks */
-	ereport(LOG,
+	ereport(LOG_SERVER_ONLY,
 			(errcode(ERRCODE_DATA_CORRUPTED),
+			 BufferIsValid(oldest) ?
 			 errmsg("undo page %u of relation \"%s\" cannot be used again, because of damage",
-					BufferGetBlockNumber(oldest), RelationGetRelationName(rel)),
+					BufferGetBlockNumber(oldest), RelationGetRelationName(rel)) :
+			 errmsg("undo ring %u of relation \"%s\" begins anew, because of a damaged link",
+					slot, RelationGetRelationName(rel)),
 			 errhint("Run inplace_check('%s') to find all damage.",
 					 RelationGetRelationName(rel))));
 }

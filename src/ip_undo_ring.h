@@ -59,12 +59,18 @@ extern void ip_ring_use_own(IpRelCache *cache);
 extern Buffer ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode);
 
 /*
+ * The oldest page of the ring, locked exclusively; current itself if it is the only one, or has
+ * become so because its link was damaged.  Lock: current exclusively.
+ */
+extern Buffer ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot);
+
+/*
  * Changes of the ring, each one WAL record.  current and oldest, pages and meta (by
  * ip_ring_lock_meta, and released) are locked exclusively, and stay so but for meta.
  *
  * recycle: the oldest page becomes the current one.  drop_oldest: something of it is
  * damaged: it leaves the ring, so that the ring need not grow for ever, but its records stay
- * where they are.  free_oldest: it, which may be the current one, leaves the ring and is free.
+ * where they are; if it cannot be found (InvalidBuffer), or its own link is wrong, so do all but current.  free_oldest: it, which may be the current one, leaves the ring and is free.
  * add_pages: n pages come between current (invalid: there is no ring yet) and the oldest; the
  * first of them becomes the current one, the others are released.
  */

@@ -25,8 +25,8 @@ try_free_oldest(Relation rel, uint16 slot, IpXid limit, IpOldestPage *o)
 {
 	BlockNumber at = InvalidBlockNumber;
 	Buffer		current = ip_ring_lock_current(rel, &at, slot, BUFFER_LOCK_EXCLUSIVE);
-	Buffer		oldest = current;
 	Tried		result = TRIED_KEPT;
+	Buffer		oldest;
 	BlockNumber block;
 	Page		page;
 
@@ -34,16 +34,11 @@ try_free_oldest(Relation rel, uint16 slot, IpXid limit, IpOldestPage *o)
 	o->problem = NULL;
 	if (!BufferIsValid(current))
 		return TRIED_KEPT;
-	block = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
-	if (block != BufferGetBlockNumber(current))
-	{
-		oldest = ip_read_buffer(rel, block);
-		LockBuffer(oldest, BUFFER_LOCK_EXCLUSIVE);
-	}
+	oldest = ip_ring_lock_oldest(rel, current, slot);
+	block = BufferGetBlockNumber(oldest);
 	page = BufferGetPage(oldest);
 	o->block = block;
-	if (ip_page_kind(rel, block, page) == IP_PAGE_UNDO &&
-		IpPageGetSpecial(page)->u.undo.newest_xid < limit && ip_ring_page_is_old(rel, page))
+	if (IpPageGetSpecial(page)->u.undo.newest_xid < limit && ip_ring_page_is_old(rel, page))
 	{
 		if (!ip_ring_is_needed(page, block, o))
 		{

@@ -19,27 +19,6 @@
 /* A page's xids stay within 2^31 of its newest; leave a wide margin. */
 #define UNDO_MAX_XID_AGE	((IpXid) 1 << 29)
 
-/* The page behind the current one of the cache's ring, locked. */
-static Buffer
-lock_oldest(Relation rel, IpRelCache *cache, BlockNumber block)
-{
-	uint16		slot = cache->undo_slot;
-	Buffer		oldest;
-
-	if (ip_ring_may_have(rel, block))
-	{
-		oldest = ip_read_buffer(rel, block);
-		LockBuffer(oldest, BUFFER_LOCK_EXCLUSIVE);
-		if (ip_ring_has(BufferGetPage(oldest), slot))
-			return oldest;
-	}
-	ip_ring_use_own(cache);
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("undo ring %u of relation \"%s\" leads to block %u, which is not in it",
-					slot, RelationGetRelationName(rel), block)));
-}
-
 /* The oldest page cannot be cleaned: advance() takes it out of the ring. */
 static void
 remember_bad(IpRelCache *cache, const IpOldestPage *o)
@@ -79,14 +58,12 @@ use_oldest(Relation rel, IpRelCache *cache, Buffer current, Buffer oldest, uint1
 static Buffer
 advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot)
 {
-	BlockNumber next = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
+	Buffer		oldest = ip_ring_lock_oldest(rel, current, slot);
 	Buffer		result = InvalidBuffer;
 	uint32		extent = IP_UNDO_MAX_EXTENT;
 
-	if (next != BufferGetBlockNumber(current))
+	if (oldest != current)
 	{
-		Buffer		oldest = lock_oldest(rel, cache, next);
-
 		if (ip_ring_page_is_old(rel, BufferGetPage(oldest)))
 		{
 			/* else ip_undo_prepare can clean it the next time */

@@ -34,6 +34,20 @@ ip_version_missing(IpVersion *v)
 }
 
 void
+ip_version_damaged(IpVersion *v)
+{
+	v->damaged = true;
+	if (!v->soft)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("corrupted version of row (%u,%u) of relation \"%s\"",
+						ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid),
+						RelationGetRelationName(v->rel)),
+				 errhint("Run inplace_check('%s') to find all damage.",
+						 RelationGetRelationName(v->rel))));
+}
+
+void
 ip_version_target(Relation rel, const ItemPointerData *tid, IpTarget *target)
 {
 	static uint8 buf[BLCKSZ];
@@ -479,6 +493,14 @@ ip_state_is_dead(Relation rel, uint8 state, IpXid xid)
 	if (state & IP_ROW_DELETED)
 		return ip_xid_status(xid) == IP_XID_COMMITTED && ip_xid_removable(rel, xid);
 	return (state & IP_ROW_INSERTED) && ip_xid_status(xid) == IP_XID_ABORTED;
+}
+
+bool
+ip_state_is_dead_for_good(Relation rel, uint8 state, IpXid xid)
+{
+	if (!ip_state_is_dead(rel, state, xid))
+		return false;
+	return !(state & IP_ROW_DELETED) || !RelationIsPermanent(rel) || ip_xid_commit_is_flushed(xid);
 }
 
 static bool

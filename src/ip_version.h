@@ -147,6 +147,12 @@ extern bool ip_version_change_visible(IpVersion *v, Snapshot snapshot);
 extern bool ip_state_is_dead(Relation rel, uint8 state, IpXid xid);
 
 /*
+ * The same, and no crash can take the deletion back.  Only then it becomes a dead item: index scans
+ * conclude from that, without WAL, that their entries are dead.
+ */
+extern bool ip_state_is_dead_for_good(Relation rel, uint8 state, IpXid xid);
+
+/*
  * Who has deleted the row at off, if the snapshot sees that, and the deletion alone tells
  * (then a dirty snapshot's results are set); else IP_XID_NONE.  No undo is read, as
  * ip_version_begin has to for an overlaid row.  Lock: share, or a private copy.
@@ -167,5 +173,8 @@ extern void ip_version_to_slot(IpVersion *v, TupleTableSlot *slot);
 
 /* Corruption, or a bug: the row's undo record is missing. */
 extern void ip_version_missing(IpVersion *v) pg_attribute_noreturn();
+
+/* Corruption: what v stands on cannot have been the row.  An error, or noted in v if that is soft. */
+extern void ip_version_damaged(IpVersion *v);
 
 #endif							/* IP_VERSION_H */

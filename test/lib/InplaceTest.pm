@@ -8,6 +8,7 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use File::Copy;
 use File::Temp ();
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
@@ -21,6 +22,7 @@ our @EXPORT = qw(
   random_between
   new_cluster
   install_helpers
+  create_flush_relation
   kill9_all
   crash_and_recover
   start_pgbench
@@ -106,6 +108,22 @@ sub create_extension
 }
 
 # Has the server got amcheck?  It is in contrib, so perhaps not.
+# flush_relation(regclass), see flush_relation.c.
+sub create_flush_relation
+{
+	my ($node) = @_;
+	my $dir = PostgreSQL::Test::Utils::tempdir();
+	my $source = __FILE__ =~ s/[^\/]*$//r;
+
+	copy("$source/flush_relation.c", $dir) or die "could not copy flush_relation.c: $!";
+	chomp(my $pgxs = `$ENV{PG_CONFIG} --pgxs`);
+	system_or_bail('make', '-s', '-C', $dir, '-f', $pgxs, "PGXS=$pgxs", "PG_CONFIG=$ENV{PG_CONFIG}",
+		'with_llvm=no', 'MODULES=flush_relation');
+	$node->safe_psql('postgres',
+		"CREATE FUNCTION flush_relation(regclass) RETURNS void LANGUAGE C AS '$dir/flush_relation'");
+	return;
+}
+
 sub has_amcheck
 {
 	my ($node) = @_;

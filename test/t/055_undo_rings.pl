@@ -1,6 +1,6 @@
-# Rings of undo pages that backends share stay short.  A damaged ring stops those who use
-# it, with a clear error, and nobody else: other backends do not borrow it, and who had goes
-# back to his own.  Nor does a damaged row stop changes of others.
+# Rings of undo pages that backends share stay short.  A damaged ring stops nobody who does not use it: other backends
+# do not borrow it, and who had goes back to his own.  Where its links or records are damaged, it goes on without
+# them.  Nor does a damaged row stop changes of others, and no damage is taken for a version of a row.
 
 use strict;
 use warnings;
@@ -23,7 +23,7 @@ use constant {
 	FLAGS_OFFSET => 14
 };
 
-my $node = new_cluster('main', conf => "autovacuum = off\n");
+my $node = new_cluster('main', conf => "autovacuum = off\nmax_prepared_transactions = 5\n");
 $node->safe_psql(
 	'postgres', q(
 CREATE TABLE base (id int PRIMARY KEY, n int) USING inplace;
@@ -97,12 +97,31 @@ my %damages = (
 	},
 	'record of the oldest page that has one is damaged' => sub {
 		my ($file, $block) = @_;
-		do
-		{
-			$block = unpack 'L<', substr $$file, special($file, $block) + NEXT_OFFSET, 4;
-		} until unpack('S<', substr $$file, $block * BLCKSZ + PD_LOWER, 2) > HEADER_SIZE;
+		substr($$file, item($file, oldest_record($file, $block), 1), 1) = chr 0x7f;
+	},
+	'oldest page with a record, which is damaged, leads to itself' => sub {
+		my ($file, $block) = @_;
+		$block = oldest_record($file, $block);
 		substr($$file, item($file, $block, 1), 1) = chr 0x7f;
+		substr($$file, special($file, $block) + NEXT_OFFSET, 4) = pack 'L<', $block;
+	},
+	'oldest page leads into another ring' => sub {
+		my ($file, $block) = @_;
+		my ($other) = grep { $_->[1] != $block } @rings;
+		my $next = unpack 'L<', substr $$file, special($file, $block) + NEXT_OFFSET, 4;
+		substr($$file, special($file, $next) + NEXT_OFFSET, 4) = pack 'L<', $other->[1];
 	});
+
+# The oldest page of the ring that has records.
+sub oldest_record
+{
+	my ($file, $block) = @_;
+	do
+	{
+		$block = unpack 'L<', substr $$file, special($file, $block) + NEXT_OFFSET, 4;
+	} until unpack('S<', substr $$file, $block * BLCKSZ + PD_LOWER, 2) > HEADER_SIZE;
+	return $block;
+}
 
 sub special
 {
@@ -159,6 +178,17 @@ foreach my $damage (sort keys %damages)
 	  $node->psql('postgres', "SELECT count(*) > 0 FROM inplace_check('base')");
 	is($status, 0, "$damage: inplace_check() can be used");
 	is($stdout, 't', "$damage: inplace_check() finds it");
+	if ($damage !~ /^current/)
+	{
+		my $wal = $node->lsn('insert');
+		is($node->psql('postgres', 'VACUUM base'), 0, "$damage: VACUUM gets by");
+		cmp_ok($node->safe_psql('postgres', "SELECT pg_current_wal_insert_lsn() - '$wal'"),
+			'<', 10_000_000, "$damage: and ends");
+		my @all = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 16;
+		$_->query($change) foreach @all;
+		is(join('', map { $_->{stderr} } @all), '', "$damage: nobody is stopped any more");
+		$_->quit foreach @all;
+	}
 	$node->stop;
 }
 
@@ -212,6 +242,51 @@ foreach my $damage (sort keys %replacements)
 		'<=', 24, "$damage: rings do not grow for ever");
 	is($node->safe_psql('postgres', "SELECT count(*) > 0 FROM inplace_check('d')"),
 		't', "$damage: inplace_check() finds it");
+	$node->stop;
+}
+
+# Damage must not become part of a row for ever, nor bring down the server when somebody holds a lock on the row.
+start_with($damaged, $original);
+my $facts2 = $node->safe_psql('postgres', q(
+DROP TABLE d;
+CREATE TABLE d (id int, t text) USING inplace;
+ALTER TABLE d ALTER t SET STORAGE plain;
+INSERT INTO d SELECT i, repeat('b', 1000) FROM generate_series(1, 50) i;
+BEGIN;
+UPDATE d SET t = repeat('X', 1000) WHERE id = 1;
+PREPARE TRANSACTION 'update';
+BEGIN;
+SELECT FROM d WHERE id = 1 FOR KEY SHARE;
+PREPARE TRANSACTION 'lock';
+ROLLBACK PREPARED 'update';
+SELECT pg_relation_filepath('d'), max(current) FROM inplace_undo_rings('d');));
+my ($locked, $records) = $facts2 =~ /^(.*)\|(\d+)$/;
+$node->stop;
+$original = slurp_file($node->data_dir . "/$locked");
+$record   = item(\$original, $records, 1);
+$text     = index($original, 'b' x 1000, $record);
+is(unpack('H*', substr $original, $text - 2, 2), 'd00f', 'the record has the old value');
+# behind kind, flags, xid, and the row's TID
+is(unpack('H*', substr $original, $record + 6, 3), '010101', 'and the xid of who inserted it');
+%replacements = (
+	'version shorter than any row'                => [ $text - 2,   "\x81\x00\xe8\x07" ],
+	'version of a transaction that is to come'    => [ $record + 8, "\x7e" ]);
+foreach my $damage (sort keys %replacements)
+{
+	my ($at, $bytes) = @{ $replacements{$damage} };
+	my $file = $original;
+	substr($file, $at, length $bytes) = $bytes;
+	start_with($locked, $file);
+	foreach my $statement ('UPDATE d SET id = 1 WHERE id = 1', 'DELETE FROM d WHERE id = 1',
+		'SELECT FROM d WHERE id = 1 FOR SHARE', 'SELECT count(*) FROM d')
+	{
+		my ($failed, undef, $stderr) = $node->psql('postgres', $statement);
+		like($stderr, qr/^psql:<stdin>:1: ERROR:  (corrupted (version|undo record)|row body ends)/, "$damage: $statement");
+	}
+	# an error too, but not where the lock tells it to leave the row alone
+	$node->psql('postgres', 'VACUUM d');
+	is($node->safe_psql('postgres', q(SELECT lp_state FROM inplace_rows('d', 1) WHERE off = 1)),
+		'normal', "$damage: after VACUUM the row is still there");
 	$node->stop;
 }
 
