@@ -19,6 +19,9 @@
 #define MAX_BASE_AGE	(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
 #define NEW_BASE_AGE	((IpXid) 1 << 31)
 
+/* A page with deletions that are not flushed is not worth another look for so many transactions. */
+#define FLUSH_XIDS		32
+
 typedef enum PruneAction
 {
 	PRUNE_KEEP,
@@ -198,20 +201,22 @@ prune_one(IpVersion *v, Page page, bool thorough, IpWriter *w, IpXid *conflict,
 	return true;
 }
 
-/*
- * Put the operation for a row that is deleted for everybody; false if it is not.  What
- * such a row was is nobody's concern: its undo is not read.
- */
+/* Is the row deleted for everybody?  What such a row was is nobody's concern: its undo is not read. */
 static bool
-prune_deleted(Relation rel, BlockNumber block, Page page, OffsetNumber off, bool thorough,
-			  IpWriter *w, IpXid *conflict)
+is_deleted(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpRow *row)
 {
-	IpRow		row;
+	return ip_row_read_deleted(rel, block, page, off, row) &&
+		ip_state_is_dead(rel, row->state, row->xid);
+}
 
-	if (!ip_row_read_deleted(rel, block, page, off, &row) ||
-		!may_die(rel, row.state, row.xid, thorough))
+/* Put the operation for such a row; false if its deletion has to be flushed before. */
+static bool
+prune_deleted(Relation rel, OffsetNumber off, const IpRow *row, bool thorough, IpWriter *w,
+			  IpXid *conflict)
+{
+	if (!may_die(rel, row->state, row->xid, thorough))
 		return false;
-	*conflict = Max(*conflict, row.xid);
+	*conflict = Max(*conflict, row->xid);
 	ip_op_dead(w, off);
 	return true;
 }
@@ -261,9 +266,11 @@ ip_prune_page(Relation rel, Buffer buffer, bool thorough)
 	IpXid		inserter = default_inserter(page);
 	IpXidStatus inserter_status = ip_xid_status(inserter);
 	bool		changed = false;
+	bool		unflushed = false;
 	PruneAction action;
 	IpChange	change;
 	IpWriter   *w;
+	IpRow		row;
 
 	/*
 	 * The inserter's status is what it was before we look at rows: if it aborts
@@ -275,9 +282,15 @@ ip_prune_page(Relation rel, Buffer buffer, bool thorough)
 	{
 		if (IpXidIsFinal(inserter) && !ip_row_may_be(page, off, IP_ROW_VERSION))
 			continue;
-		if (prune_deleted(rel, block, page, off, thorough, w, &conflict))
+		if (is_deleted(rel, block, page, off, &row))
 		{
-			changed = true;
+			if (prune_deleted(rel, off, &row, thorough, w, &conflict))
+				changed = true;
+			else
+			{
+				unflushed = true;
+				oldest = Min(oldest, row.xid);
+			}
 			continue;
 		}
 		switch (ip_version_begin(&v, rel, block, page, off))
@@ -306,7 +319,7 @@ ip_prune_page(Relation rel, Buffer buffer, bool thorough)
 		change.conflict = conflict;
 		ip_change_apply(&change);
 	}
-	((PageHeader) page)->pd_prune_xid = (TransactionId) next;
+	((PageHeader) page)->pd_prune_xid = (TransactionId) next + (unflushed ? FLUSH_XIDS : 0);
 }
 
 void
@@ -363,6 +376,7 @@ prune_rows(Relation rel, Buffer buffer, const ItemPointerData *tids, int ntids,
 	PruneAction action;
 	IpChange	change;
 	IpWriter   *w;
+	IpRow		row;
 
 	ip_change_begin(&change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
 	w = ip_change_block(&change, buffer, false);
@@ -372,8 +386,8 @@ prune_rows(Relation rel, Buffer buffer, const ItemPointerData *tids, int ntids,
 
 		if (!is_sound(page, off))
 			need = IP_NEED_BAD;
-		else if (prune_deleted(rel, block, page, off, true, w, &change.conflict))
-			changed = true;
+		else if (is_deleted(rel, block, page, off, &row))
+			changed |= prune_deleted(rel, off, &row, true, w, &change.conflict);
 		else
 		{
 			IpvResult	result = ip_version_begin_soft(&v, rel, block, page, off);

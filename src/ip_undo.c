@@ -41,21 +41,38 @@ ip_undo_item(Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec, bool *found)
 	return problem == NULL && !xids_are_old(rec, newest) ? "bad transaction id" : problem;
 }
 
+Buffer
+ip_undo_lock(Relation rel, BlockNumber block, int mode)
+{
+	volatile IpSpecial *special;
+	Buffer		buffer;
+
+	/* VACUUM may have cut off the page, as it may have been recycled */
+	if (block == IP_META_BLOCK || block == InvalidBlockNumber || !ip_block_exists(rel, block))
+		return InvalidBuffer;
+	buffer = ip_read_buffer(rel, block);
+	special = (IpSpecial *) (BufferGetPage(buffer) + BLCKSZ - sizeof(IpSpecial));
+	if (special->kind == IP_PAGE_DATA)
+	{
+		ReleaseBuffer(buffer);
+		return InvalidBuffer;
+	}
+	LockBuffer(buffer, mode);
+	return buffer;
+}
+
 bool
 ip_undo_find(Relation rel, IpPtr ptr, const ItemPointerData *row, uint8 *buf, IpUndoRec *rec,
 			 const char **problem)
 {
 	bool		found = false;
-	Buffer		buffer;
+	Buffer		buffer = ip_undo_lock(rel, ptr.block, BUFFER_LOCK_SHARE);
 	Page		page;
 
 	*problem = NULL;
-	/* VACUUM may have cut off the page, as it may have been recycled */
-	if (ptr.block == IP_META_BLOCK || !ip_block_exists(rel, ptr.block))
+	if (!BufferIsValid(buffer))
 		return false;
-	buffer = ip_read_buffer(rel, ptr.block);
 	page = BufferGetPage(buffer);
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	if (!PageIsNew(page) && !ip_page_is_ours(page))
 		*problem = "its page is not of an inplace table";
 	else if (!PageIsNew(page) && IpPageGetSpecial(page)->kind == IP_PAGE_UNDO)

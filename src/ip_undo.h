@@ -31,6 +31,13 @@ typedef struct IpUndoSpec
 } IpUndoSpec;
 
 /*
+ * The block, locked, if it may be an undo page (what it is, the caller has to see); InvalidBuffer if
+ * it is none.  A stale or damaged reference may lead to a data page, even to one that the caller
+ * holds: for its lock he must not wait, so he finds out before.
+ */
+extern Buffer ip_undo_lock(Relation rel, BlockNumber block, int mode);
+
+/*
  * Read the record at ptr if it is about row (any, if NULL); false if it is not there (any
  * more).  buf must have BLCKSZ bytes, and rec points into it.  Takes and
  * releases a share lock on the undo page.  *problem: why it cannot be read, or NULL.

@@ -78,10 +78,9 @@ ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot)
 
 	if (block == BufferGetBlockNumber(current))
 		return current;
-	if (ip_ring_may_have(rel, block))
+	oldest = ip_undo_lock(rel, block, BUFFER_LOCK_EXCLUSIVE);
+	if (BufferIsValid(oldest))
 	{
-		oldest = ip_read_buffer(rel, block);
-		LockBuffer(oldest, BUFFER_LOCK_EXCLUSIVE);
 		if (ip_ring_has(BufferGetPage(oldest), slot))
 			return oldest;
 		UnlockReleaseBuffer(oldest);
@@ -126,12 +125,6 @@ ip_ring_is_current(Page page, uint16 slot)
 	return ip_ring_has(page, slot) && (IpPageGetSpecial(page)->u.undo.flags & IP_UNDO_CURRENT);
 }
 
-bool
-ip_ring_may_have(Relation rel, BlockNumber block)
-{
-	return block != IP_META_BLOCK && block != InvalidBlockNumber && ip_block_exists(rel, block);
-}
-
 void
 ip_ring_use_own(IpRelCache *cache)
 {
@@ -155,11 +148,10 @@ ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode)
 			*block = read_slot(rel, slot).current;
 		if (*block == InvalidBlockNumber)
 			return InvalidBuffer;
-		/* VACUUM may have freed the ring, and cut off its page */
-		if (ip_block_exists(rel, *block))
+		/* VACUUM may have freed the ring; its page may be gone, or the data page that our caller holds */
+		buffer = ip_undo_lock(rel, *block, mode);
+		if (BufferIsValid(buffer))
 		{
-			buffer = ip_read_buffer(rel, *block);
-			LockBuffer(buffer, mode);
 			if (ip_ring_is_current(BufferGetPage(buffer), slot))
 				return buffer;
 			UnlockReleaseBuffer(buffer);
@@ -331,12 +323,12 @@ ip_ring_drop_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 		next = IpPageGetSpecial(BufferGetPage(oldest))->u.undo.next;
 	if (!BufferIsValid(oldest) || next == BufferGetBlockNumber(oldest) || ms.npages <= 2)
 	{
-		next = ms.current;
+		next = BufferGetBlockNumber(current);
 		ms.npages = 2;
 	}
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
 	ip_op_ring(ip_change_block(&change, current, false), next, IP_UNDO_CURRENT);
-	finish_ring_change(rel, &change, meta, slot, ms.current, ms.npages - 1);
+	finish_ring_change(rel, &change, meta, slot, BufferGetBlockNumber(current), ms.npages - 1);
 	/* not to the client, who might keep us waiting while we hold locks */
 	ereport(LOG_SERVER_ONLY,
 			(errcode(ERRCODE_DATA_CORRUPTED),

@@ -46,9 +46,6 @@ extern void ip_ring_read_slots(Relation rel, IpMetaSlot *slots);
 extern bool ip_ring_has(Page page, uint16 slot);
 extern bool ip_ring_is_current(Page page, uint16 slot);
 
-/* Can the metapage, or a page of a ring, say that the block is in the ring? */
-extern bool ip_ring_may_have(Relation rel, BlockNumber block);
-
 /* Let the backend use its own ring again, if it does not. */
 extern void ip_ring_use_own(IpRelCache *cache);
 

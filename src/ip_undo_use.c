@@ -104,15 +104,13 @@ needs_oldest(const IpRelCache *cache)
 static bool
 examine_oldest(Relation rel, uint16 slot, BlockNumber block, IpOldestPage *o)
 {
-	Buffer		oldest;
+	Buffer		oldest = ip_undo_lock(rel, block, BUFFER_LOCK_SHARE);
 	Page		page;
 	bool		old;
 
-	if (!ip_ring_may_have(rel, block))
+	if (!BufferIsValid(oldest))
 		return false;
-	oldest = ip_read_buffer(rel, block);
 	page = BufferGetPage(oldest);
-	LockBuffer(oldest, BUFFER_LOCK_SHARE);
 	old = ip_ring_has(page, slot) && ip_ring_page_is_old(rel, page);
 	if (old)
 		(void) ip_ring_is_needed(page, block, o);
@@ -179,13 +177,11 @@ static bool
 try_ring(Relation rel, IpRelCache *cache, uint16 slot, BlockNumber current)
 {
 	BlockNumber oldest = InvalidBlockNumber;
+	Buffer		buffer = ip_undo_lock(rel, current, BUFFER_LOCK_SHARE);
 	uint32		free;
-	Buffer		buffer;
 
-	if (!ip_ring_may_have(rel, current))
+	if (!BufferIsValid(buffer))
 		return false;
-	buffer = ip_read_buffer(rel, current);
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	if (ip_ring_is_current(BufferGetPage(buffer), slot))
 		oldest = look_at_current(buffer, &free);
 	UnlockReleaseBuffer(buffer);

@@ -105,6 +105,10 @@ my %damages = (
 		substr($$file, item($file, $block, 1), 1) = chr 0x7f;
 		substr($$file, special($file, $block) + NEXT_OFFSET, 4) = pack 'L<', $block;
 	},
+	'oldest page is a data page' => sub {
+		my ($file, $block) = @_;
+		substr($$file, special($file, $block) + NEXT_OFFSET, 4) = pack 'L<', 1;
+	},
 	'oldest page leads into another ring' => sub {
 		my ($file, $block) = @_;
 		my ($other) = grep { $_->[1] != $block } @rings;
@@ -192,6 +196,21 @@ foreach my $damage (sort keys %damages)
 	$node->stop;
 }
 
+# Who changes the very data page that his ring leads to does not wait for himself.
+{
+	my $file = $main;
+	substr($file, special(\$file, $_->[1]) + NEXT_OFFSET, 4) = pack 'L<', 1 foreach @rings;
+	start_with($path, $file);
+	my @all = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 16;
+	foreach my $one (@all)
+	{
+		$one->query("UPDATE base SET n = n + 1 WHERE ctid < '(2,0)'") foreach 1 .. 3;
+	}
+	is(join('', map { $_->{stderr} } @all), '', 'rings lead to the data page that is changed');
+	$_->quit foreach @all;
+	$node->stop;
+}
+
 # A row with an aborted change is in the way of using its undo page again: damage of the row, or of the record.
 start_with($path, $main);
 my ($status, $facts) = $node->psql('postgres', q(
@@ -216,6 +235,7 @@ my %replacements = (
 	'value in a delta reaches beyond the row' => [ $text,        "\x7f" ],
 	'row has too many columns'                => [ $row,         "\xff\x07" ],
 	'row points to a record that is not there' => [ $row + 11,    pack('S<', 99) ],
+	'row points to its own page'              => [ $row + 7,     pack('L<', $block) ],
 	'record of an unknown kind'               => [ $record,      "\x7f" ],
 	'record of a transaction to come'         => [ $record + 2,  pack('L<', 10_000_000) ],
 	'record about a row of the metapage'      => [ $record + 6,  "\x00" ],
