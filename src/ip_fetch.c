@@ -11,6 +11,7 @@
 #include "utils/snapmgr.h"
 
 #include "ip_fetch.h"
+#include "ip_modify.h"
 #include "ip_space.h"
 #include "ip_xid.h"
 
@@ -215,26 +216,41 @@ ip_tuple_tid_valid(TableScanDesc scan, ItemPointer tid)
 		block < RelationGetNumberOfBlocks(scan->rs_rd);
 }
 
+/* Who has moved the row at "at", and where to; IP_XID_NONE if nobody has, or he was rolled back. */
+static IpXid
+moved_to(IpVersion *v, Relation rel, const ItemPointerData *at, ItemPointer next)
+{
+	IpXidStatus status;
+
+	if (ip_version_fetch(v, rel, at) != IPV_OK || !(v->state & IP_ROW_MOVED))
+		return IP_XID_NONE;
+	status = ip_xid_status(v->xid);
+	if (status == IP_XID_ABORTED || status == IP_XID_RUNNING ||
+		ip_version_load_rec(v) != IPV_OK || (v->rec.flags & IP_REC_PARTITION))
+		return IP_XID_NONE;
+	*next = v->rec.forward;
+	return v->xid;
+}
+
 void
 ip_get_latest_tid(TableScanDesc scan, ItemPointer tid)
 {
+	Relation	rel = scan->rs_rd;
 	IpVersion  *v = &fetch_v;
-	ItemPointerData next = *tid;
+	ItemPointerData at = *tid;
+	IpXid		mover;
 
 	/* follow moves up to the last version that the snapshot sees */
-	while (ItemPointerIsValid(&next))
+	for (;;)
 	{
-		ItemPointerData at = next;
-		IpvResult	result;
-
 		CHECK_FOR_INTERRUPTS();
-		if (ip_fetch_satisfy(v, scan->rs_rd, &at, scan->rs_snapshot, NULL) == IPV_OK)
+		if (ip_fetch_satisfy(v, rel, &at, scan->rs_snapshot, NULL) == IPV_OK)
 			*tid = at;
-		ItemPointerSetInvalid(&next);
-		result = ip_version_fetch(v, scan->rs_rd, &at);
-		if (result == IPV_OK && (v->state & IP_ROW_MOVED) &&
-			ip_version_load_rec(v) == IPV_OK && !(v->rec.flags & IP_REC_PARTITION))
-			next = v->rec.forward;
+		mover = moved_to(v, rel, &at, &at);
+		/* another row may have come to where the move led */
+		if (mover == IP_XID_NONE || ip_version_fetch(v, rel, &at) != IPV_OK ||
+			ip_modify_inserter(v) != mover)
+			return;
 	}
 }
 

@@ -46,13 +46,16 @@ ip_undo_lock(Relation rel, BlockNumber block, int mode)
 {
 	volatile IpSpecial *special;
 	Buffer		buffer;
+	uint16		kind;
 
 	/* VACUUM may have cut off the page, as it may have been recycled */
 	if (block == IP_META_BLOCK || block == InvalidBlockNumber || !ip_block_exists(rel, block))
 		return InvalidBuffer;
 	buffer = ip_read_buffer(rel, block);
 	special = (IpSpecial *) (BufferGetPage(buffer) + BLCKSZ - sizeof(IpSpecial));
-	if (special->kind == IP_PAGE_DATA)
+	kind = special->kind;
+	/* a standby waits for a page that replay is restoring: nobody holds another one there */
+	if (kind == IP_PAGE_DATA || kind == IP_PAGE_FREE || (kind == 0 && !RecoveryInProgress()))
 	{
 		ReleaseBuffer(buffer);
 		return InvalidBuffer;

@@ -32,8 +32,9 @@ typedef struct IpUndoSpec
 
 /*
  * The block, locked, if it may be an undo page (what it is, the caller has to see); InvalidBuffer if
- * it is none.  A stale or damaged reference may lead to a data page, even to one that the caller
- * holds: for its lock he must not wait, so he finds out before.
+ * it is none.  A stale or damaged reference may lead to a data page, or to a free or new one that is
+ * about to become one, even to one that the caller holds: for its lock he must not wait, so he
+ * finds out before.  Who holds such a page holds it since before it could be an undo page again.
  */
 extern Buffer ip_undo_lock(Relation rel, BlockNumber block, int mode);
 
