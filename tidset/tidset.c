@@ -185,10 +185,13 @@ put_block(TidSet *set, uint8_t key, uint64_t slot, const uint8_t *far, uint32_t 
 	uint32_t	ntids = open->ntids + (uint32_t) ts_slot_count(slot);
 	uint32_t	far_live = open->far_live + far_len;
 	uint32_t	before = open->ntids;
+	int			last = key;
 	bool		large;
 
 	if (far_len > 0 && !ts_open_far(set, far_len))
 		return false;
+	if (open->nkeys > 0 && ts_last_present(open->present) > last)
+		last = ts_last_present(open->present);
 	if (had)
 	{
 		ntids -= (uint32_t) ts_slot_count(open->slots[key]);
@@ -196,7 +199,7 @@ put_block(TidSet *set, uint8_t key, uint64_t slot, const uint8_t *far, uint32_t 
 	}
 	/* the slot's position is 0, as far has its bytes */
 	large = open->large || ts_slot_max(slot, far) > UINT8_MAX;
-	if (!ts_reserve(set, ts_open_room(open, ts_leaf_size(nkeys, ntids, large, far_live))))
+	if (!ts_reserve(set, ts_open_room(open, ts_leaf_size(nkeys, last, ntids, large, far_live))))
 		return false;
 	ts_open_put(open, key, slot, far, far_len);
 	open->dirty = true;
@@ -283,7 +286,7 @@ leaf_slot(const uint8_t *leaf, uint8_t key)
 	int			i;
 
 	if (TS_LIKELY(form == (TS_WIDE | TS_DIRECT)))
-		return ts_get64(leaf + TS_HEADER + 8 * key);
+		return key <= leaf[1] ? ts_get64(leaf + TS_HEADER + 8 * key) : 0;
 	i = ts_find(leaf, key);
 	if (i < 0)
 		return 0;

@@ -70,7 +70,7 @@ walk_leaf(Walk *walk, uint32_t ref)
 		complain(walk, "empty leaf");
 		return;
 	}
-	if (leaf[0] >= TS_INNER && nkeys != ts_count(leaf))
+	if (leaf[0] >= TS_INNER && ts_count(leaf) != (TS_INDEX(leaf[0]) == TS_DIRECT ? last_key + 1 : nkeys))
 		complain(walk, "wrong number of blocks in a leaf");
 	walk->nblocks += (uint64_t) nkeys;
 	walk->stats->leaf[nkeys - 1]++;

@@ -14,7 +14,7 @@
  *			DIRECT	nothing: the slot's number is the key
  *	INNER	index, 32-bit references; a direct one has them up to its largest key, which
  *			takes the place of the count
- *	WIDE	index, 64-bit slots (tidset_block.c), bytes that slots point to
+ *	WIDE	the same with 64-bit slots (tidset_block.c); then bytes that slots point to
  *	SAME	index, the one slot that all blocks have
  *	PAIRS	{form, count - 1}, keys, offsets: up to 32 TIDs with offsets < 256
  *	GROUPS	17 x 16 bits: where the pairs of each 16 blocks begin; keys, offsets
@@ -60,9 +60,6 @@
 #define TS_MAX_GROUPED	1024
 #define TS_NGROUPS		16
 #define TS_GROUP_KEYS	(TS_HEADER + 2 * (TS_NGROUPS + 1))
-
-/* from so many on a direct index costs at most an eighth more than a rank */
-#define TS_DIRECT_MIN	224
 
 #define TS_MAX_HEIGHT	6		/* levels of inner nodes for a key of 56 bits */
 #define TS_MAX_KEY		((UINT64_C(1) << 56) - 1)
@@ -322,12 +319,23 @@ ts_slot_member(uint64_t slot, const uint8_t *base, uint16_t offset)
 
 /* ---- tidset_node.c: indexes and inner nodes ---- */
 
-extern int	ts_index_for(int n);
+extern int	ts_index_for(int n, int last, int slot_size, uint32_t *size);
 extern uint8_t *ts_index_write(uint8_t *node, int form, const uint64_t *present, int n);
 extern int	ts_index_next(const uint8_t *node, int key);
 extern uint32_t ts_index_size(int index, int n, int slot_size);
 extern uint32_t *ts_place(TidSet *set, uint64_t prefix);
 extern uint32_t ts_next_leaf(const TidSet *set, uint64_t *prefix);
+
+/* The largest of them; there is one. */
+static inline int
+ts_last_present(const uint64_t *present)
+{
+	int			word = 3;
+
+	while (present[word] == 0)
+		word--;
+	return 64 * word + 63 - __builtin_clzll(present[word]);
+}
 
 static inline int
 ts_next_present(const uint64_t *present, int key)
@@ -344,7 +352,7 @@ ts_next_present(const uint64_t *present, int key)
 
 /* ---- tidset_leaf.c ---- */
 
-extern uint32_t ts_leaf_size(uint32_t nkeys, uint32_t ntids, bool large, uint32_t far);
+extern uint32_t ts_leaf_size(uint32_t nkeys, int last, uint32_t ntids, bool large, uint32_t far);
 extern uint32_t ts_open_room(const TsOpen *open, uint32_t size);
 extern void ts_open_put(TsOpen *open, uint8_t key, uint64_t slot, const uint8_t *far, uint32_t len);
 extern bool ts_open_load(TidSet *set, uint64_t prefix);

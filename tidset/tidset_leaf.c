@@ -29,12 +29,12 @@ pairs_size(uint32_t ntids)
 }
 
 static uint32_t
-wide_size(uint32_t nkeys, uint32_t far)
+wide_size(uint32_t nkeys, int last, uint32_t far)
 {
-	int			index = ts_index_for((int) nkeys);
-	int			nslots = index == TS_DIRECT ? 256 : (int) nkeys;
+	uint32_t	size;
 
-	return (ts_index_size(index, nslots, sizeof(uint64_t)) + far + 7) & ~7u;
+	(void) ts_index_for((int) nkeys, last, sizeof(uint64_t), &size);
+	return (size + far + 7) & ~7u;
 }
 
 static bool
@@ -45,9 +45,9 @@ pairs_possible(uint32_t ntids, bool large)
 
 /* What a leaf takes at most; far: bytes that slots point to. */
 uint32_t
-ts_leaf_size(uint32_t nkeys, uint32_t ntids, bool large, uint32_t far)
+ts_leaf_size(uint32_t nkeys, int last, uint32_t ntids, bool large, uint32_t far)
 {
-	uint32_t	wide = wide_size(nkeys, far);
+	uint32_t	wide = wide_size(nkeys, last, far);
 
 	if (pairs_possible(ntids, large) && pairs_size(ntids) < wide)
 		return pairs_size(ntids);
@@ -311,14 +311,16 @@ write_same(uint8_t *leaf, const TsOpen *open)
 static void
 write_wide(uint8_t *leaf, const TsOpen *open)
 {
-	int			index = ts_index_for((int) open->nkeys);
-	uint8_t    *slots = ts_index_write(leaf, TS_WIDE | index, open->present, (int) open->nkeys);
-	uint32_t	nslots = index == TS_DIRECT ? 256 : open->nkeys;
-	uint8_t    *far = slots + nslots * sizeof(uint64_t);
+	int			last = ts_last_present(open->present);
+	uint32_t	size;
+	int			index = ts_index_for((int) open->nkeys, last, sizeof(uint64_t), &size);
+	int			nslots = index == TS_DIRECT ? last + 1 : (int) open->nkeys;
+	uint8_t    *slots = ts_index_write(leaf, TS_WIDE | index, open->present, nslots);
+	uint8_t    *far = slots + (uint32_t) nslots * sizeof(uint64_t);
 	int			i = 0;
 
 	if (index == TS_DIRECT)
-		memset(slots, 0, 256 * sizeof(uint64_t));
+		memset(slots, 0, (uint32_t) nslots * sizeof(uint64_t));
 	for (int key = ts_next_present(open->present, 0); key < 256;
 		 key = ts_next_present(open->present, key + 1))
 	{
@@ -358,7 +360,7 @@ choose_form(const TsOpen *open, uint32_t *size)
 {
 	int			form = TS_WIDE;
 
-	*size = wide_size(open->nkeys, open->far_live);
+	*size = wide_size(open->nkeys, ts_last_present(open->present), open->far_live);
 	if (pairs_possible(open->ntids, open->large) && pairs_size(open->ntids) < *size)
 	{
 		*size = pairs_size(open->ntids);

@@ -14,19 +14,28 @@
 
 /* ---- indexes ---- */
 
-int
-ts_index_for(int n)
-{
-	if (n <= TS_MAX_KEYS)
-		return TS_KEYS;
-	return n < TS_DIRECT_MIN ? TS_RANK : TS_DIRECT;
-}
-
 /* Size of an index with n slots. */
 uint32_t
 ts_index_size(int index, int n, int slot_size)
 {
 	return (ts_slots_at(index, n) + (uint32_t) n * (uint32_t) slot_size + 7) & ~7u;
+}
+
+/*
+ * The best index for n keys of which this is the last, and its size with slots.  Direct is
+ * fastest, and smallest if keys begin near 0 and have few gaps, as block numbers do.
+ */
+int
+ts_index_for(int n, int last, int slot_size, uint32_t *size)
+{
+	int			index = n <= TS_MAX_KEYS ? TS_KEYS : TS_RANK;
+	uint32_t	direct = ts_index_size(TS_DIRECT, last + 1, slot_size);
+
+	*size = ts_index_size(index, n, slot_size);
+	if (direct > *size + *size / 8)
+		return index;
+	*size = direct;
+	return TS_DIRECT;
 }
 
 /*
@@ -72,9 +81,9 @@ next_direct(const uint8_t *node, int key)
 			key++;
 		return key < ts_count(node) ? key : 256;
 	}
-	while (key < 256 && ts_get64(slots + 8 * key) == 0)
+	while (key < ts_count(node) && ts_get64(slots + 8 * key) == 0)
 		key++;
-	return key;
+	return key < ts_count(node) ? key : 256;
 }
 
 /* The first key from this one on that the index has; 256 if none. */
@@ -130,23 +139,6 @@ read_inner(const uint8_t *node, Children *children)
 		put_child(children, key, ts_child(node, (uint8_t) key));
 }
 
-/*
- * The best index, and the node's size.  Direct is fastest, and smallest if children
- * begin near 0 and have few gaps, as block numbers do.
- */
-static int
-inner_index(const Children *children, uint32_t *size)
-{
-	int			index = children->n <= TS_MAX_KEYS ? TS_KEYS : TS_RANK;
-	uint32_t	direct = ts_index_size(TS_DIRECT, children->last + 1, sizeof(uint32_t));
-
-	*size = ts_index_size(index, children->n, sizeof(uint32_t));
-	if (direct > *size + *size / 8)
-		return index;
-	*size = direct;
-	return TS_DIRECT;
-}
-
 static void
 write_inner(uint8_t *node, int index, uint32_t size, const Children *children)
 {
@@ -177,7 +169,7 @@ only_child(uint8_t *node, uint8_t key, uint32_t child)
 	int			index;
 
 	put_child(&children, key, child);
-	index = inner_index(&children, &size);
+	index = ts_index_for(children.n, children.last, sizeof(uint32_t), &size);
 	if (node != NULL)
 		write_inner(node, index, size, &children);
 	return size;
@@ -222,7 +214,7 @@ add_child(TidSet *set, uint32_t *place, uint8_t key)
 
 	read_inner(ts_address(set, ref), &children);
 	put_child(&children, key, 0);
-	index = inner_index(&children, &need);
+	index = ts_index_for(children.n, children.last, sizeof(uint32_t), &need);
 	if (need > had)
 	{
 		need = (need + need / 2 + 7) & ~7u;
