@@ -413,3 +413,36 @@ ip_index_fetch_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 	dirty_tid = *tid;
 	return true;
 }
+
+/* ---- what a dirty sequential scan has seen ------------------------------------------- */
+
+static IpSeen last_seen;
+
+void
+ip_fetch_note_seen(IpVersion *v)
+{
+	ip_version_unlock(v);
+	last_seen.relid = RelationGetRelid(v->rel);
+	last_seen.tid = v->tid;
+	last_seen.xid = v->xid;
+	last_seen.ptr = v->ptr;
+}
+
+bool
+ip_fetch_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *seen)
+{
+	*seen = last_seen;
+	last_seen.relid = InvalidOid;
+	return seen->relid == RelationGetRelid(rel) &&
+		ItemPointerEquals(&seen->tid, unconstify(ItemPointerData *, tid));
+}
+
+bool
+ip_fetch_is_seen(IpVersion *v, const IpSeen *seen)
+{
+	ip_version_unlock(v);
+	if (v->xid == seen->xid && IpPtrEquals(v->ptr, seen->ptr))
+		return true;
+	/* a version that all see has not come since */
+	return ip_xid_removable(v->rel, v->xid) && ip_xid_removable(v->rel, seen->xid);
+}

@@ -42,4 +42,22 @@ extern bool ip_fetch_lock_read(IpVersion *v, Snapshot snapshot);
  */
 extern bool ip_fetch_was_dirty(Relation rel, const ItemPointerData *tid);
 
+/* A version that somebody has seen. */
+typedef struct IpSeen
+{
+	Oid			relid;
+	ItemPointerData tid;
+	IpXid		xid;
+	IpPtr		ptr;
+} IpSeen;
+
+/* A sequential scan with a dirty snapshot returns v. */
+extern void ip_fetch_note_seen(IpVersion *v);
+
+/* Was that row the last one that such a scan returned?  Then *seen is its version.  Forgets it. */
+extern bool ip_fetch_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *seen);
+
+/* Is v, the row's newest version, that one? */
+extern bool ip_fetch_is_seen(IpVersion *v, const IpSeen *seen);
+
 #endif							/* IP_FETCH_H */

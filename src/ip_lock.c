@@ -279,6 +279,8 @@ typedef struct LockRequest
 	bool		is_locker;		/* of the row that is waited for */
 	bool		is_conflict;	/* for ON CONFLICT */
 	bool		see_old;		/* the locked row's newest version is not for us */
+	bool		was_seen;		/* only this version is wanted */
+	IpSeen		seen;
 } LockRequest;
 
 /*
@@ -437,6 +439,11 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 
 	*result = TM_Ok;
 	req->see_old = false;
+	if (req->was_seen && (found == IPF_OK || found == IPF_UPDATED) && !ip_fetch_is_seen(v, &req->seen))
+	{
+		*result = TM_Updated;
+		return TRY_DONE;
+	}
 	if ((found == IPF_RUNNING || found == IPF_UPDATED || found == IPF_MOVED) &&
 		key_is_unchanged(req, v, found, forward))
 	{
@@ -666,6 +673,8 @@ ip_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	tmfd->traversed = false;
 	/* ON CONFLICT asks for a row that it has just found with a dirty snapshot */
 	req.is_conflict = flags == 0 && ip_fetch_was_dirty(rel, tid);
+	/* logical replication, for a row that it has recognised by all its columns: a heap TID means one version */
+	req.was_seen = flags == 0 && ip_fetch_was_seen(rel, tid, &req.seen) && !req.is_conflict;
 	req.xid = GetCurrentTransactionId();
 	MultiXactIdSetOldestMember();
 	ip_version_target(rel, tid, &req.target);

@@ -180,6 +180,8 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	if (result != IPV_OK)
 		return false;
 	store_version(scan, v, slot);
+	if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
+		ip_fetch_note_seen(v);
 	return true;
 }
 

@@ -154,6 +154,28 @@ foreach my $case ([ 'lock', 'SELECT FROM keyed WHERE id = 11 FOR UPDATE', 'COMMI
 }
 is($subscriber->safe_psql('postgres', 'SELECT own FROM keyed WHERE id = 11'), 'client', "the client's change has been kept");
 
+# Without a key, a row that has become another one while apply waits is not the row that apply looks for.
+$publisher->safe_psql('postgres', q(INSERT INTO fullid VALUES (50001, 0, 'full'), (50002, 0, 'full'), (50003, 0, 'full')));
+wait_synced();
+foreach my $case ([ 'DELETE FROM fullid WHERE id = 50001', 'UPDATE fullid SET n = 777 WHERE id = 50001', 'COMMIT' ],
+	[ 'UPDATE fullid SET n = 3 WHERE id = 50002', q(UPDATE fullid SET id = 50042, body = 'another' WHERE id = 50002), 'COMMIT' ],
+	[ 'UPDATE fullid SET n = 3 WHERE id = 50003', 'UPDATE fullid SET n = 4 WHERE id = 50003', 'ROLLBACK' ])
+{
+	my ($remote, $local, $end) = @$case;
+	my ($id) = $remote =~ /id = (\d+)/;
+	$client->query_safe("BEGIN; SELECT FROM fullid WHERE id = $id FOR UPDATE");
+	$publisher->safe_psql('postgres', $remote);
+	$subscriber->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'logical replication worker' AND wait_event_type = 'Lock'")
+	  or die;
+	$client->query_safe("$local; $end");
+	wait_synced();
+}
+is($subscriber->safe_psql('postgres', "SELECT string_agg(f::text, ' ' ORDER BY id) FROM fullid f WHERE id BETWEEN 50001 AND 50050"),
+	'(50001,777,full) (50003,3,full) (50042,0,another)', "rows that have become others are left alone");
+$subscriber->safe_psql('postgres', 'DELETE FROM fullid WHERE id IN (50001, 50042)');
+$publisher->safe_psql('postgres', 'DELETE FROM fullid WHERE id = 50002');
+all_same('rows that have become others');
+
 # A row that is not there is skipped, also when it is deleted while apply waits for it.
 $client->query_safe('BEGIN; DELETE FROM keyed WHERE id = 12');
 $publisher->safe_psql('postgres', 'UPDATE keyed SET n = n + 1 WHERE id IN (12, 16); DELETE FROM keyed WHERE id = 17');
