@@ -68,6 +68,7 @@ def options():
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--out', type=Path, default=Path('.'), help='folder for bench.json and bench.html')
     args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
     unknown = set(args.parts) - set(PARTS)
     if unknown:
         parser.error(f'no part {", ".join(sorted(unknown))}')
