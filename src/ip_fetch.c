@@ -38,7 +38,8 @@ ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapsho
 				/* the newest version says whether the row is dead to everybody */
 				result = ip_version_fetch(v, rel, tid);
 				*all_dead = result == IPV_NONE ||
-					(result == IPV_OK && ip_state_is_dead_for_good(rel, v->state, v->xid));
+					(result == IPV_OK && ip_state_is_dead(rel, v->state, v->xid) &&
+					 (!(v->state & IP_ROW_DELETED) || ip_deletion_is_durable(rel, v->xid)));
 				return IPV_NONE;
 			}
 		}
@@ -374,10 +375,10 @@ deleted_is_all_dead(IpIndexFetch *fetch, Snapshot snapshot, IpXid deleter)
 {
 	Relation	rel = fetch->base.rel;
 
-	if (ip_state_is_dead_for_good(rel, IP_ROW_DELETED, deleter))
-		return true;
-	return snapshot->snapshot_type == SNAPSHOT_MVCC &&
-		ip_state_is_dead(rel, IP_ROW_DELETED, deleter) && flush_deletions(fetch, deleter);
+	if (!ip_state_is_dead(rel, IP_ROW_DELETED, deleter))
+		return false;
+	return ip_deletion_is_durable(rel, deleter) ||
+		(snapshot->snapshot_type == SNAPSHOT_MVCC && flush_deletions(fetch, deleter));
 }
 
 bool

@@ -125,16 +125,15 @@ restore_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
 	return PRUNE_CHANGE;
 }
 
-/* May the row become a dead item?  If flush is set, what is in its way is flushed. */
+/* May a row that xid has deleted for everybody become a dead item?  If flush is set, what is in its way is flushed. */
 static bool
-may_die(Relation rel, uint8 state, IpXid xid, bool flush)
+may_die(Relation rel, IpXid xid, bool flush)
 {
-	if (ip_state_is_dead_for_good(rel, state, xid))
+	if (ip_deletion_is_durable(rel, xid))
 		return true;
-	if (!flush || !ip_state_is_dead(rel, state, xid))
-		return false;
-	ip_xid_flush_commit(xid);
-	return true;
+	if (flush)
+		ip_xid_flush_commit(xid);
+	return flush;
 }
 
 /* What to do with the row whose newest version v stands on. */
@@ -159,7 +158,7 @@ row_action(IpVersion *v, Page page, bool thorough, IpXid *conflict, IpRowOp *op)
 	{
 		if (v->state & IP_ROW_DELETED)
 		{
-			if (!may_die(v->rel, v->state, v->xid, thorough))
+			if (!may_die(v->rel, v->xid, thorough))
 				return PRUNE_KEEP;
 			*conflict = Max(*conflict, v->xid);
 			return PRUNE_DEAD;
@@ -214,7 +213,7 @@ static bool
 prune_deleted(Relation rel, OffsetNumber off, const IpRow *row, bool thorough, IpWriter *w,
 			  IpXid *conflict)
 {
-	if (!may_die(rel, row->state, row->xid, thorough))
+	if (!may_die(rel, row->xid, thorough))
 		return false;
 	*conflict = Max(*conflict, row->xid);
 	ip_op_dead(w, off);

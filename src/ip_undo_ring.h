@@ -67,7 +67,8 @@ extern Buffer ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot);
  *
  * recycle: the oldest page becomes the current one.  drop_oldest: something of it is
  * damaged: it leaves the ring, so that the ring need not grow for ever, but its records stay
- * where they are; if it cannot be found (InvalidBuffer), or its own link is wrong, so do all but current.  free_oldest: it, which may be the current one, leaves the ring and is free.
+ * where they are; if it cannot be found (InvalidBuffer), or its own link is wrong, so do all but
+ * current.  free_oldest: it, which may be the current one, leaves the ring and is free.
  * add_pages: n pages come between current (invalid: there is no ring yet) and the oldest; the
  * first of them becomes the current one, the others are released.
  */

@@ -496,11 +496,9 @@ ip_state_is_dead(Relation rel, uint8 state, IpXid xid)
 }
 
 bool
-ip_state_is_dead_for_good(Relation rel, uint8 state, IpXid xid)
+ip_deletion_is_durable(Relation rel, IpXid xid)
 {
-	if (!ip_state_is_dead(rel, state, xid))
-		return false;
-	return !(state & IP_ROW_DELETED) || !RelationIsPermanent(rel) || ip_xid_commit_is_flushed(xid);
+	return !RelationIsPermanent(rel) || ip_xid_commit_is_flushed(xid);
 }
 
 static bool

@@ -147,10 +147,10 @@ extern bool ip_version_change_visible(IpVersion *v, Snapshot snapshot);
 extern bool ip_state_is_dead(Relation rel, uint8 state, IpXid xid);
 
 /*
- * The same, and no crash can take the deletion back.  Only then it becomes a dead item: index scans
- * conclude from that, without WAL, that their entries are dead.
+ * Can no crash take back the deletion of such a row by xid?  Only then it becomes a dead item: index
+ * scans conclude from that, without WAL, that their entries are dead.
  */
-extern bool ip_state_is_dead_for_good(Relation rel, uint8 state, IpXid xid);
+extern bool ip_deletion_is_durable(Relation rel, IpXid xid);
 
 /*
  * Who has deleted the row at off, if the snapshot sees that, and the deletion alone tells

@@ -185,13 +185,13 @@ put_block(TidSet *set, uint8_t key, uint64_t slot, const uint8_t *far, uint32_t 
 	uint32_t	ntids = open->ntids + (uint32_t) ts_slot_count(slot);
 	uint32_t	far_live = open->far_live + far_len;
 	uint32_t	before = open->ntids;
-	int			last = key;
+	int			last = open->nkeys > 0 ? ts_last_present(open->present) : 0;
 	bool		large;
 
 	if (far_len > 0 && !ts_open_far(set, far_len))
 		return false;
-	if (open->nkeys > 0 && ts_last_present(open->present) > last)
-		last = ts_last_present(open->present);
+	if (last < key)
+		last = key;
 	if (had)
 	{
 		ntids -= (uint32_t) ts_slot_count(open->slots[key]);

@@ -74,14 +74,9 @@ static int
 next_direct(const uint8_t *node, int key)
 {
 	const uint8_t *slots = node + TS_HEADER;
+	bool		inner = TS_TYPE(node[0]) == TS_INNER;
 
-	if (TS_TYPE(node[0]) == TS_INNER)
-	{
-		while (key < ts_count(node) && ts_get32(slots + 4 * key) == 0)
-			key++;
-		return key < ts_count(node) ? key : 256;
-	}
-	while (key < ts_count(node) && ts_get64(slots + 8 * key) == 0)
+	while (key < ts_count(node) && (inner ? ts_get32(slots + 4 * key) : ts_get64(slots + 8 * key)) == 0)
 		key++;
 	return key < ts_count(node) ? key : 256;
 }
@@ -160,21 +155,6 @@ write_inner(uint8_t *node, int index, uint32_t size, const Children *children)
 	}
 }
 
-/* A node whose only child is this one; returns its size, and writes it unless that is all there is to do. */
-static uint32_t
-only_child(uint8_t *node, uint8_t key, uint32_t child)
-{
-	Children	children = {.n = 0};
-	uint32_t	size;
-	int			index;
-
-	put_child(&children, key, child);
-	index = ts_index_for(children.n, children.last, sizeof(uint32_t), &size);
-	if (node != NULL)
-		write_inner(node, index, size, &children);
-	return size;
-}
-
 /*
  * Nodes with one child each, from this place on down to the child, by the last bytes of
  * the prefix.  They are neighbours, since lookups need all of them.
@@ -182,21 +162,28 @@ only_child(uint8_t *node, uint8_t key, uint32_t child)
 static bool
 make_path(TidSet *set, uint32_t *place, uint64_t prefix, int levels, uint32_t child)
 {
-	uint32_t	size = 0;
+	uint32_t	total = 0;
+	uint32_t	size;
 	uint32_t	ref;
 
 	for (int level = 0; level < levels; level++)
-		size += only_child(NULL, (uint8_t) (prefix >> (8 * level)), child);
-	if (!ts_reserve(set, size))
+	{
+		(void) ts_index_for(1, (uint8_t) (prefix >> (8 * level)), sizeof(uint32_t), &size);
+		total += size;
+	}
+	if (!ts_reserve(set, total))
 		return false;
-	ref = ts_alloc(set, size);
+	ref = ts_alloc(set, total);
 	*place = ref;
 	for (int level = levels - 1; level >= 0; level--)
 	{
 		uint8_t		key = (uint8_t) (prefix >> (8 * level));
-		uint32_t	next = ref + only_child(NULL, key, 0) / TS_UNIT;
+		int			index = ts_index_for(1, key, sizeof(uint32_t), &size);
+		uint32_t	next = ref + size / TS_UNIT;
+		Children	children = {.n = 0};
 
-		(void) only_child(ts_address(set, ref), key, level > 0 ? next : child);
+		put_child(&children, key, level > 0 ? next : child);
+		write_inner(ts_address(set, ref), index, size, &children);
 		ref = next;
 	}
 	return true;

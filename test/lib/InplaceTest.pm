@@ -107,7 +107,6 @@ sub create_extension
 	return;
 }
 
-# Has the server got amcheck?  It is in contrib, so perhaps not.
 # flush_relation(regclass), see flush_relation.c.
 sub create_flush_relation
 {
@@ -124,6 +123,7 @@ sub create_flush_relation
 	return;
 }
 
+# Has the server got amcheck?  It is in contrib, so perhaps not.
 sub has_amcheck
 {
 	my ($node) = @_;
