@@ -23,6 +23,7 @@ our @EXPORT = qw(
   new_cluster
   install_helpers
   create_flush_relation
+  create_heap_code
   kill9_all
   crash_and_recover
   start_pgbench
@@ -111,16 +112,35 @@ sub create_extension
 sub create_flush_relation
 {
 	my ($node) = @_;
+	my $library = build_module('flush_relation');
+	$node->safe_psql('postgres',
+		"CREATE FUNCTION flush_relation(regclass) RETURNS void LANGUAGE C AS '$library'");
+	return;
+}
+
+# heap_code(what, regclass, tid, record), see heap_code.c.
+sub create_heap_code
+{
+	my ($node) = @_;
+	my $library = build_module('heap_code');
+	$node->safe_psql('postgres',
+		'CREATE FUNCTION heap_code(what text, rel regclass, at tid DEFAULT NULL, new record DEFAULT NULL) '
+		  . "RETURNS text LANGUAGE C AS '$library'");
+	return;
+}
+
+# Builds one of the C files of this folder; returns the library's path, without its suffix.
+sub build_module
+{
+	my ($name) = @_;
 	my $dir = PostgreSQL::Test::Utils::tempdir();
 	my $source = __FILE__ =~ s/[^\/]*$//r;
 
-	copy("$source/flush_relation.c", $dir) or die "could not copy flush_relation.c: $!";
+	copy("$source/$name.c", $dir) or die "could not copy $name.c: $!";
 	chomp(my $pgxs = `$ENV{PG_CONFIG} --pgxs`);
 	system_or_bail('make', '-s', '-C', $dir, '-f', $pgxs, "PGXS=$pgxs", "PG_CONFIG=$ENV{PG_CONFIG}",
-		'with_llvm=no', 'MODULES=flush_relation');
-	$node->safe_psql('postgres',
-		"CREATE FUNCTION flush_relation(regclass) RETURNS void LANGUAGE C AS '$dir/flush_relation'");
-	return;
+		'with_llvm=no', 'COPT=-Werror', "MODULES=$name");
+	return "$dir/$name";
 }
 
 # Has the server got amcheck?  It is in contrib, so perhaps not.
