@@ -9,6 +9,7 @@ use warnings;
 
 use Exporter 'import';
 use File::Copy;
+use File::Path qw(make_path);
 use File::Temp ();
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
@@ -24,6 +25,8 @@ our @EXPORT = qw(
   install_helpers
   create_flush_relation
   create_heap_code
+  build_module
+  private_installation
   kill9_all
   crash_and_recover
   start_pgbench
@@ -64,12 +67,12 @@ sub random_between
 # ---- clusters ------------------------------------------------------------------
 
 # Creates and starts a cluster with the extension in database "postgres".
-# Parameters: streaming => 1, conf => 'more lines for postgresql.conf'.
+# Parameters: streaming => 1, conf => 'more lines for postgresql.conf', install_path => see private_installation.
 sub new_cluster
 {
 	my ($name, %params) = @_;
 
-	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $node = PostgreSQL::Test::Cluster->new($name, install_path => $params{install_path});
 	$node->init(allows_streaming => $params{streaming});
 
 	# The SQLSTATE in the log tells an internal error from an expected one.
@@ -141,6 +144,31 @@ sub build_module
 	system_or_bail('make', '-s', '-C', $dir, '-f', $pgxs, "PGXS=$pgxs", "PG_CONFIG=$ENV{PG_CONFIG}",
 		'with_llvm=no', 'COPT=-Werror', "MODULES=$name");
 	return "$dir/$name";
+}
+
+# A copy of the server's installation to which extensions can be added; returns its install_path (see
+# PostgreSQL::Test::Cluster).  Parameters: names and contents of files in its folder "extension".
+sub private_installation
+{
+	my (%files) = @_;
+	my ($bin, $lib, $share) = map { chomp(my $dir = `$ENV{PG_CONFIG} --$_`); $dir } qw(bindir pkglibdir sharedir);
+	my $root = PostgreSQL::Test::Utils::tempdir();
+
+	# The server finds the other folders from where its program lies, if they lie to each other as they did.
+	my $common = $bin;
+	$common =~ s/[^\/]+\/?$// until "$lib/" =~ /^\Q$common\E/ && "$share/" =~ /^\Q$common\E/;
+	my ($new_bin, $new_lib, $new_share) = map { "$root/" . substr($_, length $common) } $bin, $lib, $share;
+	make_path($_ =~ s/[^\/]+$//r) foreach $new_bin, $new_lib;
+	make_path("$new_share/extension");
+	system_or_bail('cp', '-R', $bin, $new_bin);
+	symlink($lib, $new_lib) or die "could not link $new_lib: $!" if !-e $new_lib;
+	foreach my $from (glob("$share/*"), glob("$share/extension/*"))
+	{
+		my $to = $new_share . substr($from, length $share);
+		symlink($from, $to) or die "could not link $to: $!" if !-e $to;
+	}
+	append_to_file("$new_share/extension/$_", $files{$_}) foreach keys %files;
+	return $new_bin =~ s/\/bin$//r;
 }
 
 # Has the server got amcheck?  It is in contrib, so perhaps not.
