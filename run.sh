@@ -14,13 +14,16 @@ FOLDER=                         # the folder of the cluster in use
 GROUP=                          # the process group of what apart runs
 PASSED=0
 FAILED=0
+EXTENSION_PACKAGES=(postgresql-plperl-15 postgresql-plpython3-15 postgresql-15-{cron,pglogical,repack,partman,pgaudit,rum,dirtyread,pgq3,periods}
+	postgresql-15-{repmgr,orafce,hll,hypopg,postgis-3,postgis-3-scripts})
 
 usage() {
 	cat <<'HELP'
 ./run.sh demo [options]     heap against inplace side by side: a table and an HTML report, under 5 minutes
 ./run.sh bench [options]    the full benchmark against its bars, about an hour (--help lists the options)
 ./run.sh test [--full] [suite | suite/name ...]
-                            the tests; suites: regress isolation tap diff core tidset walpack; --full takes longer and looks deeper;
+                            the tests; suites: regress isolation tap diff core tidset walpack, and with --full or by name
+                            extensions; --full takes longer and looks deeper;
                             INPLACE_SEED=n chooses other random tests
 ./run.sh psql [arguments]   psql on a throwaway cluster that has the extension; it stays up until "stop"
 ./run.sh stop               stops and deletes that cluster
@@ -273,7 +276,7 @@ suite_isolation() { regress_suite isolation "$PGXS_TEST/isolation/pg_isolation_r
 
 # One file; its tests count one by one, and breaking off counts as one that failed.  Last line: passed, failed.
 tap_file() {
-	local name log folder good bad status=0
+	local name log folder good bad skipped status=0
 	name=$(basename "$1" .pl)
 	log=$LOGS/tap_$name.log
 	folder=$FOLDER/tap/$name
@@ -287,13 +290,15 @@ tap_file() {
 	bad=$(grep '^not ok ' "$log" | grep -vc '# TODO') || true
 	((status == 0 || bad > 0)) || bad=1
 	if ((bad == 0)); then
-		printf 'ok    %-40s %s\n%s %s\n' "tap/$name" "$good tests" "$good" 0
+		skipped=$(sed -nE 's/^(1\.\.0|ok [0-9]+) # (SKIP|skip) //p' "$log" | sort -u | paste -sd ';')
+		printf 'ok    %-40s %s\n%s %s\n' "tap/$name" "$good tests${skipped:+, skipped: $skipped}" "$good" 0
 		rm -rf "$folder"
 		return
 	fi
 	printf 'FAIL  %-40s %s\n' "tap/$name" "$bad of $((good + bad)) tests"
 	grep -A6 '^not ok ' "$log" | head -n 40 || true
 	show "$log" 60
+	rm -rf "$LOGS/tap_$name"
 	cp -r "$folder/tmp_check/log" "$LOGS/tap_$name" 2>/dev/null || true
 	log=$LOGS/tap_$name/regress_log_$name
 	grep -E 'psql:.*(ERROR|FATAL|PANIC)' "$log" | tail -n 10 || true
@@ -364,42 +369,56 @@ suite_diff() {
 
 # PostgreSQL's own suites.  core.py prints a line for each test, and indented below it what differs.
 suite_core() {
-	local folder=$FOLDER/core version source line
-	local options=(--pg-config "$PG_CONFIG" --source "$folder/source" --folder "$folder/run" --heap "$folder/heap"
-		--report "$folder/report")
-	((FULL == 0)) || options+=(--full)
 	if "$PYTHON" -B "$ROOT/test/core/selftest.py" >"$LOGS/core_selftest.log" 2>&1; then
 		result core/selftest ok ""
 	else
 		result core/selftest FAIL "the comparison does not do what it should"
 		show "$LOGS/core_selftest.log" 40
 	fi
+	core_suites core "$@"
+}
+
+# What other extensions do when default_table_access_method is inplace: contrib's suites, and Debian's packages.
+suite_extensions() {
+	(($# > 0)) || [[ " ${suites[*]} " == *" tap "* ]] || suite_tap 265_repack 270_packages
+	(($# > 0)) || set -- ""
+	core_suites extensions "${@/#/contrib/}"
+}
+
+# core_suites SUITE [names for core.py]
+core_suites() {
+	local suite=$1 folder=$FOLDER/$1 version source line
+	shift
+	local options=(--pg-config "$PG_CONFIG" --source "$folder/source" --folder "$folder/run" --heap "$folder/heap"
+		--report "$folder/report")
+	((FULL == 0)) || options+=(--full)
 	version=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9.]+).*/\1/')
 	source=$("$ROOT/test/core/fetch_source.sh" "$version" "$STATE/source" 2>"$LOGS/core_source.log") || {
-		result core FAIL "no source of PostgreSQL"
+		result "$suite" FAIL "no source of PostgreSQL"
 		show "$LOGS/core_source.log" 20
 		return
 	}
 	as_server mkdir -p "$folder/source/src" "$folder/run"
 	cp -r "$source/src/test" "$folder/source/src"
+	cp -r "$source/contrib" "$folder/source"
 	mkdir -p "$STATE/core"
 	cp -r "$STATE/core" "$folder/heap"
 	((EUID != 0)) || chown -R "$(server_user)" "$folder"
 	while IFS= read -r line; do
-		core_line "$line"
+		core_line "$suite" "$line"
 	done < <(as_server timeout "$((LIMIT * 3))" "$PYTHON" "$FOLDER/test/core/core.py" "${options[@]}" "$@" 2>&1 |
-		tee "$LOGS/core.log")
-	wait $! || ((FAILED > 0)) || result core FAIL "broke off"
+		tee "$LOGS/$suite.log")
+	wait $! || ((FAILED > 0)) || result "$suite" FAIL "broke off"
 	cp -r "$folder/heap/." "$STATE/core"
-	cp "$folder/report" "$LOGS/core.report" 2>/dev/null || true
+	cp "$folder/report" "$LOGS/$suite.report" 2>/dev/null || true
 }
 
 core_line() {
 	local pattern='^(ok|FAIL) ([^ ]+) ?(.*)$'
-	if [[ $1 =~ $pattern ]]; then
-		result "core/${BASH_REMATCH[2]}" "${BASH_REMATCH[1]}" "${BASH_REMATCH[3]}"
+	if [[ $2 =~ $pattern ]]; then
+		result "$1/${BASH_REMATCH[2]}" "${BASH_REMATCH[1]}" "${BASH_REMATCH[3]}"
 	else
-		printf '%s\n' "$1"
+		printf '%s\n' "$2"
 	fi
 }
 
@@ -459,17 +478,25 @@ suite_server_log() {
 }
 
 cmd_test() {
-	local arg suite suites=() names
+	local arg suite suites=() names packages=(libipc-run-perl libzstd-dev python3 python3-psycopg2)
 	FULL=0
 	for arg; do
 		case $arg in
 		--full) FULL=1 ;;
-		regress | isolation | tap | diff | core | tidset | walpack | regress/* | isolation/* | tap/* | core/* | walpack/*) suites+=("$arg") ;;
-		*) die "no suite \"$arg\": regress, isolation, tap, diff, core, tidset or walpack, or one test of it as in regress/NAME" ;;
+		regress | isolation | tap | diff | core | tidset | walpack | extensions) suites+=("$arg") ;;
+		regress/* | isolation/* | tap/* | core/* | walpack/* | extensions/*) suites+=("$arg") ;;
+		*) die "no suite \"$arg\": regress, isolation, tap, diff, core, tidset, walpack or extensions, or one test of it as in regress/NAME" ;;
 		esac
 	done
-	((${#suites[@]})) || suites=(regress isolation tap diff core tidset walpack)
-	need_packages libipc-run-perl libzstd-dev python3 python3-psycopg2
+	if ((${#suites[@]} == 0)); then
+		suites=(regress isolation tap diff core tidset walpack)
+		((FULL == 0)) || suites+=(extensions)
+	fi
+	if [[ " ${suites[*]} " =~ \ extensions|270_packages ]]; then
+		export INPLACE_PACKAGES=1
+		[[ -n ${PG_CONFIG:-} ]] || packages+=("${EXTENSION_PACKAGES[@]}")
+	fi
+	need_packages "${packages[@]}"
 	build
 	say "Starting a cluster"
 	new_cluster --data-checksums < <(test_settings)
@@ -478,7 +505,7 @@ cmd_test() {
 	export INPLACE_SEED=${INPLACE_SEED:-1}
 	((FULL == 0)) || LIMIT=$((LIMIT * 5))
 	((FULL == 0)) || export INPLACE_CRASH_ROUNDS=${INPLACE_CRASH_ROUNDS:-40}
-	for suite in regress isolation tap diff core tidset walpack; do
+	for suite in regress isolation tap diff core tidset walpack extensions; do
 		mapfile -t names < <(printf '%s\n' "${suites[@]}" | sed -n "s,^$suite/,,p")
 		if ((${#names[@]})) || [[ " ${suites[*]} " == *" $suite "* ]]; then
 			say "Suite $suite"

@@ -13,6 +13,8 @@
  * unless its script says otherwise, and refuses pg_repack's copy of a table if
  * it would be of another access method.  ProcessUtility_hook and planner_hook
  * are left alone: Citus refuses to be loaded behind a library that has set them.
+ *
+ * pglogical's workers are kept from getting slots of our tables.
  *-------------------------------------------------------------------------
  */
 #include "ip_compat.h"
@@ -28,6 +30,7 @@
 #include "fmgr.h"
 #include "nodes/parsenodes.h"
 #include "parser/analyze.h"
+#include "postmaster/bgworker.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -222,6 +225,23 @@ guard_fmgr_hook(FmgrHookEventType event, FmgrInfo *flinfo, Datum *arg)
 		flinfo->fn_addr = check_and_call;
 	if (next_fmgr_hook)
 		next_fmgr_hook(event, flinfo, arg);
+}
+
+/* ---- pglogical ------------------------------------------------------------------------------- */
+
+/*
+ * pglogical's workers cast the slots that they get for a table to HeapTupleTableSlot, use the tuple
+ * that they find there, and delete with simple_heap_delete.
+ */
+void
+ip_guard_slot(Relation rel)
+{
+	if (MyBgworkerEntry != NULL && strcmp(MyBgworkerEntry->bgw_library_name, "pglogical") == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("pglogical cannot apply changes to inplace table \"%s\"",
+						RelationGetRelationName(rel)),
+				 errhint("Make the subscriber's table a heap table, or use CREATE SUBSCRIPTION.")));
 }
 
 /* ---- tables of extensions -------------------------------------------------------------------- */
