@@ -262,7 +262,7 @@ begin_extension_script(void)
 {
 	(void) set_config_option("inplace.in_extension_script", "on", PGC_INTERNAL, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
-	if (is_our_am(get_table_am_oid(default_table_access_method, true)))
+	if (is_our_am(get_am_oid(default_table_access_method, true)))
 		(void) set_config_option("default_table_access_method", "heap", PGC_USERSET, PGC_S_SESSION,
 								 GUC_ACTION_SAVE, true, 0, false);
 }
@@ -278,7 +278,7 @@ check_repack_copy(const IntoClause *into)
 	if (into->rel->schemaname && strcmp(into->rel->schemaname, "repack") == 0 &&
 		sscanf(into->rel->relname, "table_%u%n", &table, &end) == 1 &&
 		into->rel->relname[end] == '\0')
-		check_swap((Oid) table, get_table_am_oid(am, true));
+		check_swap((Oid) table, get_am_oid(am, true));
 }
 
 static void
