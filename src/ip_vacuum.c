@@ -180,8 +180,7 @@ distrust_visible(IpVacuum *v, BlockNumber block, Buffer buffer, bool visible)
 	if (flag && !visible)
 	{
 		ereport(WARNING,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("page that is not all-visible is marked as all-visible in relation \"%s\" page %u",
+				(errmsg("page that is not all-visible is marked as all-visible in relation \"%s\" page %u",
 						RelationGetRelationName(v->rel), block)));
 		PageClearAllVisible(page);
 		MarkBufferDirty(buffer);
@@ -190,8 +189,7 @@ distrust_visible(IpVacuum *v, BlockNumber block, Buffer buffer, bool visible)
 	if (bits && !flag)
 	{
 		ereport(WARNING,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("page is not marked all-visible but visibility map bit is set in relation \"%s\" page %u",
+				(errmsg("page is not marked all-visible but visibility map bit is set in relation \"%s\" page %u",
 						RelationGetRelationName(v->rel), block)));
 		visibilitymap_clear(v->rel, block, v->vm, VISIBILITYMAP_VALID_BITS);
 	}
