@@ -250,7 +250,7 @@ core_line() {
 suite_tidset() {
 	local step options=(OUT="$STATE/tidset" SEED="$INPLACE_SEED" ROUNDS=16)
 	((FULL == 0)) || options=(OUT="$STATE/tidset" SEED="$INPLACE_SEED" ROUNDS=400 FULL=-f)
-	for step in check-scalar check-asan check-valgrind; do
+	for step in check-scalar check-asan check-valgrind check-install; do
 		tidset_step "$step" make -C "$ROOT/tidset" "${options[@]}" "$step"
 	done
 	as_server mkdir -p "$FOLDER/tidset"
