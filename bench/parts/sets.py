@@ -21,7 +21,7 @@ INDEXED_ROWS = "SELECT i, i::bigint * 7919 % 1000003, 'note ' || i FROM generate
 def sets(context):
     """Each statement has a new table of its own."""
     narrow = ('id int, n int', 'i, 0')
-    wider = ('id int, k int, n int, note text', "i, i * 7919 % 100003, 0, 'some words about number ' || i")
+    wider = ('id int, k int, n int, note text', "i, i::bigint * 7919 % 100003, 0, 'some words about number ' || i")
     yield from _statements(context, NARROW, *narrow, context.count(300_000))
     yield from _statements(context, UPDATES, *wider, context.count(500_000))
 
