@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_compat.h
- *	  The only place that knows PostgreSQL's version.
+ *	  What differs between PostgreSQL's versions.
  *
  * The code is written for version 15; the names here are those that change in
  * later versions.

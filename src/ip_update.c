@@ -4,7 +4,8 @@
  *
  * An update is made in place, at the same TID, when no column changes that an
  * index or a foreign key looks at, no trigger will ask for the row's versions
- * by TID afterwards, and the row has the room.  Otherwise the new version gets
+ * by TID afterwards, no foreign key's check of a version of our own can still
+ * be queued, and the row has the room.  Otherwise the new version gets
  * a TID of its own, and the old one is marked deleted with a link to it, as in
  * heap.
  *-------------------------------------------------------------------------
