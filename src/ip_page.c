@@ -21,6 +21,16 @@ ip_page_is_ours(Page page)
 		special->kind >= IP_PAGE_META && special->kind <= IP_PAGE_FREE;
 }
 
+/* Not a damaged page of ours: heap's pages have no special space. */
+static bool
+page_may_be_heap(Page page)
+{
+	PageHeader	ph = (PageHeader) page;
+
+	return ph->pd_special == BLCKSZ && ph->pd_upper <= BLCKSZ && ph->pd_lower <= ph->pd_upper &&
+		ph->pd_lower >= SizeOfPageHeaderData && PageGetPageSize(page) == BLCKSZ;
+}
+
 IpPageKind
 ip_page_kind(Relation rel, BlockNumber block, Page page)
 {
@@ -30,7 +40,10 @@ ip_page_kind(Relation rel, BlockNumber block, Page page)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("block %u of relation \"%s\" is not a page of an inplace table",
-						block, RelationGetRelationName(rel))));
+						block, RelationGetRelationName(rel)),
+				 page_may_be_heap(page) ?
+				 errhint("It may be a page of a heap table. If a tool has swapped the table's file with a heap table's, "
+						 "set the table's pg_class.relam to that of heap, then use ALTER TABLE ... SET ACCESS METHOD.") : 0));
 	return IpPageGetSpecial(page)->kind;
 }
 
