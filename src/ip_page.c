@@ -133,7 +133,7 @@ ip_row_read_deleted(Relation rel, BlockNumber block, Page page, OffsetNumber off
 }
 
 const char *
-ip_undo_decode(BlockNumber block, uint64 newest_xid, const uint8 *item, uint32 len,
+ip_undo_decode(BlockNumber block, uint64 xid_base, const uint8 *item, uint32 len,
 			   IpUndoRec *rec)
 {
 	IpReader	r = {item, item + len, false};
@@ -145,7 +145,7 @@ ip_undo_decode(BlockNumber block, uint64 newest_xid, const uint8 *item, uint32 l
 	rec->kind = kind & IP_KIND_MASK;
 	rec->flags = ip_get_u8(&r);
 	xid = ip_get_u32(&r);
-	rec->xid = ip_xid_near(newest_xid, xid);
+	rec->xid = ip_xid_after(xid_base, xid);
 	row_block = ip_get_varint(&r);
 	ItemPointerSet(&rec->row, row_block, ip_get_varint(&r));
 	rec->cid = (kind & IP_KIND_CID) ? ip_get_varint(&r) : 0;
@@ -154,7 +154,7 @@ ip_undo_decode(BlockNumber block, uint64 newest_xid, const uint8 *item, uint32 l
 	rec->saved = NULL;
 	if (rec->flags & IP_REC_PREV)
 	{
-		rec->prev_xid = ip_xid_near(newest_xid, xid + (uint32) ip_get_zigzag(&r));
+		rec->prev_xid = ip_xid_after(xid_base, xid + (uint32) ip_get_zigzag(&r));
 		if (rec->flags & IP_REC_PREV_INSERTED)
 			rec->prev_ptr = ip_ptr_cid(ip_get_varint(&r));
 		else

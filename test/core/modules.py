@@ -105,16 +105,16 @@ class Modules(suites.Suite):
         path = os.path.join(output, module.name + (ISOLATION if isolation else ''), 'results', name + '.out')
         return compare.read_lines(path) if os.path.exists(path) else None
 
-    def run(self, node, output, limit):
+    def run(self, node, output):
         for module in self.modules:
             if module.regress:
-                self.drive(node, module, os.path.join(output, module.name), module.name, limit,
+                self.drive(node, module, os.path.join(output, module.name), module.name,
                            'regress/pg_regress', module.regress_options, module.regress)
             if module.isolation:
-                self.drive(node, module, os.path.join(output, module.name + ISOLATION), module.name + ISOLATION, limit,
+                self.drive(node, module, os.path.join(output, module.name + ISOLATION), module.name + ISOLATION,
                            'isolation/pg_isolation_regress', module.isolation_options, module.isolation)
 
-    def drive(self, node, module, output, database, limit, driver, options, tests):
+    def drive(self, node, module, output, database, driver, options, tests):
         """The database keeps its data under another name, for the checks afterwards."""
         folder = os.path.join(self.folder, module.input)
         os.makedirs(output)
@@ -124,7 +124,7 @@ class Modules(suites.Suite):
         command += [option for option in options if option.startswith('--load-extension')]
         with open(os.path.join(output, 'driver.log'), 'w') as log:
             subprocess.run(command + tests, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=folder,
-                           timeout=limit, env=dict(os.environ, PATH=self.server.bindir + ':' + os.environ['PATH']))
+                           env=dict(os.environ, PATH=self.server.bindir + ':' + os.environ['PATH']))
         node.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity'
                    " WHERE datname = 'contrib_regression' AND backend_type = 'client backend'")
         node.query('ALTER DATABASE contrib_regression RENAME TO "%s"' % database)

@@ -56,7 +56,7 @@ class Suite:
             found = [[compare.next_block(line) for line in output] for output in found]
         return found
 
-    def run(self, node, output, limit):
+    def run(self, node, output):
         """The driver's own verdicts are not ours; what counts is the outputs in output/results."""
         os.makedirs(output)
         command = [os.path.join(self.server.pgxs, 'src/test', self.name, self.driver), '--bindir=' + self.server.bindir,
@@ -64,8 +64,7 @@ class Suite:
                    '--host=' + node.folder, '--port=%d' % node.port, '--user=postgres', '--max-concurrent-tests=20',
                    '--schedule=' + os.path.join(self.folder, 'schedule')]
         with open(os.path.join(output, 'driver.log'), 'w') as log:
-            subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder,
-                           timeout=limit)
+            subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder)
 
     def result(self, output, test):
         path = os.path.join(output, self.results, test + '.out')

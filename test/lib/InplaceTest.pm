@@ -329,7 +329,7 @@ sub kill9_all
 
 	for (my $tries = 0; grep { is_running($_) } @pids; $tries++)
 	{
-		die "processes survive SIGKILL: @pids" if $tries > 500;
+		die "processes survive SIGKILL: @pids" if $tries > 15_000;
 		usleep(20_000);
 	}
 

@@ -44,7 +44,7 @@ restart_after_crash = on
 max_prepared_transactions = 5
 max_locks_per_transaction = 256
 lock_timeout = '50ms'
-statement_timeout = '15s'
+statement_timeout = '300s'
 ));
 
 # ---- a table that has everything ---------------------------------------------
@@ -421,7 +421,7 @@ sub probe
 		'postgres', $script,
 		stderr        => \$stderr,
 		on_error_stop => 0,
-		timeout       => $PostgreSQL::Test::Utils::timeout_default / 3,
+		timeout       => $PostgreSQL::Test::Utils::timeout_default,
 		timed_out     => \$timed_out);
 	return ($stderr, $timed_out);
 }
