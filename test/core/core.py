@@ -193,6 +193,9 @@ def main():
         for name in SUITES:
             if wanted(options, name):
                 run.suite(name)
+    except Exception:
+        run.failures += 1       # so the folder stays
+        raise
     finally:
         run.clean_up()
     return 1 if run.failures else 0
