@@ -212,16 +212,16 @@ static const char *
 line_pointer_problem(IpCheck *c, Page page, ItemId lp, bool is_undo)
 {
 	PageHeader	ph = (PageHeader) page;
-	uint32		start = ItemIdGetOffset(lp);
+	uint32		start = ip_item_start(lp);
 	uint32		len = ItemIdGetLength(lp);
 
-	if (lp->lp_flags == LP_REDIRECT)
-		return "line pointer is a redirection";
-	if (!ItemIdIsNormal(lp))
+	if (ItemIdIsNormal(lp))
+		return "item is a heap tuple";
+	if (!ip_item_is_ours(lp))
 	{
 		if (is_undo)
 			return "line pointer of an undo record is dead or unused";
-		return start == 0 && len == 0 ? NULL : "dead or unused line pointer has storage";
+		return lp->lp_off == 0 && len == 0 ? NULL : "dead or unused line pointer has storage";
 	}
 	if (len == 0)
 		return "item is empty";
