@@ -298,10 +298,10 @@ check_meta_page(IpCheck *c, BlockNumber block)
 	if (block != IP_META_BLOCK)
 		ipc_report(c, block, 0, "metapage is not the table's first page");
 	if (ph->pd_lower != MAXALIGN(SizeOfPageHeaderData) + sizeof(IpMeta) ||
-		ph->pd_upper != ph->pd_special)
+		ph->pd_upper != IP_DECOY_START)
 		ipc_report(c, block, 0, ipc_fail(c, "metapage has lower %u, upper %u", ph->pd_lower, ph->pd_upper));
-	if (meta->magic != IP_META_MAGIC)
-		ipc_report(c, block, 0, ipc_fail(c, "metapage has magic number 0x%08X", meta->magic));
+	if (!ip_item_is_decoy(&meta->decoy))
+		ipc_report(c, block, 0, "metapage does not begin with the line pointer of its decoy");
 	if (meta->version != IP_FORMAT_VERSION)
 		ipc_report(c, block, 0, ipc_fail(c, "format version is %u", meta->version));
 	if (meta->nslots != IP_UNDO_SLOTS || meta->reserved != 0)

@@ -32,7 +32,6 @@
 
 #define IP_FORMAT_VERSION		2
 #define IP_PAGE_MAGIC			0x4950	/* "IP" */
-#define IP_META_MAGIC			0x49504C43
 #define IP_META_BLOCK			0
 
 /* A transaction id with its epoch; 0 means "none", 2 "frozen". */
@@ -85,7 +84,11 @@ StaticAssertDecl(offsetof(IpSpecial, kind) == 20, "kind is at byte 20");
 
 #define IpPageGetSpecial(page) ((IpSpecial *) PageGetSpecialPointer(page))
 
-/* Metapage contents, right behind the page header. */
+/*
+ * Metapage contents, right behind the page header.  The first word is a line pointer, to a heap
+ * tuple whose xmax is a MultiXactId that does not exist: where an inplace table's file has come under
+ * the heap access method, scans and VACUUM end with an error there, before they get to the rows.
+ */
 #define IP_UNDO_SLOTS			16
 
 typedef struct IpMetaSlot
@@ -96,7 +99,7 @@ typedef struct IpMetaSlot
 
 typedef struct IpMeta
 {
-	uint32		magic;			/* IP_META_MAGIC */
+	ItemIdData	decoy;
 	uint32		version;		/* IP_FORMAT_VERSION */
 	uint32		nslots;			/* IP_UNDO_SLOTS */
 	uint32		reserved;
@@ -106,6 +109,9 @@ typedef struct IpMeta
 StaticAssertDecl(sizeof(IpMeta) == 16 + 8 * IP_UNDO_SLOTS, "metapage layout");
 
 #define IpPageGetMeta(page) ((IpMeta *) PageGetContents(page))
+
+#define IP_DECOY_SIZE			MAXALIGN(SizeofHeapTupleHeader)
+#define IP_DECOY_START			(BLCKSZ - sizeof(IpSpecial) - IP_DECOY_SIZE)
 
 /*
  * TIDBitmap refuses offsets above MaxHeapTuplesPerPage (291 with 8 kB pages),

@@ -130,6 +130,13 @@ ip_item_state(Page page, const ItemIdData *lp)
 	return ((const uint8 *) page)[ip_item_start(lp) + IP_ROW_STATE];
 }
 
+/* Is that the metapage's decoy? */
+static inline bool
+ip_item_is_decoy(const ItemIdData *lp)
+{
+	return lp->lp_flags == LP_NORMAL && lp->lp_off == IP_DECOY_START && lp->lp_len == IP_DECOY_SIZE;
+}
+
 /* ---- reading ------------------------------------------------------------- */
 
 /*

@@ -5,6 +5,8 @@
  */
 #include "ip_compat.h"
 
+#include "access/multixact.h"
+
 #include "ip_page.h"
 
 /* The bodies that IP_OP_ROW works on; static, for there is no palloc here. */
@@ -18,13 +20,28 @@ init_page(Page page, IpPageKind kind)
 	IpPageGetSpecial(page)->magic = IP_PAGE_MAGIC;
 }
 
+/* See IpMeta. */
+static void
+put_decoy(Page page, IpMeta *meta)
+{
+	HeapTupleHeader tuple = (HeapTupleHeader) (page + IP_DECOY_START);
+
+	ItemIdSetNormal(&meta->decoy, IP_DECOY_START, IP_DECOY_SIZE);
+	((PageHeader) page)->pd_upper = IP_DECOY_START;
+	HeapTupleHeaderSetXmin(tuple, FrozenTransactionId);
+	HeapTupleHeaderSetXmax(tuple, MaxMultiXactId);
+	ItemPointerSetInvalid(&tuple->t_ctid);
+	tuple->t_infomask = HEAP_XMIN_FROZEN | HEAP_XMAX_IS_MULTI;
+	tuple->t_hoff = IP_DECOY_SIZE;
+}
+
 static void
 init_meta(Page page)
 {
 	IpMeta	   *meta = IpPageGetMeta(page);
 
 	init_page(page, IP_PAGE_META);
-	meta->magic = IP_META_MAGIC;
+	put_decoy(page, meta);
 	meta->version = IP_FORMAT_VERSION;
 	meta->nslots = IP_UNDO_SLOTS;
 	meta->reserved = 0;

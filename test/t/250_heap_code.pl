@@ -99,12 +99,30 @@ foreach my $c (@refused)
 	is(join('', grep { $_ !~ $answer } keys %answers), '', "inplace: $what");
 	is($node->safe_psql('postgres', 'SELECT id, body FROM i ORDER BY id'), $rows, "inplace: $what changes nothing");
 }
-is($node->safe_psql('postgres', call('i', 'scan')), '0', 'inplace: scan');
-my (undef, undef, $refused) = $node->psql('postgres', call('i', 'getnext'));
+my (undef, undef, $refused) = $node->psql('postgres', call('i', 'scan'));
+like($refused, qr/ERROR:  MultiXactId 4294967295 does no longer exist/, 'inplace: scan');
+(undef, undef, $refused) = $node->psql('postgres', call('i', 'getnext'));
 like($refused, qr/ERROR:  only heap AM is supported/, 'inplace: getnext');
 tables_ok($node, 'all that was refused', 'i');
 $node->safe_psql('postgres', 'UPDATE i SET body = body || 1; VACUUM i');
 tables_ok($node, 'all that was refused, then changes', 'i');
+
+# ---- the whole file under heap's access method ----------------------------------------------
+
+$node->safe_psql('postgres', q(
+CREATE TABLE k (id int, body text) USING inplace;
+INSERT INTO k SELECT i, 'row ' || i FROM generate_series(1, 1000) i));
+my $set_am = q(UPDATE pg_class SET relam = (SELECT oid FROM pg_am WHERE amname = '%s') WHERE relname = 'k');
+$node->safe_psql('postgres', sprintf $set_am, 'heap');
+foreach my $statement ('SELECT count(*) FROM k', 'VACUUM k', 'VACUUM (FREEZE) k', 'VACUUM FULL k', 'ANALYZE k',
+	'UPDATE k SET id = 0', 'DELETE FROM k', 'CREATE INDEX ON k (id)')
+{
+	my (undef, undef, $stderr) = $node->psql('postgres', $statement);
+	like($stderr, qr/ERROR:  MultiXactId 4294967295 does no longer exist/, "under heap: $statement");
+}
+$node->safe_psql('postgres', sprintf $set_am, 'inplace');
+is($node->safe_psql('postgres', 'SELECT count(*), sum(id) FROM k'), '1000|500500', 'and back: nothing is lost');
+tables_ok($node, 'and back', 'k');
 
 # ---- an insertion cannot be refused; what it leaves behind is found -------------------------
 
