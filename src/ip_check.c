@@ -88,29 +88,26 @@ ipc_refresh_horizon(IpCheck *c)
 		c->horizon = PG_UINT64_MAX;
 }
 
-bool
-ipc_did_commit(IpXid xid)
+IpXidStatus
+ipc_status(IpXid xid)
 {
-	bool		result;
+	IpXidStatus status = ip_xid_status(xid, ip_xid_horizon());
 
-	/* pg_xact must not be truncated between the look at its start and at xid */
-	LWLockAcquire(XactTruncationLock, LW_SHARED);
-	result = ip_xid_status(xid) == IP_XID_COMMITTED;
-	LWLockRelease(XactTruncationLock);
-	return result;
+	/* what pg_xact forgets just now has no aborted change left */
+	return status == IP_XID_FORGOTTEN ? IP_XID_COMMITTED : status;
 }
 
 bool
 ipc_is_needed(IpCheck *c, IpXid xid)
 {
-	return !IpXidIsFinal(xid) && (xid >= c->horizon || !ipc_did_commit(xid));
+	return !IpXidIsFinal(xid) && (xid >= c->horizon || ipc_status(xid) != IP_XID_COMMITTED);
 }
 
 bool
 ipc_may_be_gone(IpXid xid)
 {
-	return ActiveSnapshotSet() && ip_xid_in_snapshot_past(xid, GetActiveSnapshot()) &&
-		ipc_did_commit(xid);
+	return ActiveSnapshotSet() && !ip_xid_in_snapshot(xid, GetActiveSnapshot(), ip_xid_horizon()) &&
+		ipc_status(xid) == IP_XID_COMMITTED;
 }
 
 /* ---- reading pages ----------------------------------------------------------------- */
@@ -186,8 +183,10 @@ header_problem(IpCheck *c, Page page)
 		return ipc_fail(c, "page has magic number 0x%04X", special->magic);
 	if (special->kind < IP_PAGE_META || special->kind > IP_PAGE_FREE)
 		return ipc_fail(c, "page has unknown kind %u", special->kind);
-	if ((ph->pd_flags & ~flags) != 0 || special->reserved != 0)
-		return ipc_fail(c, "page has unknown flags 0x%04X, 0x%08X", ph->pd_flags, special->reserved);
+	if ((ph->pd_flags & ~flags) != 0)
+		return ipc_fail(c, "page has unknown flags 0x%04X", ph->pd_flags);
+	if (special->kind != IP_PAGE_UNDO && special->undo_xid_base != 0)
+		return ipc_fail(c, "page has an undo page's xid base, 0x%08X", special->undo_xid_base);
 	if (special->kind != IP_PAGE_META &&
 		(ph->pd_lower - SizeOfPageHeaderData) % sizeof(ItemIdData) != 0)
 		return ipc_fail(c, "line pointer array ends in the middle of one, at %u", ph->pd_lower);

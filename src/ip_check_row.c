@@ -47,7 +47,7 @@ typedef struct Chain
 static bool
 has_aborted(IpXid xid)
 {
-	return !IpXidIsFinal(xid) && ip_xid_status(xid) == IP_XID_ABORTED;
+	return !IpXidIsFinal(xid) && ipc_status(xid) == IP_XID_ABORTED;
 }
 
 /* Does the body consist of values of the table's columns, and zeros? */
@@ -354,7 +354,7 @@ chain_problem(IpCheck *c, Chain *ch, const IpRow *row)
 	uint64		n = 0;
 
 	if (problem == NULL && (ch->hdr & IP_HDR_SPECULATIVE) && !IpXidIsFinal(ch->xid) &&
-		ipc_did_commit(ch->xid))
+		ipc_status(ch->xid) == IP_XID_COMMITTED)
 		return "speculative insertion was never confirmed";
 	while (problem == NULL && !(ch->state & IP_ROW_INSERTED) && ipc_is_needed(c, ch->xid))
 	{

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_format.h
- *	  On-disk format of inplace tables, version 1.
+ *	  On-disk format of inplace tables, version 2.
  *
  * docs/on-disk-format.md draws every structure byte by byte.  All pages live
  * in the main fork, have PostgreSQL's standard page header and keep no data
@@ -29,7 +29,7 @@
 #include "storage/bufpage.h"
 #include "storage/itemptr.h"
 
-#define IP_FORMAT_VERSION		1
+#define IP_FORMAT_VERSION		2
 #define IP_PAGE_MAGIC			0x4950	/* "IP" */
 #define IP_META_MAGIC			0x49504C43
 #define IP_META_BLOCK			0
@@ -67,7 +67,7 @@ typedef struct IpSpecial
 			uint16		flags;	/* IP_UNDO_CURRENT */
 		}			undo;
 	}			u;
-	uint32		reserved;
+	uint32		undo_xid_base;	/* low half of an undo page's xid base; else 0 */
 	uint16		kind;			/* IpPageKind */
 	uint16		magic;			/* IP_PAGE_MAGIC */
 } IpSpecial;
@@ -76,6 +76,11 @@ StaticAssertDecl(sizeof(IpSpecial) == 24, "special space is 24 bytes");
 StaticAssertDecl(offsetof(IpSpecial, kind) == 20, "kind is at byte 20");
 
 #define IP_UNDO_CURRENT			0x0001	/* records are being appended to this page */
+
+/* An undo page's xid base is so far before the newest xid that it is made with ... */
+#define IP_UNDO_XIDS_BEFORE		((IpXid) 1 << 31)
+/* ... and takes no records when xids are so far beyond the base. */
+#define IP_UNDO_XIDS			(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
 
 #define IpPageGetSpecial(page) ((IpSpecial *) PageGetSpecialPointer(page))
 

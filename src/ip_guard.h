@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_guard.h
- *	  Keeps functions that take every table for a heap away from ours.
+ *	  Keeps code that takes every table for a heap away from our tables.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_GUARD_H

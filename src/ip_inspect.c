@@ -379,7 +379,7 @@ emit_record(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber of
 	if (!ItemIdIsNormal(lp) || start < ph->pd_upper || start + len > ph->pd_special)
 		problem = "item reaches outside of the page's item space";
 	else
-		problem = ip_undo_decode(block, IpPageGetSpecial(page)->u.undo.newest_xid,
+		problem = ip_undo_decode(block, ip_undo_xid_base(IpPageGetSpecial(page)),
 								 (uint8 *) page + start, len, &rec);
 	if (problem)
 		ereport(WARNING,
@@ -601,14 +601,15 @@ contents(IpVersion *v)
 }
 
 static const char *
-status_text(IpXid xid)
+status_text(const IpVersion *v)
 {
 	static const char *const names[] = {
 		[IP_XID_MINE] = "mine", [IP_XID_RUNNING] = "running",
-		[IP_XID_COMMITTED] = "committed", [IP_XID_ABORTED] = "aborted"
+		[IP_XID_COMMITTED] = "committed", [IP_XID_ABORTED] = "aborted",
+		[IP_XID_FORGOTTEN] = "forgotten"
 	};
 
-	return IpXidIsFinal(xid) ? "all" : names[ip_xid_status(xid)];
+	return IpXidIsFinal(v->xid) ? "all" : names[ip_xid_status(v->xid, v->horizon)];
 }
 
 static const char *
@@ -636,7 +637,7 @@ emit_version(ReturnSetInfo *rsinfo, IpVersion *v, int n, bool show_contents)
 	has_lock = n == 1 && v->has_lock;
 	put_int(&r, n);
 	put_xid(&r, v->xid);
-	put_text(&r, status_text(v->xid));
+	put_text(&r, status_text(v));
 	put_text(&r, kind_text(v));
 	put_if(&r, has_cid, Int64GetDatum(has_rec ? v->rec.cid : v->ptr.block));
 	put_tid_if(&r, has_rec, v->ptr.block, v->ptr.off);
@@ -667,7 +668,8 @@ emit_gone(ReturnSetInfo *rsinfo, int n)
 static IpvResult
 previous_version(IpVersion *v, IpvResult has_rec)
 {
-	bool		unneeded = ip_xid_removable(v->rel, v->xid) && ip_xid_did_commit(v->xid);
+	bool		unneeded = ip_xid_removable(v->rel, v->xid) &&
+		ip_version_status(v) == IP_XID_COMMITTED;
 
 	if (has_rec != IPV_OK || !unneeded)
 		return has_rec != IPV_OK ? has_rec : ip_version_older(v);

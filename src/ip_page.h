@@ -72,6 +72,18 @@ ip_xid_near(uint64 ref, TransactionId xid)
 	return ref + (int32) (xid - (uint32) ref);
 }
 
+/*
+ * All xids of an undo page's records are in [base, base + 2^32).  newest_xid is one of
+ * them, and has the other half of the base.
+ */
+static inline uint64
+ip_undo_xid_base(const IpSpecial *special)
+{
+	IpXid		newest = special->u.undo.newest_xid;
+
+	return newest - (uint32) ((uint32) newest - special->undo_xid_base);
+}
+
 static inline IpPtr
 ip_ptr_cid(CommandId cid)
 {
@@ -121,7 +133,7 @@ ip_row_may_be(Page page, OffsetNumber off, uint8 state)
 extern const char *ip_row_decode(Page page, OffsetNumber off, IpRow *row);
 
 /* Decode the bytes of an undo record of that block; what is wrong with them, or NULL. */
-extern const char *ip_undo_decode(BlockNumber block, uint64 newest_xid, const uint8 *item,
+extern const char *ip_undo_decode(BlockNumber block, uint64 xid_base, const uint8 *item,
 								  uint32 len, IpUndoRec *rec);
 
 /* ---- operations ---------------------------------------------------------- */

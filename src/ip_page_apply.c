@@ -318,7 +318,7 @@ apply_undo(Page page, IpReader *r, const IpOpContext *ctx)
 	memcpy(item, head, w.p - head);
 	memcpy(item + (w.p - head), tail, taillen);
 
-	problem = ip_undo_decode(ctx->undo_block, special->u.undo.newest_xid, item, len, &rec);
+	problem = ip_undo_decode(ctx->undo_block, ip_undo_xid_base(special), item, len, &rec);
 	if (problem)
 		return problem;
 	special->u.undo.newest_xid = Max(special->u.undo.newest_xid,
@@ -392,6 +392,8 @@ apply_op(Page page, IpOp op, IpReader *r, IpOpContext *ctx)
 			init_page(page, IP_PAGE_UNDO);
 			special = IpPageGetSpecial(page);
 			special->u.undo.newest_xid = ip_get_u64(r);
+			special->undo_xid_base = (uint32) (special->u.undo.newest_xid -
+											   Min(special->u.undo.newest_xid, IP_UNDO_XIDS_BEFORE));
 			special->u.undo.slot = ip_get_u16(r);
 			special->u.undo.flags = ip_get_u16(r);
 			special->u.undo.next = ip_get_u32(r);

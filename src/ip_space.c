@@ -271,12 +271,9 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
 		ip_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE)
 		*found = ip_space_free(block, page);
-	if (*found >= size)
-	{
-		if (ip_page_base_is_old(page))
-			ip_prune_page(rel, buffer, true);
+	if (*found >= size && (!ip_page_base_is_old(page) || ip_prune_for_base(rel, buffer)))
 		return buffer;
-	}
+	*found = Min(*found, size - 1);
 	UnlockReleaseBuffer(buffer);
 	return InvalidBuffer;
 }

@@ -36,7 +36,7 @@ ip_undo_item(Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec, bool *found)
 		return "item reaches outside of the page's item space";
 	memcpy(buf, page + ItemIdGetOffset(lp), len);
 	*found = true;
-	problem = ip_undo_decode(ptr.block, newest, buf, len, rec);
+	problem = ip_undo_decode(ptr.block, ip_undo_xid_base(IpPageGetSpecial(page)), buf, len, rec);
 	/* nobody must ask what became of a transaction that is still to come */
 	return problem == NULL && !xids_are_old(rec, newest) ? "bad transaction id" : problem;
 }

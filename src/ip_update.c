@@ -87,6 +87,7 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 	for (;;)
 	{
 		TransactionId wait_for = InvalidTransactionId;
+		bool		newer = false;
 		TM_Result	result;
 		IpFound		found;
 
@@ -112,8 +113,10 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 		if (found == IPF_OK && req->crosscheck != InvalidSnapshot &&
 			!ip_version_change_visible(v, req->crosscheck))
 			found = IPF_UPDATED;
-		if ((found == IPF_RUNNING || found == IPF_DELETED) &&
-			ip_modify_below_is_newer(v, req->snapshot, &req->target))
+		/* the version that was deleted has committed: it is not far */
+		if (found == IPF_DELETED)
+			(void) ip_modify_below_is_newer(v, req->snapshot, &req->target, &newer);
+		if (newer)
 			found = IPF_UPDATED;
 		if (found == IPF_RUNNING)
 			wait_for = (TransactionId) v->xid;
@@ -122,13 +125,21 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 		req->is_locker = ip_lock_is_ours(v);
 		if (found == IPF_OK && !TransactionIdIsValid(wait_for))
 			return TM_Ok;
-		if (!TransactionIdIsValid(wait_for) || !req->wait)
+		if (!TransactionIdIsValid(wait_for) || (!req->wait && found != IPF_RUNNING))
 		{
 			result = failure(v, found, req);
 			UnlockReleaseBuffer(*buffer);
 			return result;
 		}
+		ip_version_let_go(v);
 		UnlockReleaseBuffer(*buffer);
+		if (found == IPF_RUNNING)
+		{
+			if (ip_modify_below_is_newer(v, req->snapshot, &req->target, &newer) == IPV_STALE)
+				continue;
+			if (newer || !req->wait)
+				return failure(v, newer ? IPF_UPDATED : found, req);
+		}
 		if (!req->have_tuple_lock)
 			req->tuple_lock_mode = req->mode;
 		(void) ip_lock_wait(req->rel, &req->target.row, wait_for, req->mode, LockWaitBlock,
@@ -275,7 +286,7 @@ update_columns(ModifyRequest *req, IpVersion *v)
 	req->mode = LockTupleNoKeyExclusive;
 	/* a foreign key's check of a version that we made may still be queued */
 	req->blocked = req->never_in_place ||
-		(req->is_referencing && ip_xid_status(v->xid) == IP_XID_MINE);
+		(req->is_referencing && ip_version_status(v) == IP_XID_MINE);
 	if (req->blocking == NULL)
 		return;
 	values = palloc(2 * desc->natts * sizeof(Datum));

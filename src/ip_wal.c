@@ -255,7 +255,7 @@ redo_conflict(XLogReaderState *record, IpXid conflict)
 	if (!InHotStandby || conflict == IP_XID_NONE)
 		return;
 	XLogRecGetBlockTag(record, 0, &locator, NULL, NULL);
-	CompatConflict((TransactionId) conflict, false, locator);
+	CompatConflict(FullTransactionIdFromU64(conflict), false, locator);
 }
 
 /* The visibility map's own page may be older than the data page. */

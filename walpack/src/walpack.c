@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "wp_file.h"
+#include "wp_gaps.h"
 #include "wp_stats.h"
 
 #define MAX_JOBS	64
@@ -35,6 +36,7 @@ typedef struct Run
 	int			memory;
 	int			jobs;
 	bool		quiet;
+	bool		force;			/* unpack replaces files */
 	const char *dst;			/* of pack and unpack */
 	bool		dst_is_dir;
 	char	  **files;
@@ -47,6 +49,7 @@ typedef struct Run
 	uint64		raw_bytes;
 	uint64		file_bytes;
 	WpStats    *stats;
+	WpGaps		gaps;			/* verify: the segments of directories */
 } Run;
 
 static void
@@ -64,6 +67,7 @@ usage(FILE *out)
 		  "  -j, --jobs=N      work on N files at a time (default 1)\n"
 		  "  -l, --level=N     level of compression, 1 to 19 (default 3)\n"
 		  "  -m, --memory=MB   memory for each job (default 128, at least 24)\n"
+		  "  -f, --force       unpack: replace files of other contents\n"
 		  "  -q, --quiet       no progress bar, no summary\n"
 		  "  -V, --version     print the version, then exit\n"
 		  "  -?, --help        print this, then exit\n\n"
@@ -173,7 +177,26 @@ add_source(Run *run, const char *path)
 	if (errno != 0)
 		die("could not read directory \"%s\": %m", path);
 	closedir(dir);
+	if (run->nfiles == first)
+		die("no WAL, history or backup files in directory \"%s\"", path);
 	qsort(run->files + first, run->nfiles - first, sizeof(char *), compare_names);
+}
+
+/*
+ * A segment may be archived only under its own name: under another one, as that of
+ * a directory that is not there, recovery would not find it.
+ */
+static void
+check_name(const char *name, const char *dst)
+{
+	const char *given = base_name(dst);
+	size_t		len = strlen(name);
+
+	if (strncmp(given, name, len) == 0 && (given[len] == '\0' || strcmp(given + len, WP_SUFFIX) == 0))
+		return;
+	die("\"%s\" is not a directory, and not a path that ends in \"%s\" or \"%s%s\"\n"
+		"hint: If it should be a directory, create it, or check that its file system is mounted.",
+		dst, name, name, WP_SUFFIX);
 }
 
 /*
@@ -192,9 +215,11 @@ destination(const Run *run, const char *src, char *dst)
 		len = snprintf(dst, MAXPGPATH, "%s/%.*s", run->dst, len - (int) strlen(WP_SUFFIX), name);
 	else
 		len = snprintf(dst, MAXPGPATH, "%s/%s%s", run->dst, name,
-					   run->verb == VERB_PACK && !wp_is_small_file(name) ? WP_SUFFIX : "");
+					   run->verb == VERB_PACK && !wp_is_small_file(name) && !has_suffix(name, WP_SUFFIX) ? WP_SUFFIX : "");
 	if (len >= MAXPGPATH)
 		die("path is too long: \"%s/%s\"", run->dst, name);
+	if (run->verb == VERB_PACK && !run->dst_is_dir)
+		check_name(name, dst);
 	if (run->verb == VERB_PACK && wp_is_small_file(name) && has_suffix(dst, WP_SUFFIX))
 		dst[len - strlen(WP_SUFFIX)] = '\0';
 }
@@ -275,13 +300,14 @@ work_on(Run *run, WpFiles *f, const char *path, WpFileInfo *info)
 			return true;
 		case VERB_UNPACK:
 			destination(run, path, dst);
-			if (!wp_unpack_file(f, path, dst, true))
+			if (!wp_unpack_file(f, path, dst, true, run->force))
 				return false;
 			info->raw_size = stat(dst, &st) == 0 ? st.st_size : 0;
 			info->file_size = stat(path, &st) == 0 ? st.st_size : 0;
 			return true;
 		case VERB_VERIFY:
-			return wp_read_file(f, path, NULL, NULL, info);
+			return wp_read_file(f, path, NULL, NULL, info) &&
+				wp_check_segment(base_name(path), info, f->message, sizeof(f->message));
 		case VERB_LIST:
 			return list_file(f, &look, path, info);
 		case VERB_STATS:
@@ -335,6 +361,9 @@ worker(void *arg)
 			run->raw_bytes += info.raw_size;
 			run->file_bytes += info.file_size;
 		}
+		/* a damaged file is one failure, and not a gap as well */
+		if (run->verb == VERB_VERIFY && !wp_gaps_add(&run->gaps, base_name(path), &info))
+			die("out of memory");
 		if (progress)
 			show_progress(run);
 	}
@@ -383,12 +412,13 @@ parse_options(Run *run, int argc, char **argv)
 		{"jobs", required_argument, NULL, 'j'},
 		{"level", required_argument, NULL, 'l'},
 		{"memory", required_argument, NULL, 'm'},
+		{"force", no_argument, NULL, 'f'},
 		{"quiet", no_argument, NULL, 'q'},
 		{NULL, 0, NULL, 0}
 	};
 	int			c;
 
-	while ((c = getopt_long(argc, argv, "j:l:m:q", options, NULL)) != -1)
+	while ((c = getopt_long(argc, argv, "fj:l:m:q", options, NULL)) != -1)
 		switch (c)
 		{
 			case 'j':
@@ -399,6 +429,9 @@ parse_options(Run *run, int argc, char **argv)
 				break;
 			case 'm':
 				run->memory = number(optarg, WP_MIN_MEMORY, 1024 * 1024, "the memory");
+				break;
+			case 'f':
+				run->force = true;
 				break;
 			case 'q':
 				run->quiet = true;
@@ -432,6 +465,7 @@ main(int argc, char **argv)
 {
 	Run			run = {.level = WP_DEFAULT_LEVEL,.memory = WP_DEFAULT_MEMORY,.jobs = 1};
 	bool		two_sided;
+	bool		from_directory = false;
 
 	if (argc < 2)
 	{
@@ -453,7 +487,10 @@ main(int argc, char **argv)
 			die("\"%s\" is not a directory", run.dst);
 	}
 	for (int i = 0; i < argc; i++)
+	{
+		from_directory |= is_dir(argv[i]);
 		add_source(&run, argv[i]);
+	}
 	if (run.verb == VERB_LIST)
 		printf("%-36s %12s %12s %6s  %-10s  %3s  %8s  %s\n", "file", "original", "stored", "ratio", "as",
 			   "ver", "timeline", "starts at");
@@ -464,6 +501,8 @@ main(int argc, char **argv)
 	work(&run);
 	if (run.verb == VERB_STATS)
 		wp_stats_print(run.stats);
+	if (run.verb == VERB_VERIFY && from_directory)
+		run.failed += wp_gaps_report(&run.gaps);
 	if (fflush(stdout) != 0)
 		die("could not write: %m");
 	return run.failed > 0;

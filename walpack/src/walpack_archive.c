@@ -98,14 +98,33 @@ _PG_init(void)
 	MarkGUCPrefixReserved("walpack");
 }
 
-/* Is there a directory?  Asked before each round; if not, the server warns. */
+/*
+ * Asked before each round; if not, the server warns and does not count a failure.
+ * So a directory that is not there must pass: to archive into it fails.
+ */
 static bool
 is_configured(void)
 {
+	return archive_directory != NULL && archive_directory[0] != '\0';
+}
+
+/* Is the directory there?  The message of a file that can't be created would leave that open. */
+static bool
+directory_ok(const char *file)
+{
 	struct stat st;
 
-	return archive_directory != NULL && archive_directory[0] != '\0' &&
-		stat(archive_directory, &st) == 0 && S_ISDIR(st.st_mode);
+	errno = 0;
+	if (stat(archive_directory, &st) == 0 && S_ISDIR(st.st_mode))
+		return true;
+	if (errno == 0)
+		errno = ENOTDIR;
+	ereport(WARNING,
+			(errcode_for_file_access(),
+			 errmsg("could not archive WAL file \"%s\"", file),
+			 errdetail("Archive directory \"%s\" cannot be used: %m.", archive_directory),
+			 errhint("Check \"walpack.directory\", and that its file system is mounted.")));
+	return false;
 }
 
 static bool
@@ -143,6 +162,8 @@ archive_file(const char *file, const char *path)
 				 errdetail("walpack could not allocate its buffers.")));
 		return false;
 	}
+	if (!directory_ok(file))
+		return false;
 	snprintf(dst, sizeof(dst), "%s/%s%s", archive_directory, file, suffix);
 	interrupt_error = NULL;
 	archived = wp_pack_file(files, path, dst);

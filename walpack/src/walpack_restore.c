@@ -56,7 +56,7 @@ main(int argc, char **argv)
 			return EXIT_STOP;
 		}
 		/* the server brings the file to disk when it takes it over */
-		if (wp_unpack_file(f, path, argv[3], false))
+		if (wp_unpack_file(f, path, argv[3], false, true))
 			return 0;
 		if (!f->missing)
 		{

@@ -7,8 +7,10 @@
 
 #include <stdlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "wp_codec.h"
+#include "wp_group.h"
 #include "wp_model.h"
 
 /*
@@ -25,6 +27,7 @@ struct WpCodec
 {
 	WpContext	ctx;
 	int			level;
+	bool		prefer_records;
 	ZSTD_CCtx  *compressor;
 	ZSTD_DCtx  *decompressor;
 	WpBuf		sections[WP_SECTIONS + 1];
@@ -40,7 +43,7 @@ wp_codec_new(int level)
 	if (codec == NULL)
 		return NULL;
 	codec->level = level;
-	codec->compressor = ZSTD_createCCtx();
+	codec->compressor = codec->ctx.trial = ZSTD_createCCtx();
 	codec->decompressor = ZSTD_createDCtx();
 	if (codec->compressor == NULL || codec->decompressor == NULL)
 	{
@@ -61,6 +64,12 @@ wp_codec_free(WpCodec *codec)
 	wp_buf_free(&codec->check);
 	wp_arena_free(&codec->ctx);
 	free(codec);
+}
+
+void
+wp_codec_prefer_records(WpCodec *codec, bool prefer)
+{
+	codec->prefer_records = prefer;
 }
 
 const char *
@@ -119,10 +128,16 @@ compress_part(WpCodec *codec, const void *src, size_t n, ZSTD_EndDirective end)
 }
 
 static void
-start_frame(WpCodec *codec, size_t size)
+start_chunk(WpCodec *codec)
 {
 	codec->packed.used = 0;
 	wp_buf_add(&codec->ctx, &codec->packed, sizeof(WpChunkHeader));
+}
+
+/* The next frame has size bytes of contents. */
+static void
+start_frame(WpCodec *codec, size_t size)
+{
 	zstd_check(codec, ZSTD_CCtx_reset(codec->compressor, ZSTD_reset_session_only));
 	zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_compressionLevel, codec->level));
 	zstd_check(codec, ZSTD_CCtx_setPledgedSrcSize(codec->compressor, size));
@@ -149,22 +164,56 @@ compress_columns(WpCodec *codec)
 	compress_part(codec, columns->data + start, columns->used - start, ZSTD_e_flush);
 }
 
+/* Not worth to be pushed through zstd? */
+static bool
+is_stored(const WpCodec *codec, int section)
+{
+	const WpBuf *sec = &codec->sections[section];
+
+	return section == WP_SEC_STORED || (section == WP_SEC_IMAGES && wp_is_random(sec->data, sec->used));
+}
+
+/* The lengths, and what is stored; returns the frame's contents' length. */
+static uint32
+start_body(WpCodec *codec, WpBuf *lengths)
+{
+	WpContext  *ctx = &codec->ctx;
+	WpBodyHeader header;
+	size_t		in_frame = 0;
+	size_t		stored_len = 0;
+	bool		stored[WP_SECTIONS];
+
+	for (int i = 0; i < WP_SECTIONS; i++)
+	{
+		size_t		len = codec->sections[i].used;
+
+		stored[i] = is_stored(codec, i);
+		wp_put_varint(ctx, lengths, len << 1 | stored[i]);
+		*(stored[i] ? &stored_len : &in_frame) += len;
+	}
+	start_chunk(codec);
+	wp_set32(header.stored_len, stored_len);
+	wp_put_bytes(ctx, &codec->packed, &header, sizeof(header));
+	for (int i = 0; i < WP_SECTIONS; i++)
+		if (stored[i])
+		{
+			wp_put_bytes(ctx, &codec->packed, codec->sections[i].data, codec->sections[i].used);
+			codec->sections[i].used = 0;
+		}
+	return in_frame + lengths->used;
+}
+
 /* Returns the length of the body. */
 static uint32
 pack_records(WpCodec *codec, const uint8 *raw, uint32 len, uint32 page_size)
 {
-	WpContext  *ctx = &codec->ctx;
 	WpBuf		lengths = {NULL};
 	size_t		total;
 
 	for (int i = 0; i <= WP_SECTIONS; i++)
 		codec->sections[i].used = 0;
-	wp_encode_records(ctx, raw, len, page_size, codec->sections);
-	for (int i = 0; i < WP_SECTIONS; i++)
-		wp_put_varint(ctx, &lengths, codec->sections[i].used);
-	total = lengths.used;
-	for (int i = 0; i < WP_SECTIONS; i++)
-		total += codec->sections[i].used;
+	wp_encode_records(&codec->ctx, raw, len, page_size, codec->sections);
+	total = start_body(codec, &lengths);
 	start_frame(codec, total);
 	compress_part(codec, lengths.data, lengths.used, ZSTD_e_continue);
 	wp_buf_free(&lengths);
@@ -180,6 +229,20 @@ pack_records(WpCodec *codec, const uint8 *raw, uint32 len, uint32 page_size)
 	return total;
 }
 
+/* Compress the chunk by zstd alone; 0 if that needs more than room bytes, which is noticed as soon as it does. */
+static size_t
+compress_plain(WpCodec *codec, uint8 *dst, size_t room, const uint8 *raw, uint32 len)
+{
+	size_t		got;
+
+	start_frame(codec, len);
+	got = ZSTD_compress2(codec->compressor, dst, room, raw, len);
+	if (ZSTD_getErrorCode(got) == ZSTD_error_dstSize_tooSmall)
+		return 0;
+	zstd_check(codec, got);
+	return got;
+}
+
 static void
 pack_as(WpCodec *codec, WpChunkKind kind, const uint8 *raw, uint32 len, uint32 page_size)
 {
@@ -188,16 +251,17 @@ pack_as(WpCodec *codec, WpChunkKind kind, const uint8 *raw, uint32 len, uint32 p
 
 	if (kind == WP_CHUNK_RECORDS)
 		body_len = pack_records(codec, raw, len, page_size);
-	else if (kind == WP_CHUNK_ZSTD)
-	{
-		start_frame(codec, len);
-		compress_part(codec, raw, len, ZSTD_e_end);
-	}
 	else
 	{
-		codec->packed.used = 0;
-		wp_buf_add(&codec->ctx, &codec->packed, sizeof(WpChunkHeader));
+		start_chunk(codec);
 		wp_put_bytes(&codec->ctx, &codec->packed, raw, len);
+		if (kind == WP_CHUNK_ZSTD)
+		{
+			size_t		got = compress_plain(codec, codec->packed.data + sizeof(WpChunkHeader), len, raw, len);
+
+			if (got > 0)
+				codec->packed.used = sizeof(WpChunkHeader) + got;
+		}
 	}
 	header = (WpChunkHeader *) codec->packed.data;
 	memset(header, 0, sizeof(*header));
@@ -205,6 +269,18 @@ pack_as(WpCodec *codec, WpChunkKind kind, const uint8 *raw, uint32 len, uint32 p
 	wp_set32(header->raw_len, len);
 	wp_set32(header->packed_len, codec->packed.used - sizeof(WpChunkHeader));
 	wp_set32(header->body_len, body_len);
+}
+
+/* Would zstd alone need less than the packed chunk?  The better that is packed, the sooner this is known. */
+static bool
+plain_is_smaller(WpCodec *codec, const uint8 *raw, uint32 len)
+{
+	size_t		room = codec->packed.used - sizeof(WpChunkHeader) - 1;
+
+	if (setjmp(codec->ctx.jump) != 0)
+		return false;
+	codec->check.used = 0;
+	return compress_plain(codec, wp_buf_add(&codec->ctx, &codec->check, room), room, raw, len) > 0;
 }
 
 /* Pack, decode and compare; false if that is not possible this way. */
@@ -236,7 +312,8 @@ wp_codec_pack(WpCodec *codec, const uint8 *raw, uint32 len, uint32 page_size,
 {
 	strlcpy(codec->ctx.error, "out of memory", sizeof(codec->ctx.error));
 	if (!(page_size > 0 && len % page_size == 0 && wp_magic_version(wp_get16(raw)) != 0 &&
-		  try_pack(codec, WP_CHUNK_RECORDS, raw, len, page_size)) &&
+		  try_pack(codec, WP_CHUNK_RECORDS, raw, len, page_size) &&
+		  (codec->prefer_records || !plain_is_smaller(codec, raw, len))) &&
 		!try_pack(codec, WP_CHUNK_ZSTD, raw, len, page_size) &&
 		!try_pack(codec, WP_CHUNK_STORED, raw, len, page_size))
 		return false;
@@ -280,17 +357,22 @@ unpack_records(WpCodec *codec, const uint8 *packed, uint32 packed_len, uint32 bo
 {
 	WpContext  *ctx = &codec->ctx;
 	uint8	   *body = wp_alloc(ctx, body_len);
-	WpReader	all = {body, body + body_len};
+	WpReader	frame = {body, body + body_len};
+	WpReader	stored = {packed, packed + packed_len};
 	WpReader	sections[WP_SECTIONS];
-	uint32		lengths[WP_SECTIONS];
+	uint64		lengths[WP_SECTIONS];
+	uint32		stored_len = wp_get32(wp_get_bytes(ctx, &stored, sizeof(WpBodyHeader)));
 
-	decompress(codec, body, body_len, packed, packed_len);
+	packed = wp_get_bytes(ctx, &stored, stored_len) + stored_len;
+	stored.p -= stored_len;
+	decompress(codec, body, body_len, packed, stored.end - packed);
+	stored.end = packed;
 	for (int i = 0; i < WP_SECTIONS; i++)
-		lengths[i] = wp_get_limited(ctx, &all, body_len);
+		lengths[i] = wp_get_varint(ctx, &frame);
 	for (int i = 0; i < WP_SECTIONS; i++)
 	{
-		sections[i].p = wp_get_bytes(ctx, &all, lengths[i]);
-		sections[i].end = sections[i].p + lengths[i];
+		sections[i].p = wp_get_bytes(ctx, lengths[i] & 1 ? &stored : &frame, lengths[i] >> 1);
+		sections[i].end = sections[i].p + (lengths[i] >> 1);
 	}
 	wp_decode_records(ctx, sections, raw, raw_len);
 }

@@ -30,6 +30,7 @@ typedef struct WpDecoder
 	WpGroup		rel_keys;
 	WpPageMap	map;
 	uint8	   *images;			/* of one record */
+	uint8	   *joined;			/* data of its blocks that have copies */
 } WpDecoder;
 
 /* ---- what comes first: pages, classes, groups ---- */
@@ -84,7 +85,10 @@ read_class(WpDecoder *d, WpClass *c)
 			c->header_len += WP_IMG_HAS_HOLE_LEN(b->img_info) ? 7 : 5;
 		}
 		if (b->flags & WP_HAS_DATA)
+		{
 			b->data_bucket = wp_get_u8(ctx, sec);
+			b->copied = wp_get_limited(ctx, sec, 1);
+		}
 	}
 	if (c->flags & (WP_CLASS_MAIN_SHORT | WP_CLASS_MAIN_LONG))
 		c->main_bucket = wp_get_u8(ctx, sec);
@@ -102,6 +106,8 @@ read_class_groups(WpDecoder *d, WpClass *c, size_t *budget)
 	{
 		wp_group_read(ctx, &c->blocks[i].numbers, d->sections, budget);
 		wp_group_read(ctx, &c->blocks[i].img_headers, d->sections, budget);
+		wp_group_read(ctx, &c->blocks[i].copy_counts, d->sections, budget);
+		wp_group_read(ctx, &c->blocks[i].copies, d->sections, budget);
 		wp_group_read(ctx, &c->blocks[i].data, d->sections, budget);
 	}
 	wp_group_read(ctx, &c->origin, d->sections, budget);
@@ -193,9 +199,44 @@ take_class(WpDecoder *d, bool has_xid)
 	return cls;
 }
 
-/* Lengths and addresses of a block's parts. */
+/*
+ * The block's data into joined, at most PG_UINT16_MAX bytes of it: the row, and between its bytes
+ * what it copies from in front of the record at pos.  from is where the next copy is
+ * expected.
+ */
+static uint32
+join_copies(WpDecoder *d, WpClassBlock *cb, uint32 pos, const uint8 *row, uint32 row_len, uint8 *joined,
+			uint32 *from)
+{
+	WpContext  *ctx = d->ctx;
+	uint32		n = *wp_group_take(ctx, &cb->copy_counts, 1);
+	uint32		used = 0;
+
+	while (n-- > 0)
+	{
+		const uint8 *copy = wp_group_take(ctx, &cb->copies, WP_COPY_ROW);
+		uint32		skip = wp_get16(copy);
+		uint32		len = wp_get16(copy + 2);
+		uint32		source = *from + wp_get32(copy + 4);
+
+		if (skip > row_len || source > pos || len > pos - source || used + skip + len > PG_UINT16_MAX)
+			wp_fail(ctx, "a copy from nowhere");
+		memcpy(joined + used, row, skip);
+		memcpy(joined + used + skip, d->payload + source, len);
+		used += skip + len;
+		row += skip;
+		row_len -= skip;
+		*from = source + len;
+	}
+	if (used + row_len > PG_UINT16_MAX)
+		wp_fail(ctx, "block data is too long");
+	memcpy(joined + used, row, row_len);
+	return used + row_len;
+}
+
+/* Lengths and addresses of block i's parts, of the record at pos. */
 static void
-take_block(WpDecoder *d, WpClassBlock *cb, WpBlock *b, uint8 *image)
+take_block(WpDecoder *d, WpClassBlock *cb, uint32 i, uint32 pos, WpBlock *b, uint8 *image, uint32 *from)
 {
 	WpContext  *ctx = d->ctx;
 	WpRelation *rel = &d->rels[cb->rel];
@@ -236,6 +277,13 @@ take_block(WpDecoder *d, WpClassBlock *cb, WpBlock *b, uint8 *image)
 		b->data = wp_group_next(ctx, &cb->data, &len);
 		if (len > PG_UINT16_MAX)
 			wp_fail(ctx, "block data is too long");
+		if (cb->copied)
+		{
+			uint8	   *joined = d->joined + (size_t) WP_MAX_IMAGE * i;
+
+			len = join_copies(d, cb, pos, b->data, len, joined, from);
+			b->data = joined;
+		}
 		b->data_len = len;
 	}
 }
@@ -328,8 +376,16 @@ take_record(WpDecoder *d, uint32 pos)
 	uint8	   *start = d->payload + pos;
 	uint8	   *p = start + WP_REC_HEADER;
 	uint32		npages = 0;
+	WpCopyFrom	none = {0, true};
+	WpCopyFrom *expected = &none;
+	uint32		from;
+	bool		copied = false;
 
 	wp_xid_done(&d->xids, xid != 0, cls, c->rmid);
+	/* what ends a transaction copies nothing */
+	if (c->rmid != WP_RMID_XACT)
+		expected = xid != 0 ? &d->xids.slots[0].from : &d->xids.none_from;
+	from = expected->pos;
 	if (c->flags & WP_CLASS_PREV)
 		prev = wp_get64(wp_group_take(ctx, &c->prev, 8));
 	for (uint32 i = 0; i < c->nblocks; i++)
@@ -338,7 +394,8 @@ take_record(WpDecoder *d, uint32 pos)
 
 		if ((c->blocks[i].flags & WP_HAS_IMAGE) && c->blocks[i].img_mode != WP_IMAGE_OPAQUE)
 			image = d->images + WP_MAX_IMAGE * npages++;
-		take_block(d, &c->blocks[i], &blocks[i], image);
+		take_block(d, &c->blocks[i], i, pos, &blocks[i], image, &from);
+		copied |= c->blocks[i].copied;
 		len += blocks[i].img_len + blocks[i].data_len;
 	}
 	if (c->flags & (WP_CLASS_MAIN_SHORT | WP_CLASS_MAIN_LONG))
@@ -361,6 +418,7 @@ take_record(WpDecoder *d, uint32 pos)
 	if (main_len > 0)
 		memcpy(p, main, main_len);
 	put_record_header(c, start, len, xid, prev);
+	wp_copy_from_record(expected, pos, len, copied ? from : 0);
 	d->next_prev = wp_lsn_at(&d->pages, pos);
 	wp_pages_item(&d->pages, pos, len, pos + WP_ALIGN8(len));
 	return pos + WP_ALIGN8(len);
@@ -426,12 +484,15 @@ void
 wp_decode_records(WpContext *ctx, WpReader *sections, uint8 *raw, uint32 raw_len)
 {
 	WpDecoder  *d = wp_zalloc(ctx, sizeof(WpDecoder));
+	const WpCopyFrom none = {0, true};
 
 	d->ctx = ctx;
 	d->sections = sections;
 	read_pages(d, raw_len);
 	read_model(d, raw_len);
+	d->xids.none_from = none;
 	d->images = wp_alloc(ctx, WP_MAX_IMAGE * (WP_MAX_BLOCK_ID + 1));
+	d->joined = wp_alloc(ctx, WP_MAX_IMAGE * (WP_MAX_BLOCK_ID + 1));
 	take_items(d);
 	join_pages(d, raw);
 }

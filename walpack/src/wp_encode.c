@@ -12,9 +12,19 @@
  */
 #include "wp_port.h"
 
+#include "wp_match.h"
 #include "wp_model.h"
 
-#define MAX_KEY		(16 + (WP_MAX_BLOCK_ID + 1) * 8)
+#define MAX_KEY		(16 + (WP_MAX_BLOCK_ID + 1) * 9)
+
+/* What a record copies from earlier ones. */
+typedef struct RecordCopies
+{
+	uint32		start;			/* where its transaction's copies are expected */
+	uint32		n[WP_MAX_BLOCK_ID + 1];
+	uint32		rest[WP_MAX_BLOCK_ID + 1];	/* bytes of data that are not copied */
+	WpCopy		copies[WP_MAX_BLOCK_ID + 1][WP_MAX_COPIES];
+} RecordCopies;
 
 /* Open-addressing table from byte strings to 1 + index. */
 typedef struct KeyTable
@@ -49,6 +59,8 @@ typedef struct WpEncoder
 	WpGroup		rel_keys;
 	WpPageMap	map;
 	const uint8 *mapped;		/* the image that map describes */
+	WpMatcher  *matcher;
+	RecordCopies copies;		/* of the record at hand */
 } WpEncoder;
 
 /* ---- dictionaries ---- */
@@ -158,13 +170,55 @@ key_varint(uint8 *p, uint32 v)
 	return p;
 }
 
+/* Where the transaction's copies are expected. */
+static uint32
+expected_from(const WpXids *x, uint32 xid)
+{
+	if (xid == 0)
+		return x->none_from.pos;
+	for (uint32 i = 0; i < x->n; i++)
+		if (x->slots[i].xid == xid)
+			return x->slots[i].from.pos;
+	return 0;
+}
+
+/* Find what of the record's data stands earlier. */
+static void
+find_copies(WpEncoder *e, uint32 pos, const WpRecord *rec, const uint16 *rels)
+{
+	RecordCopies *rc = &e->copies;
+	uint32		from = rc->start = expected_from(&e->xids, rec->xid);
+
+	for (uint32 i = 0; i < rec->nblocks; i++)
+	{
+		const WpBlock *b = &rec->blocks[i];
+		uint32		n = wp_match_block(e->matcher, pos, rec, i, rels[i], from, rc->copies[i]);
+
+		rc->n[i] = n;
+		rc->rest[i] = b->data_len;
+		for (uint32 j = 0; j < n; j++)
+			rc->rest[i] -= rc->copies[i][j].len;
+		if (n > 0)
+			from = rc->copies[i][n - 1].source + rc->copies[i][n - 1].len;
+	}
+}
+
 /* The class's key, and tokens of images that pglz compressed; false if the record is better stored literally. */
 static bool
-make_key(WpEncoder *e, const WpRecord *rec, bool prev_ok, uint8 *key, uint32 *len,
+make_key(WpEncoder *e, uint32 pos, const WpRecord *rec, bool prev_ok, uint8 *key, uint32 *len,
 		 uint16 *rels, uint8 *modes)
 {
 	uint8	   *p = key;
 
+	for (uint32 i = 0; i < rec->nblocks; i++)
+	{
+		int			rel = find_rel(e, &rec->blocks[i]);
+
+		if (rel < 0)
+			return false;
+		rels[i] = rel;
+	}
+	find_copies(e, pos, rec, rels);
 	*p++ = rec->rmid;
 	*p++ = rec->info;
 	*p++ = (rec->main_id == WP_ID_MAIN_SHORT ? WP_CLASS_MAIN_SHORT : 0) |
@@ -175,15 +229,11 @@ make_key(WpEncoder *e, const WpRecord *rec, bool prev_ok, uint8 *key, uint32 *le
 	for (uint32 i = 0; i < rec->nblocks; i++)
 	{
 		const WpBlock *b = &rec->blocks[i];
-		int			rel = find_rel(e, b);
 
-		if (rel < 0)
-			return false;
-		rels[i] = rel;
 		modes[i] = WP_IMAGE_OPAQUE;
 		*p++ = b->id;
 		*p++ = b->flags;
-		p = key_varint(p, rel);
+		p = key_varint(p, rels[i]);
 		if (b->flags & WP_HAS_IMAGE)
 		{
 			if (wp_page_check(b, &e->map))
@@ -195,7 +245,10 @@ make_key(WpEncoder *e, const WpRecord *rec, bool prev_ok, uint8 *key, uint32 *le
 			*p++ = modes[i];
 		}
 		if (b->flags & WP_HAS_DATA)
-			*p++ = wp_bucket(b->data_len);
+		{
+			*p++ = wp_bucket(e->copies.rest[i]);
+			*p++ = e->copies.n[i] > 0;
+		}
 	}
 	if (rec->main_id != 0)
 		*p++ = wp_bucket(rec->main_len);
@@ -218,6 +271,7 @@ fill_class(WpEncoder *e, WpClass *c, const WpRecord *rec, uint8 flags,
 		c->blocks[i].flags = rec->blocks[i].flags;
 		c->blocks[i].img_mode = modes[i];
 		c->blocks[i].img_info = rec->blocks[i].img_info;
+		c->blocks[i].copied = e->copies.n[i] > 0;
 		c->blocks[i].rel = rels[i];
 	}
 }
@@ -258,7 +312,7 @@ lookup_class(WpEncoder *e, const WpRecord *rec, const uint8 *key, uint32 len,
 }
 
 static int
-find_class(WpEncoder *e, const WpRecord *rec, bool prev_ok)
+find_class(WpEncoder *e, uint32 pos, const WpRecord *rec, bool prev_ok)
 {
 	uint8		key[MAX_KEY];
 	uint16		rels[WP_MAX_BLOCK_ID + 1];
@@ -269,7 +323,7 @@ find_class(WpEncoder *e, const WpRecord *rec, bool prev_ok)
 
 	for (int i = 0; i < 4; i++)
 		used[i] = e->sections[WP_SEC_PGLZ_CONTROL + i].used;
-	if (make_key(e, rec, prev_ok, key, &len, rels, modes))
+	if (make_key(e, pos, rec, prev_ok, key, &len, rels, modes))
 		cls = lookup_class(e, rec, key, len, rels, modes);
 	for (int i = 0; i < 4 && cls < 0; i++)
 		e->sections[WP_SEC_PGLZ_CONTROL + i].used = used[i];
@@ -317,8 +371,37 @@ put_code(WpEncoder *e, WpGroup *codes, uint32 cls)
 	}
 }
 
-static void
-put_block(WpEncoder *e, WpClassBlock *cb, const WpBlock *b)
+/* A block's data, but for what is copied; returns where copies are expected now. */
+static uint32
+put_data(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i, uint32 from)
+{
+	const RecordCopies *rc = &e->copies;
+	uint8	   *rest = wp_group_add(e->ctx, &cb->data, rc->rest[i]);
+	const uint8 *data = b->data;
+
+	if (rc->n[i] > 0)
+		*wp_group_add(e->ctx, &cb->copy_counts, 1) = rc->n[i];
+	for (uint32 j = 0; j < rc->n[i]; j++)
+	{
+		const WpCopy *copy = &rc->copies[i][j];
+		uint8	   *row = wp_group_add(e->ctx, &cb->copies, WP_COPY_ROW);
+
+		wp_set16(row, copy->skip);
+		wp_set16(row + 2, copy->len);
+		wp_set32(row + 4, copy->source - from);
+		from = copy->source + copy->len;
+		memcpy(rest, data, copy->skip);
+		rest += copy->skip;
+		data += copy->skip + copy->len;
+	}
+	memcpy(rest, data, b->data + b->data_len - data);
+	wp_match_remember(e->matcher, b, cb->rel, rc->copies[i], rc->n[i]);
+	return from;
+}
+
+/* Returns where copies are expected now. */
+static uint32
+put_block(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i, uint32 from)
 {
 	WpContext  *ctx = e->ctx;
 	WpRelation *rel = e->rels[cb->rel];
@@ -349,8 +432,7 @@ put_block(WpEncoder *e, WpClassBlock *cb, const WpBlock *b)
 				wp_put_bytes(ctx, &e->sections[WP_SEC_IMAGES], b->image, b->img_len);
 		}
 	}
-	if (b->flags & WP_HAS_DATA)
-		memcpy(wp_group_add(ctx, &cb->data, b->data_len), b->data, b->data_len);
+	return (b->flags & WP_HAS_DATA) ? put_data(e, cb, b, i, from) : from;
 }
 
 /* Add the record at pos to the model; false if it must be literal. */
@@ -361,12 +443,15 @@ put_record(WpEncoder *e, uint32 pos, const WpRecord *rec)
 	bool		prev_ok = rec->prev == e->next_prev;
 	uint32		context = e->xids.record_context;
 	uint8		symbol;
+	uint32		from;
+	uint32		copied = 0;
 	WpClass    *c;
-	int			cls = find_class(e, rec, prev_ok);
+	int			cls = find_class(e, pos, rec, prev_ok);
 
 	if (cls < 0)
 		return false;
 	c = &e->classes[cls];
+	from = e->copies.start;
 	symbol = put_xid(e, rec->xid);
 	*wp_group_add(ctx, context ? &e->classes[context - 1].xid_symbols : &e->first_symbols, 1) = symbol;
 	context = rec->xid ? e->xids.slots[0].context : e->xids.none_context;
@@ -375,7 +460,13 @@ put_record(WpEncoder *e, uint32 pos, const WpRecord *rec)
 	if (!prev_ok)
 		wp_set64(wp_group_add(ctx, &c->prev, 8), rec->prev);
 	for (uint32 i = 0; i < rec->nblocks; i++)
-		put_block(e, &c->blocks[i], &rec->blocks[i]);
+	{
+		from = put_block(e, &c->blocks[i], &rec->blocks[i], i, from);
+		copied |= e->copies.n[i];
+	}
+	if (rec->rmid != WP_RMID_XACT)
+		wp_copy_from_record(rec->xid ? &e->xids.slots[0].from : &e->xids.none_from, pos, rec->tot_len,
+							copied ? from : 0);
 	if (rec->origin)
 		memcpy(wp_group_add(ctx, &c->origin, 2), rec->origin, 2);
 	if (rec->topxid)
@@ -561,6 +652,8 @@ write_class(WpEncoder *e, WpClass *c)
 		else
 			wp_group_write(ctx, &b->numbers, sections);
 		wp_group_write(ctx, &b->img_headers, sections);
+		wp_group_write(ctx, &b->copy_counts, sections);
+		wp_group_write(ctx, &b->copies, sections);
 		wp_group_write(ctx, &b->data, sections);
 	}
 	wp_group_write(ctx, &c->origin, sections);
@@ -587,6 +680,8 @@ wp_encode_records(WpContext *ctx, const uint8 *raw, uint32 raw_len,
 	WpEncoder	e = {.ctx = ctx,.sections = sections};
 
 	split_pages(&e, raw, raw_len, page_size);
+	e.xids.none_from = (WpCopyFrom) {0, true};
+	e.matcher = wp_match_begin(ctx, e.payload, raw_len);
 	put_items(&e, raw);
 	put_pages(&e, raw);
 	wp_group_write(ctx, &e.first_symbols, sections);

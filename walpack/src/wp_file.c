@@ -4,8 +4,13 @@
  *
  * A file is written under its name and ".tmp", brought to disk, and renamed;
  * then the directory is brought to disk.  So a crash leaves at most a file
- * ".tmp", which the next attempt takes over.  Whoever writes it holds a lock
+ * ".tmp", which the next attempt takes over.  Its writer holds a lock
  * on it: two archivers at work in one directory do not write into one file.
+ *
+ * An existing file is not replaced, even if it appears at the last moment:
+ * renameat2() with RENAME_NOREPLACE, or link() where the system or the file system
+ * does not have that.  Only where neither works, a look for the file just
+ * before rename() has to do.
  *-------------------------------------------------------------------------
  */
 #include "wp_port.h"
@@ -98,19 +103,29 @@ open_source(WpFiles *f, const char *path, int *fd, uint64 *size)
 	struct stat st;
 
 	f->missing = false;
-	*fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* without O_NONBLOCK a FIFO would be waited for */
+	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (*fd < 0)
 	{
 		f->missing = errno == ENOENT;
+		/* that of a socket */
+		if (errno == ENXIO)
+			return fail(f, "\"%s\" is not a regular file", path);
 		return fail_errno(f, "open", path);
 	}
-	if (fstat(*fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64) st.st_size <= WP_MAX_FILE)
+	if (fstat(*fd, &st) != 0)
+		fail_errno(f, "stat", path);
+	else if (!S_ISREG(st.st_mode))
+		fail(f, "\"%s\" is not a regular file", path);
+	else if ((uint64) st.st_size > WP_MAX_FILE)
+		fail(f, "\"%s\" has more than 4 GB", path);
+	else
 	{
 		*size = st.st_size;
 		return true;
 	}
 	close(*fd);
-	return fail(f, "\"%s\" is not a regular file of at most 4 GB", path);
+	return false;
 }
 
 static bool
@@ -196,6 +211,14 @@ typedef struct Output
 	char		tmp[MAXPGPATH];
 } Output;
 
+/* What became of the file. */
+typedef enum Outcome
+{
+	OUTCOME_FAILED,
+	OUTCOME_DONE,
+	OUTCOME_EXISTS				/* and nothing was done */
+} Outcome;
+
 /* Is the file that was opened still the one of that name? */
 static bool
 same_file(int fd, const char *path)
@@ -206,51 +229,114 @@ same_file(int fd, const char *path)
 	return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+/* Open the temporary file, and lock it; sets *links. */
 static bool
-output_open(WpFiles *f, Output *out, const char *dst)
+open_tmp(WpFiles *f, Output *out, int *links)
 {
-	if (snprintf(out->tmp, sizeof(out->tmp), "%s%s", dst, TMP_SUFFIX) >= (int) sizeof(out->tmp))
-		return fail(f, "path is too long: \"%s\"", dst);
-	out->fd = open(out->tmp, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	struct stat st;
+
+	out->fd = open(out->tmp, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
 	if (out->fd < 0)
 		return fail_errno(f, "create", out->tmp);
-	if (flock(out->fd, LOCK_EX | LOCK_NB) != 0)
+	if (fstat(out->fd, &st) != 0)
+		fail_errno(f, "stat", out->tmp);
+	else if (!S_ISREG(st.st_mode))
+		fail(f, "\"%s\" is not a regular file", out->tmp);
+	else if (flock(out->fd, LOCK_EX | LOCK_NB) != 0)
 		fail(f, "could not lock file \"%s\": %s", out->tmp, strerror(errno));
 	else if (!same_file(out->fd, out->tmp))
 		fail(f, "file \"%s\" is in use by another process", out->tmp);
-	else if (ftruncate(out->fd, 0) == 0)
-		return true;
 	else
-		fail_errno(f, "truncate", out->tmp);
+	{
+		*links = st.st_nlink;
+		return true;
+	}
 	close(out->fd);
 	return false;
 }
 
 static bool
+output_open(WpFiles *f, Output *out, const char *dst)
+{
+	int			links;
+
+	if (snprintf(out->tmp, sizeof(out->tmp), "%s%s", dst, TMP_SUFFIX) >= (int) sizeof(out->tmp))
+		return fail(f, "path is too long: \"%s\"", dst);
+	if (!open_tmp(f, out, &links))
+		return false;
+	if (links > 1)
+	{
+		/* a crash between link() and unlink(): this is an archived file, too */
+		unlink(out->tmp);
+		close(out->fd);
+		if (!open_tmp(f, out, &links))
+			return false;
+	}
+	if (ftruncate(out->fd, 0) == 0)
+		return true;
+	fail_errno(f, "truncate", out->tmp);
+	close(out->fd);
+	return false;
+}
+
+static void
 output_abandon(Output *out)
 {
 	unlink(out->tmp);
 	close(out->fd);
-	return false;
+}
+
+/* Give the file its name, unless there is one of that name: then -1, and errno is EEXIST. */
+static int
+rename_to_new(const char *tmp, const char *dst)
+{
+	struct stat st;
+
+#ifdef RENAME_NOREPLACE
+	if (renameat2(AT_FDCWD, tmp, AT_FDCWD, dst, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+#endif
+	if (link(tmp, dst) == 0)
+	{
+		unlink(tmp);
+		return 0;
+	}
+	if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
+		return -1;
+	if (lstat(dst, &st) == 0)
+	{
+		errno = EEXIST;
+		return -1;
+	}
+	return rename(tmp, dst);
 }
 
 /* Give the file its name. */
-static bool
-output_finish(WpFiles *f, Output *out, const char *dst, bool durable)
+static Outcome
+output_finish(WpFiles *f, Output *out, const char *dst, bool durable, bool replace)
 {
 	if (durable && fsync(out->fd) != 0)
 	{
 		fail_errno(f, "fsync", out->tmp);
-		return output_abandon(out);
+		output_abandon(out);
+		return OUTCOME_FAILED;
 	}
-	if (rename(out->tmp, dst) != 0)
+	if ((replace ? rename(out->tmp, dst) : rename_to_new(out->tmp, dst)) != 0)
 	{
+		Outcome		outcome = errno == EEXIST ? OUTCOME_EXISTS : OUTCOME_FAILED;
+
 		fail_errno(f, "rename", out->tmp);
-		return output_abandon(out);
+		output_abandon(out);
+		return outcome;
 	}
 	if (close(out->fd) != 0)
-		return fail_errno(f, "close", dst);
-	return !durable || sync_directory(f, dst);
+	{
+		fail_errno(f, "close", dst);
+		return OUTCOME_FAILED;
+	}
+	return !durable || sync_directory(f, dst) ? OUTCOME_DONE : OUTCOME_FAILED;
 }
 
 /* ---- reading, packed or not ---- */
@@ -343,6 +429,7 @@ read_packed(WpFiles *f, Input *in, const WpFileHeader *header)
 		return fail(f, "\"%s\": less data than announced", in->path);
 	if (wp_get64(trailer.hash) != wp_hash_end(&in->hash))
 		return fail(f, "\"%s\": damaged: wrong hash", in->path);
+	in->info->hash = wp_get64(trailer.hash);
 	if (lseek(in->fd, 0, SEEK_CUR) != (off_t) in->info->file_size)
 		return fail(f, "\"%s\": unknown data after the end", in->path);
 	return true;
@@ -374,40 +461,7 @@ wp_read_file(WpFiles *f, const char *src, WpConsumer consumer, void *arg, WpFile
 	return ok;
 }
 
-/* ---- unpacking ---- */
-
-typedef struct UnpackTo
-{
-	WpFiles    *f;
-	Output		out;
-} UnpackTo;
-
-static bool
-write_piece(void *arg, const uint8 *data, uint32 len)
-{
-	UnpackTo   *to = arg;
-
-	return write_all(to->f, to->out.fd, to->out.tmp, data, len);
-}
-
-bool
-wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable)
-{
-	UnpackTo	to = {.f = f};
-	WpFileInfo	info;
-
-	/* without the source there should not be an attempt at the destination */
-	f->missing = access(src, F_OK) != 0 && errno == ENOENT;
-	if (f->missing)
-		return fail_errno(f, "open", src);
-	if (!output_open(f, &to.out, dst))
-		return false;
-	if (!wp_read_file(f, src, write_piece, &to, &info))
-		return output_abandon(&to.out);
-	return output_finish(f, &to.out, dst, durable);
-}
-
-/* ---- packing ---- */
+/* ---- a destination that exists ---- */
 
 typedef struct CompareWith
 {
@@ -438,31 +492,145 @@ compare_piece(void *arg, const uint8 *data, uint32 len)
 	return fail(with->f, "contents differ");
 }
 
-/* Does dst have the contents of the source?  Then see to it that it is on disk. */
+/* Is the original of packed the contents of plain?  False without *differs is an error. */
 static bool
-already_there(WpFiles *f, int fd, const char *src, uint64 size, const char *dst)
+same_contents(WpFiles *f, const char *packed, const char *plain, bool *differs)
 {
-	CompareWith with = {.f = f,.fd = fd,.path = src,.buf = malloc(WP_MAX_CHUNK),.left = size};
+	CompareWith with = {.f = f,.path = plain,.buf = malloc(WP_MAX_CHUNK)};
 	WpFileInfo	info;
 	bool		ok;
-	int			dst_fd;
 
+	*differs = false;
 	if (with.buf == NULL)
 		return fail(f, "out of memory");
-	ok = wp_read_file(f, dst, compare_piece, &with, &info);
-	free(with.buf);
-	if (with.differs || (ok && with.left > 0))
-		return fail(f, "\"%s\" is archived already, with contents other than those of \"%s\"", dst, src);
-	if (!ok)
+	if (!open_source(f, plain, &with.fd, &with.left))
+	{
+		free(with.buf);
 		return false;
-	dst_fd = open(dst, O_RDWR | O_CLOEXEC);
-	if (dst_fd < 0)
-		return fail_errno(f, "open", dst);
-	ok = fsync(dst_fd) == 0;
-	if (!ok)
-		fail_errno(f, "fsync", dst);
-	close(dst_fd);
-	return ok && sync_directory(f, dst);
+	}
+	ok = wp_read_file(f, packed, compare_piece, &with, &info);
+	*differs = with.differs || (ok && with.left > 0);
+	close(with.fd);
+	free(with.buf);
+	return ok && !*differs;
+}
+
+/* Bring an existing file to disk, and remove the other name that a crash may have left. */
+static bool
+sync_existing(WpFiles *f, const char *path)
+{
+	char		tmp[MAXPGPATH];
+	int			fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	bool		ok;
+
+	if (fd < 0)
+		return fail_errno(f, "open", path);
+	snprintf(tmp, sizeof(tmp), "%s%s", path, TMP_SUFFIX);
+	if (same_file(fd, tmp))
+		unlink(tmp);
+	ok = fsync(fd) == 0 || fail_errno(f, "fsync", path);
+	close(fd);
+	return ok && sync_directory(f, path);
+}
+
+static bool
+exists(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0;
+}
+
+/* ---- unpacking ---- */
+
+typedef struct UnpackTo
+{
+	WpFiles    *f;
+	Output		out;
+} UnpackTo;
+
+static bool
+write_piece(void *arg, const uint8 *data, uint32 len)
+{
+	UnpackTo   *to = arg;
+
+	return write_all(to->f, to->out.fd, to->out.tmp, data, len);
+}
+
+/* dst exists and must not be replaced. */
+static bool
+unpacked_before(WpFiles *f, const char *src, const char *dst)
+{
+	bool		differs;
+
+	if (same_contents(f, src, dst, &differs))
+		return sync_existing(f, dst);
+	if (differs)
+		fail(f, "\"%s\" exists, with contents other than those of \"%s\"", dst, src);
+	return false;
+}
+
+bool
+wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable, bool replace)
+{
+	UnpackTo	to = {.f = f};
+	WpFileInfo	info;
+
+	/* without the source there should not be an attempt at the destination */
+	f->missing = !exists(src) && errno == ENOENT;
+	if (f->missing)
+		return fail_errno(f, "open", src);
+	if (!replace && exists(dst))
+		return unpacked_before(f, src, dst);
+	if (!output_open(f, &to.out, dst))
+		return false;
+	if (!wp_read_file(f, src, write_piece, &to, &info))
+	{
+		output_abandon(&to.out);
+		/* the source's name is there, whatever it leads to */
+		f->missing = false;
+		return false;
+	}
+	switch (output_finish(f, &to.out, dst, durable, replace))
+	{
+		case OUTCOME_DONE:
+			return true;
+		case OUTCOME_EXISTS:
+			return unpacked_before(f, src, dst);
+		case OUTCOME_FAILED:
+			break;
+	}
+	return false;
+}
+
+/* ---- packing ---- */
+
+/* The same original in two packed files? */
+static bool
+same_packed(WpFiles *f, const char *a, const char *b, bool *differs)
+{
+	WpFileInfo	info_a;
+	WpFileInfo	info_b;
+
+	*differs = false;
+	if (!wp_read_file(f, a, NULL, NULL, &info_a) || !wp_read_file(f, b, NULL, NULL, &info_b))
+		return false;
+	*differs = !info_a.is_packed || !info_b.is_packed || info_a.raw_size != info_b.raw_size ||
+		info_a.hash != info_b.hash;
+	return !*differs;
+}
+
+/* Does dst have the contents of the source?  Then see to it that it is on disk. */
+static bool
+archived_before(WpFiles *f, const char *src, bool src_packed, const char *dst)
+{
+	bool		differs;
+
+	if (src_packed ? same_packed(f, src, dst, &differs) : same_contents(f, dst, src, &differs))
+		return sync_existing(f, dst);
+	if (differs)
+		fail(f, "\"%s\" is archived already, with contents other than those of \"%s\"", dst, src);
+	return false;
 }
 
 static bool
@@ -515,29 +683,50 @@ pack_chunks(WpFiles *f, int fd, const char *src, uint64 size, Output *out)
 	return write_all(f, out->fd, out->tmp, &trailer, sizeof(trailer));
 }
 
+/* Is this a packed file, of whatever version? */
+static bool
+begins_packed(int fd)
+{
+	char		magic[WP_MAGIC_SIZE];
+
+	return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) && memcmp(magic, WP_MAGIC, WP_MAGIC_SIZE - 1) == 0;
+}
+
 bool
 wp_pack_file(WpFiles *f, const char *src, const char *dst)
 {
 	Output		out;
+	WpFileInfo	info;
 	uint64		size;
 	int			fd;
+	bool		packed;
 	bool		ok;
 
 	if (!open_source(f, src, &fd, &size))
 		return false;
-	if (access(dst, F_OK) == 0)
-	{
-		ok = already_there(f, fd, src, size, dst);
-		close(fd);
-		return ok;
-	}
-	if (!output_open(f, &out, dst))
+	packed = begins_packed(fd);
+	ok = !exists(dst);
+	if (!ok || (packed && !wp_read_file(f, src, NULL, NULL, &info)) || !output_open(f, &out, dst))
 	{
 		close(fd);
-		return false;
+		return !ok && archived_before(f, src, packed, dst);
 	}
-	ok = wp_is_small_file(src) ? copy_chunks(f, fd, src, size, &out)
+	ok = packed || wp_is_small_file(src) ? copy_chunks(f, fd, src, size, &out)
 		: pack_chunks(f, fd, src, size, &out);
 	close(fd);
-	return ok ? output_finish(f, &out, dst, true) : output_abandon(&out);
+	if (!ok)
+	{
+		output_abandon(&out);
+		return false;
+	}
+	switch (output_finish(f, &out, dst, true, false))
+	{
+		case OUTCOME_DONE:
+			return true;
+		case OUTCOME_EXISTS:
+			return archived_before(f, src, packed, dst);
+		case OUTCOME_FAILED:
+			break;
+	}
+	return false;
 }

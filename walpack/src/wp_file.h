@@ -34,6 +34,7 @@ typedef struct WpFileInfo
 	uint64		raw_size;
 	uint64		file_size;
 	uint32		chunks[4];		/* by WpChunkKind */
+	uint64		hash;			/* of the original, if it is packed and whole */
 	uint8		start[40];		/* the original's first bytes */
 } WpFileInfo;
 
@@ -51,14 +52,17 @@ extern void wp_files_free(WpFiles *f);
 extern bool wp_is_small_file(const char *name);
 
 /*
- * Pack src as dst, or copy it where it is a small file.  A dst with the same
- * contents is success, one with others an error.  When true is returned, dst
+ * Pack src as dst, or copy it where it is a small file or packed already (then it
+ * is checked).  A dst with the same contents is success, one with others an error.  When true is returned, dst
  * and its name are on disk.
  */
 extern bool wp_pack_file(WpFiles *f, const char *src, const char *dst);
 
-/* Write the original of src, packed or not, to dst; on disk, if durable. */
-extern bool wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable);
+/*
+ * Write the original of src, packed or not, to dst; on disk, if durable.  Unless
+ * it may replace a file, dst is treated as by wp_pack_file.
+ */
+extern bool wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable, bool replace);
 
 /* Read the original of src, packed or not, and check all that can be checked. */
 extern bool wp_read_file(WpFiles *f, const char *src, WpConsumer consumer, void *arg,

@@ -18,7 +18,7 @@
 #ifndef WP_FORMAT_H
 #define WP_FORMAT_H
 
-#define WP_MAGIC			"WALPACK\001"	/* the last byte is the version */
+#define WP_MAGIC			"WALPACK\002"	/* the last byte is the version */
 #define WP_MAGIC_SIZE		8
 #define WP_MAX_CHUNK		(16 * 1024 * 1024)
 #define WP_MAX_FILE			UINT64CONST(0x100000000)
@@ -34,7 +34,7 @@ typedef enum WpChunkKind
 	WP_CHUNK_END = 0,			/* the trailer starts here */
 	WP_CHUNK_STORED = 1,		/* the bytes themselves */
 	WP_CHUNK_ZSTD = 2,			/* a zstd frame of them */
-	WP_CHUNK_RECORDS = 3		/* a zstd frame of the sections below */
+	WP_CHUNK_RECORDS = 3		/* the sections below: see WpBodyHeader */
 } WpChunkKind;
 
 typedef struct WpChunkHeader
@@ -45,6 +45,12 @@ typedef struct WpChunkHeader
 	uint8		packed_len[4];	/* bytes that follow */
 	uint8		body_len[4];	/* bytes that the frame decompresses to */
 } WpChunkHeader;
+
+/* What a chunk of records starts with; then stored sections, and the frame. */
+typedef struct WpBodyHeader
+{
+	uint8		stored_len[4];	/* bytes of sections that zstd would not shrink */
+} WpBodyHeader;
 
 typedef struct WpFileTrailer
 {
@@ -58,8 +64,9 @@ StaticAssertDecl(sizeof(WpChunkHeader) == 16, "WpChunkHeader is 16 bytes");
 StaticAssertDecl(sizeof(WpFileTrailer) == 16, "WpFileTrailer is 16 bytes");
 
 /*
- * The sections of a chunk of records, in this order in the body, which starts
- * with the length of each as a variable-length integer.
+ * The sections of a chunk of records, in this order.  The frame starts with the
+ * length of each as a variable-length integer, whose lowest bit says that the
+ * section is stored in front of the frame; the others follow in the frame.
  */
 typedef enum WpSection
 {
@@ -73,6 +80,7 @@ typedef enum WpSection
 	WP_SEC_LENGTHS,				/* lengths of rows that differ */
 	WP_SEC_COLUMNS,
 	WP_SEC_TAILS,				/* what longer rows have beyond the columns */
+	WP_SEC_STORED,				/* columns and tails without redundancy */
 	WP_SEC_GAPS,				/* bytes between the tuples of page images */
 	WP_SEC_IMAGES,				/* images that are no pages we understand */
 	WP_SEC_PGLZ_CONTROL,		/* images compressed by pglz: which tokens are tags */
@@ -92,12 +100,15 @@ typedef enum WpColumn
 {
 	WP_COL_RAW = 0,
 	WP_COL_DELTA = 1,			/* difference to the row before; the first to 0 */
-	WP_COL_CONST = 2			/* one byte in WP_SEC_CONSTANTS */
+	WP_COL_CONST = 2,			/* one byte in WP_SEC_CONSTANTS */
+	WP_COL_STORED = 3			/* as it is, in WP_SEC_STORED */
 } WpColumn;
 
 /* Flags of a group's description. */
 #define WP_GROUP_VARLEN		0x01
 #define WP_GROUP_BLOCK_REL	0x02	/* block numbers: differences to the relation's last */
+#define WP_GROUP_STORED		0x04	/* the tails are in WP_SEC_STORED */
+#define WP_GROUP_FLAGS		0x07
 
 /* A class: flags, and how an image is stored. */
 #define WP_CLASS_MAIN_SHORT	0x01
@@ -109,6 +120,14 @@ typedef enum WpColumn
 #define WP_IMAGE_OPAQUE		0
 #define WP_IMAGE_PAGE		1
 #define WP_IMAGE_PGLZ		2
+
+/*
+ * Block data of which a part stands earlier in the chunk: a row has the bytes
+ * before the copy, its length, and where it is, u16, u16, u32.
+ */
+#define WP_COPY_ROW			8
+#define WP_MAX_COPIES		64		/* in one block's data */
+#define WP_COPY_SOURCE		48		/* records this long may be copied from: see WpCopyFrom */
 
 /* Symbols for a record's xid: ranks below WP_XID_SLOTS, then these. */
 #define WP_XID_SLOTS		64

@@ -6,6 +6,7 @@
 #include "wp_port.h"
 
 #include <math.h>
+#include <zstd.h>
 
 #include "wp_group.h"
 
@@ -13,6 +14,12 @@
 #define SAMPLE			512		/* rows that decide how a column is stored */
 #define SMALL			48		/* with fewer rows a count of repeats decides */
 #define FEW				8		/* with fewer rows there are no columns */
+#define MANY			4096	/* bytes worth a look at whether they are random */
+#define RANDOM_BITS		7.95	/* bytes with more information are stored */
+#define RANDOM_RUN		12		/* so many columns side by side, at least: numbers repeat in other groups */
+#define TRY_COLUMNS		16		/* with more columns, and that many bytes, fewer are tried */
+#define TRY_BYTES		65536
+#define TRY_MAX			98304	/* bytes of the sample that is compressed */
 
 /* Bytes that a row's length takes. */
 static uint32
@@ -102,9 +109,46 @@ column_costs(const uint8 *rows, uint32 stride, uint32 n, uint32 j, double *raw_c
 	*delta_cost = sample_cost(delta, total);
 }
 
-/* Which of raw and delta is the smaller for column j? */
+/* Bits of information of a byte, without regard to those around it. */
+static double
+information(const uint32 *count, uint32 total)
+{
+	double		bits = 0;
+
+	for (int i = 0; i < 256; i++)
+		if (count[i] > 0)
+			bits += count[i] * (log2(total) - log2(count[i]));
+	return bits / total;
+}
+
+/* Can't zstd shrink column j? */
+static bool
+random_column(const uint8 *rows, uint32 stride, uint32 n, uint32 j)
+{
+	uint32		count[256] = {0};
+
+	for (uint32 i = 0; i < n; i++)
+		count[rows[(size_t) i * stride + j]]++;
+	return information(count, n) > RANDOM_BITS;
+}
+
+bool
+wp_is_random(const uint8 *p, size_t n)
+{
+	uint32		count[256] = {0};
+	size_t		step = 1 + n / TRY_BYTES;
+	uint32		total = 0;
+
+	if (n < MANY)
+		return false;
+	for (size_t i = 0; i < n; i += step, total++)
+		count[p[i]]++;
+	return information(count, total) > RANDOM_BITS;
+}
+
+/* Which of raw and delta is the smaller for column j?  Is neither any use? */
 static WpColumn
-choose_column(const uint8 *rows, uint32 stride, uint32 n, uint32 j)
+choose_column(const uint8 *rows, uint32 stride, uint32 n, uint32 j, bool *random)
 {
 	double		raw;
 	double		delta;
@@ -113,6 +157,8 @@ choose_column(const uint8 *rows, uint32 stride, uint32 n, uint32 j)
 	if (n >= SMALL)
 	{
 		column_costs(rows, stride, n, j, &raw, &delta);
+		/* the costs of a small sample of random bytes are above their number */
+		*random = n >= MANY && Min(raw, delta) >= 8 * Min(n, SAMPLE) && random_column(rows, stride, n, j);
 		return delta < raw ? WP_COL_DELTA : WP_COL_RAW;
 	}
 	for (uint32 i = 1; i < n; i++)
@@ -156,7 +202,7 @@ store_column(const uint8 *in, uint32 stride, uint32 first, uint32 last, uint8 ki
 {
 	uint8		prev = 0;
 
-	if (kind == WP_COL_RAW)
+	if (kind != WP_COL_DELTA)
 	{
 		for (uint32 i = first; i < last; i++)
 			col[i] = in[(size_t) i * stride];
@@ -173,38 +219,62 @@ store_column(const uint8 *in, uint32 stride, uint32 first, uint32 last, uint8 ki
 	}
 }
 
+/* Which kind is each column? */
+static void
+choose_kinds(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, uint8 *kinds)
+{
+	uint32		run = 0;
+
+	find_changing(rows, stride, n, ncols, kinds);
+	for (uint32 j = 0; j <= ncols; j++)
+	{
+		bool		random = false;
+
+		if (j < ncols)
+			kinds[j] = kinds[j] == 0 ? WP_COL_CONST : choose_column(rows, stride, n, j, &random);
+		if (!random && run >= RANDOM_RUN)
+			memset(kinds + j - run, WP_COL_STORED, run);
+		run = random ? run + 1 : 0;
+	}
+}
+
 static void
 write_columns(WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, WpBuf *sections)
 {
 	uint8	   *kinds = wp_buf_add(ctx, &sections[WP_SEC_KINDS], ncols);
-	uint32	   *stored = wp_alloc(ctx, ncols * sizeof(uint32));
-	uint32		nstored = 0;
-	uint8	   *out;
+	uint32	   *changing = wp_alloc(ctx, ncols * sizeof(uint32));
+	size_t	   *starts = wp_alloc(ctx, ncols * sizeof(size_t));	/* in its section */
+	uint32		nchanging = 0;
 
-	find_changing(rows, stride, n, ncols, kinds);
+	choose_kinds(rows, stride, n, ncols, kinds);
 	for (uint32 j = 0; j < ncols; j++)
 	{
-		if (kinds[j] == 0)
+		WpBuf	   *sec = &sections[WP_SEC_COLUMNS];
+
+		if (kinds[j] == WP_COL_CONST)
 		{
-			kinds[j] = WP_COL_CONST;
 			wp_put_u8(ctx, &sections[WP_SEC_CONSTANTS], rows[j]);
 			continue;
 		}
-		kinds[j] = choose_column(rows, stride, n, j);
-		stored[nstored++] = j;
+		if (kinds[j] == WP_COL_STORED)
+			sec = &sections[WP_SEC_STORED];
+		else
+			wp_set32(wp_buf_add(ctx, &sections[WP_CUTS], 4), sec->used);
+		starts[nchanging] = sec->used;
+		wp_buf_add(ctx, sec, n);
+		changing[nchanging++] = j;
 	}
-	for (uint32 s = 0; s < nstored; s++)
-		wp_set32(wp_buf_add(ctx, &sections[WP_CUTS], 4), sections[WP_SEC_COLUMNS].used + s * n);
-	out = wp_buf_add(ctx, &sections[WP_SEC_COLUMNS], (size_t) nstored * n);
 	for (uint32 first = 0; first < n; first += TILE)
 	{
 		uint32		last = Min(n, first + TILE);
 
-		for (uint32 s = 0; s < nstored; s++)
+		for (uint32 c = 0; c < nchanging; c++)
 		{
-			uint32		j = stored[s];
+			uint32		j = changing[c];
+			uint8		kind = kinds[j];
 
-			store_column(rows + j, stride, first, last, kinds[j], out + (size_t) s * n);
+			store_column(rows + j, stride, first, last, kind,
+						 sections[kind == WP_COL_STORED ? WP_SEC_STORED : WP_SEC_COLUMNS].data + starts[c]);
 		}
 	}
 }
@@ -223,10 +293,10 @@ write_lengths(WpContext *ctx, const WpGroup *g, WpBuf *sections)
 
 /* What rows have beyond their first ncols bytes; returns the beginnings. */
 static uint8 *
-write_tails(WpContext *ctx, const WpGroup *g, uint32 ncols, WpBuf *sections)
+write_tails(WpContext *ctx, const WpGroup *g, uint32 ncols, WpBuf *sec)
 {
 	uint8	   *heads = wp_alloc(ctx, (size_t) ncols * g->n);
-	uint8	   *tail = wp_buf_add(ctx, &sections[WP_SEC_TAILS], g->used - (size_t) ncols * g->n);
+	uint8	   *tail = wp_buf_add(ctx, sec, g->used - (size_t) ncols * g->n);
 	const uint8 *row = g->data;
 
 	for (uint32 i = 0; i < g->n; i++)
@@ -241,17 +311,116 @@ write_tails(WpContext *ctx, const WpGroup *g, uint32 ncols, WpBuf *sections)
 	return heads;
 }
 
+/* Can't zstd shrink the tails? */
+static bool
+random_tails(const WpGroup *g, uint32 ncols)
+{
+	size_t		size = g->used - (size_t) ncols * g->n;
+	uint32		step = 1 + size / TRY_BYTES;
+	uint32		count[256] = {0};
+	uint32		total = 0;
+	const uint8 *row = g->data;
+
+	if (size < MANY)
+		return false;
+	for (uint32 i = 0; i < g->n; i++)
+	{
+		uint32		len = g->lens ? g->lens[i] : g->minlen;
+
+		for (uint32 j = ncols; j < len && i % step == 0; j++, total++)
+			count[row[j]]++;
+		row += len;
+	}
+	return total >= MANY && information(count, total) > RANDOM_BITS;
+}
+
+/* Compressed size of the rows from first to last - 1, with ncols of their bytes as columns. */
+static size_t
+trial_size(WpContext *ctx, const WpGroup *g, const uint8 *row, uint32 first, uint32 last, uint32 ncols,
+		   uint8 *in, uint8 *out, size_t size)
+{
+	uint32		n = last - first;
+	uint8	   *tail = in + (size_t) n * ncols;
+	size_t		got;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32		len = g->lens ? g->lens[first + i] : g->minlen;
+
+		for (uint32 j = 0; j < ncols; j++)
+			in[(size_t) j * n + i] = row[j];
+		memcpy(tail, row + ncols, len - ncols);
+		tail += len - ncols;
+		row += len;
+	}
+	got = ZSTD_compressCCtx(ctx->trial, out, ZSTD_compressBound(size), in, tail - in, 3);
+	if (ZSTD_isError(got))
+		wp_fail(ctx, "zstd: %s", ZSTD_getErrorName(got));
+	return got;
+}
+
+/*
+ * How many of the rows' bytes should be columns?  Not all of them, where rows
+ * are texts, or repeat parts of each other at other offsets.  A run of
+ * rows from the middle is compressed with several numbers.
+ */
+static uint32
+choose_ncols(WpContext *ctx, const WpGroup *g)
+{
+	static const uint32 numbers[] = {64, 24, 8, 0};
+	uint32		ncols = g->minlen;
+	uint32		best = ncols;
+	uint32		first = 0;
+	uint32		last;
+	size_t		size = 0;
+	size_t		best_size;
+	const uint8 *row = g->data;
+	uint8	   *in;
+	uint8	   *out;
+
+	if (g->n < FEW)
+		return 0;
+	if (ncols <= TRY_COLUMNS || g->used < TRY_BYTES)
+		return ncols;
+	for (; (size_t) (row - g->data) < g->used / 2; first++)
+		row += g->lens ? g->lens[first] : g->minlen;
+	for (last = first; last < g->n && size < Min(TRY_MAX, g->used / 8); last++)
+		size += g->lens ? g->lens[last] : g->minlen;
+	in = wp_alloc(ctx, size);
+	out = wp_alloc(ctx, ZSTD_compressBound(size));
+	best_size = trial_size(ctx, g, row, first, last, ncols, in, out, size);
+	for (int i = 0; i < lengthof(numbers); i++)
+		if (numbers[i] < ncols)
+		{
+			size_t		got = trial_size(ctx, g, row, first, last, numbers[i], in, out, size);
+
+			/* fewer are faster */
+			if (got < best_size + best_size / 100)
+			{
+				best_size = Min(got, best_size);
+				best = numbers[i];
+			}
+		}
+	return best;
+}
+
 void
 wp_group_write(WpContext *ctx, WpGroup *g, WpBuf *sections)
 {
 	WpBuf	   *desc = &sections[WP_SEC_GROUPS];
-	uint32		ncols = g->n < FEW ? 0 : g->minlen;
 	size_t		mark = ctx->arena_used;
+	const uint8 *heads = g->data;
+	uint32		ncols;
 
 	wp_put_varint(ctx, desc, g->n);
 	if (g->n == 0)
 		return;
-	wp_put_varint(ctx, desc, g->flags | (g->lens != NULL ? WP_GROUP_VARLEN : 0));
+	ncols = choose_ncols(ctx, g);
+	if (g->lens != NULL)
+		g->flags |= WP_GROUP_VARLEN;
+	if (random_tails(g, ncols))
+		g->flags |= WP_GROUP_STORED;
+	wp_put_varint(ctx, desc, g->flags);
 	wp_put_varint(ctx, desc, g->minlen);
 	wp_put_varint(ctx, desc, ncols);
 	if (g->lens != NULL)
@@ -259,14 +428,9 @@ wp_group_write(WpContext *ctx, WpGroup *g, WpBuf *sections)
 		wp_put_varint(ctx, desc, g->maxlen);
 		write_lengths(ctx, g, sections);
 	}
-	if (ncols == g->maxlen)
-		write_columns(ctx, g->data, ncols, g->n, ncols, sections);
-	else
-	{
-		uint8	   *heads = write_tails(ctx, g, ncols, sections);
-
-		write_columns(ctx, heads, ncols, g->n, ncols, sections);
-	}
+	if (ncols < g->maxlen)
+		heads = write_tails(ctx, g, ncols, &sections[g->flags & WP_GROUP_STORED ? WP_SEC_STORED : WP_SEC_TAILS]);
+	write_columns(ctx, heads, ncols, g->n, ncols, sections);
 	ctx->arena_used = mark;
 }
 
@@ -278,7 +442,7 @@ load_column(uint8 *out, uint32 stride, uint32 first, uint32 last, uint8 kind, co
 {
 	uint8		v = 0;
 
-	if (kind == WP_COL_RAW)
+	if (kind != WP_COL_DELTA)
 	{
 		for (uint32 i = first; i < last; i++)
 			out[(size_t) i * stride] = col[i];
@@ -298,20 +462,22 @@ read_columns(WpContext *ctx, uint8 *rows, uint32 stride, uint32 n, uint32 ncols,
 {
 	const uint8 *kinds = wp_get_bytes(ctx, &sections[WP_SEC_KINDS], ncols);
 	const uint8 **cols = wp_alloc(ctx, ncols * sizeof(uint8 *));
-	uint32	   *stored = wp_alloc(ctx, ncols * sizeof(uint32));
-	uint32		nstored = 0;
+	uint32	   *changing = wp_alloc(ctx, ncols * sizeof(uint32));
+	uint32		nchanging = 0;
 	uint8	   *template = wp_alloc(ctx, ncols);
 
 	for (uint32 j = 0; j < ncols; j++)
 	{
 		if (kinds[j] == WP_COL_CONST)
 			template[j] = wp_get_u8(ctx, &sections[WP_SEC_CONSTANTS]);
-		else if (kinds[j] > WP_COL_CONST)
+		else if (kinds[j] > WP_COL_STORED)
 			wp_fail(ctx, "unknown kind of column");
 		else
 		{
-			cols[nstored] = wp_get_bytes(ctx, &sections[WP_SEC_COLUMNS], n);
-			stored[nstored++] = j;
+			int			sec = kinds[j] == WP_COL_STORED ? WP_SEC_STORED : WP_SEC_COLUMNS;
+
+			cols[nchanging] = wp_get_bytes(ctx, &sections[sec], n);
+			changing[nchanging++] = j;
 		}
 	}
 	for (uint32 first = 0; first < n; first += TILE)
@@ -320,11 +486,11 @@ read_columns(WpContext *ctx, uint8 *rows, uint32 stride, uint32 n, uint32 ncols,
 
 		for (uint32 i = first; i < last; i++)
 			memcpy(rows + (size_t) i * stride, template, ncols);
-		for (uint32 s = 0; s < nstored; s++)
+		for (uint32 c = 0; c < nchanging; c++)
 		{
-			uint32		j = stored[s];
+			uint32		j = changing[c];
 
-			load_column(rows + j, stride, first, last, kinds[j], cols[s]);
+			load_column(rows + j, stride, first, last, kinds[j], cols[c]);
 		}
 	}
 }
@@ -353,10 +519,8 @@ read_lengths(WpContext *ctx, WpGroup *g, WpReader *sections)
 }
 
 static void
-read_tails(WpContext *ctx, WpGroup *g, const uint8 *heads, uint32 ncols, WpReader *sections)
+read_tails(WpGroup *g, const uint8 *heads, uint32 ncols, const uint8 *tail)
 {
-	size_t		size = g->used - (size_t) ncols * g->n;
-	const uint8 *tail = wp_get_bytes(ctx, &sections[WP_SEC_TAILS], size);
 	uint8	   *row = g->data;
 
 	for (uint32 i = 0; i < g->n; i++)
@@ -380,7 +544,7 @@ wp_group_read(WpContext *ctx, WpGroup *g, WpReader *sections, size_t *budget)
 	g->n = wp_get_limited(ctx, desc, *budget);
 	if (g->n == 0)
 		return;
-	g->flags = wp_get_limited(ctx, desc, WP_GROUP_VARLEN | WP_GROUP_BLOCK_REL);
+	g->flags = wp_get_limited(ctx, desc, WP_GROUP_FLAGS);
 	g->minlen = g->maxlen = wp_get_limited(ctx, desc, *budget);
 	ncols = wp_get_limited(ctx, desc, g->minlen);
 	size = (size_t) g->minlen * g->n;
@@ -401,8 +565,10 @@ wp_group_read(WpContext *ctx, WpGroup *g, WpReader *sections, size_t *budget)
 	else
 	{
 		uint8	   *heads = wp_alloc(ctx, (size_t) ncols * g->n);
+		int			sec = g->flags & WP_GROUP_STORED ? WP_SEC_STORED : WP_SEC_TAILS;
+		const uint8 *tails = wp_get_bytes(ctx, &sections[sec], size - (size_t) ncols * g->n);
 
 		read_columns(ctx, heads, ncols, g->n, ncols, sections);
-		read_tails(ctx, g, heads, ncols, sections);
+		read_tails(g, heads, ncols, tails);
 	}
 }

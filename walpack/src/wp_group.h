@@ -26,12 +26,15 @@ typedef struct WpGroup
 	uint32		maxlen;
 	uint32	   *lens;			/* while NULL all rows have minlen bytes */
 	uint32		lencap;
-	uint32		flags;			/* WP_GROUP_BLOCK_REL */
+	uint32		flags;			/* WP_GROUP_... */
 	const uint8 *cursor;		/* decoder: start of row next */
 } WpGroup;
 
 /* Room for a new row of len bytes. */
 extern uint8 *wp_group_add(WpContext *ctx, WpGroup *g, uint32 len);
+
+/* Encoder: is there nothing in these bytes that zstd could use, as far as their frequencies tell? */
+extern bool wp_is_random(const uint8 *p, size_t n);
 
 /* Encoder: estimated bits that the group needs. */
 extern double wp_group_cost(const WpGroup *g);

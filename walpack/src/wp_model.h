@@ -21,12 +21,15 @@ typedef struct WpClassBlock
 	uint8		flags;
 	uint8		img_info;
 	uint8		img_mode;		/* WP_IMAGE_... */
-	uint8		data_bucket;
+	uint8		data_bucket;	/* of what is not copied */
+	uint8		copied;			/* parts of the data stand earlier in the chunk */
 	uint16		rel;			/* index of the relation */
 	WpGroup		numbers;		/* block numbers */
 	WpGroup		rel_numbers;	/* encoder: the same, relative to the relation's last */
 	WpGroup		img_headers;	/* of opaque images */
-	WpGroup		data;
+	WpGroup		copy_counts;	/* of the copied parts */
+	WpGroup		copies;			/* WP_COPY_ROW bytes each */
+	WpGroup		data;			/* what is not copied */
 } WpClassBlock;
 
 typedef struct WpClass
@@ -46,11 +49,25 @@ typedef struct WpClass
 	WpGroup		codes;			/* classes that follow this one in a transaction */
 } WpClass;
 
+/*
+ * Where a transaction's next copy is expected, as a position in the chunk's
+ * payload.  A row that is inserted is followed by its index entries, which have
+ * parts of it: so copying starts at the first record after the last copy, and
+ * goes on behind the last copy.  The rows of COPY come first, and then
+ * the index entries of all of them, in their order.
+ */
+typedef struct WpCopyFrom
+{
+	uint32		pos;
+	bool		used;			/* something was copied from there */
+} WpCopyFrom;
+
 /* One recent transaction. */
 typedef struct WpXidSlot
 {
 	uint32		xid;
 	uint32		context;		/* 1 + class of its last record; 0: none yet */
+	WpCopyFrom	from;
 } WpXidSlot;
 
 /* Recent transactions, the latest first, and the records without one. */
@@ -60,6 +77,7 @@ typedef struct WpXids
 	uint32		n;
 	uint32		max;			/* highest xid so far */
 	uint32		none_context;
+	WpCopyFrom	none_from;
 	uint32		record_context;	/* 1 + class of the record before */
 } WpXids;
 
@@ -84,6 +102,7 @@ wp_xid_new(WpXids *x, uint32 xid)
 		x->slots[i] = x->slots[i - 1];
 	x->slots[0].xid = xid;
 	x->slots[0].context = 0;
+	x->slots[0].from = (WpCopyFrom) {0, true};
 	if (xid > x->max)
 		x->max = xid;
 }
@@ -105,6 +124,16 @@ wp_xid_done(WpXids *x, bool has_xid, uint32 cls, uint8 rmid)
 		x->n--;
 		memmove(x->slots, x->slots + 1, x->n * sizeof(WpXidSlot));
 	}
+}
+
+/* The record at pos of len bytes has been added; its last copy, if any, ended at copied. */
+static inline void
+wp_copy_from_record(WpCopyFrom *from, uint32 pos, uint32 len, uint32 copied)
+{
+	if (copied > 0)
+		*from = (WpCopyFrom) {copied, true};
+	else if (from->used && len >= WP_COPY_SOURCE)
+		*from = (WpCopyFrom) {pos, false};
 }
 
 static inline uint32

@@ -18,7 +18,7 @@ static const Manager managers[] = {
 		"PARAMETER_CHANGE", "RESTORE_POINT", "FPW_CHANGE", "END_OF_RECOVERY", "FPI_FOR_HINT", "FPI", NULL,
 		"OVERWRITE_CONTRECORD", "CHECKPOINT_REDO"}},
 	{"Transaction", {"COMMIT", "PREPARE", "ABORT", "COMMIT_PREPARED", "ABORT_PREPARED", "ASSIGNMENT",
-		"INVALIDATIONS"}},
+		"INVALIDATION"}},
 	{"Storage", {NULL, "CREATE", "TRUNCATE"}},
 	{"CLOG", {"ZEROPAGE", "TRUNCATE"}},
 	{"Database", {"CREATE_FILE_COPY", "CREATE_WAL_LOG", "DROP"}},
@@ -48,6 +48,12 @@ static const Manager managers[] = {
 	{"LogicalMessage", {"MESSAGE"}},
 };
 
+/* This project's table access method: src/ip_wal.h. */
+#define INPLACE_RMID	164
+
+static const Manager inplace = {"inplace", {"INSERT", "MULTI_INSERT", "UPDATE", "MOVE", "DELETE", "LOCK", "PRUNE",
+	"RESTORE", "RING", "INIT", "SPECULATIVE", "VACUUM"}};
+
 /* Version 17 gave these operations new meanings. */
 static const char *const heap2_17[] = {"REWRITE", "PRUNE_ON_ACCESS", "PRUNE_VACUUM_SCAN", "PRUNE_VACUUM_CLEANUP"};
 
@@ -56,9 +62,14 @@ wp_type_name(uint16 magic, uint8 rmid, uint8 type, char *buf, size_t size)
 {
 	uint8		op = type >> 4;
 	bool		init = false;
+	const Manager *manager = NULL;
 	const char *name;
 
-	if (rmid >= lengthof(managers))
+	if (rmid < lengthof(managers))
+		manager = &managers[rmid];
+	else if (rmid == INPLACE_RMID)
+		manager = &inplace;
+	else
 	{
 		snprintf(buf, size, "Custom%03d/%02X", rmid, type);
 		return;
@@ -68,11 +79,11 @@ wp_type_name(uint16 magic, uint8 rmid, uint8 type, char *buf, size_t size)
 		init = true;
 		op -= 8;
 	}
-	name = managers[rmid].types[op];
+	name = manager->types[op];
 	if (rmid == WP_RMID_HEAP2 && magic >= WP_MAGIC_17 && op < lengthof(heap2_17))
 		name = heap2_17[op];
 	if (name != NULL)
-		snprintf(buf, size, "%s/%s%s", managers[rmid].name, name, init ? "+INIT" : "");
+		snprintf(buf, size, "%s/%s%s", manager->name, name, init ? "+INIT" : "");
 	else
-		snprintf(buf, size, "%s/%02X", managers[rmid].name, type);
+		snprintf(buf, size, "%s/%02X", manager->name, type);
 }

@@ -29,6 +29,7 @@ typedef struct WpContext
 	uint8	   *arena;
 	size_t		arena_size;
 	size_t		arena_used;
+	struct ZSTD_CCtx_s *trial;	/* encoder: to compress samples with */
 } WpContext;
 
 pg_noreturn extern void wp_fail(WpContext *ctx, const char *fmt,...) pg_attribute_printf(2, 3);

@@ -441,13 +441,19 @@ unpack_damaged(const uint8 *packed, size_t packed_len)
 	memcpy(bytes, packed + sizeof(header), rest_len);
 	if (header.kind == WP_CHUNK_RECORDS && !one_in(10))
 	{
-		uint32		body_len = ZSTD_decompress(body, sizeof(body), bytes, rest_len);
+		uint32		start = sizeof(WpBodyHeader) + wp_get32(bytes);
+		uint32		body_len;
 
+		check(start < rest_len, "wrong stored length");
+		body_len = ZSTD_decompress(body, sizeof(body), bytes + start, rest_len - start);
 		check(body_len == wp_get32(header.body_len), "wrong body length");
 		for (uint32 i = 1 + below(3); i > 0; i--)
 			damage(body, one_in(2) ? body_len : Min(body_len, 2000));
-		rest_len = ZSTD_compress(bytes, sizeof(bytes), body, body_len, 1);
+		rest_len = ZSTD_compress(bytes + start, sizeof(bytes) - start, body, body_len, 1);
 		check(!ZSTD_isError(rest_len), "compression failed");
+		rest_len += start;
+		if (one_in(10))
+			damage(bytes, one_in(2) ? start : sizeof(WpBodyHeader));
 		wp_set32(header.packed_len, rest_len);
 	}
 	else
@@ -483,6 +489,7 @@ run_case(uint64 seed)
 			damage(wal, len);
 	if (one_in(50))
 		page_size = 0;
+	wp_codec_prefer_records(codec, !one_in(5));
 	round_trip(len, page_size, &packed, &packed_len);
 	for (int i = 0; i < 4; i++)
 	{
@@ -540,6 +547,7 @@ test_understood(uint64 seed)
 	const uint8 *packed;
 	size_t		packed_len;
 
+	wp_codec_prefer_records(codec, true);
 	for (int i = 0; i < 50; i++)
 	{
 		uint32		page_size;

@@ -2,7 +2,8 @@
  * full_disk.c
  *	  For LD_PRELOAD: while the file named by FULL_DISK exists, a write to a
  *	  file ".tmp" takes half of the bytes, and the next one fails, as on a
- *	  full disk.
+ *	  full disk.  Before a file ".tmp" is brought to disk, RIVAL gets the name
+ *	  RIVAL_NAME, if there is no such file: as by another archiver.
  *-------------------------------------------------------------------------
  */
 #define _GNU_SOURCE
@@ -23,6 +24,19 @@ writes_to_tmp(int fd)
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	len = readlink(link, path, sizeof(path));
 	return len > 4 && memcmp(path + len - 4, ".tmp", 4) == 0;
+}
+
+__attribute__((visibility("default"))) int
+fsync(int fd)
+{
+	static int	(*next) (int);
+	const char *rival = getenv("RIVAL");
+
+	if (next == NULL)
+		next = (int (*) (int)) dlsym(RTLD_NEXT, "fsync");
+	if (rival != NULL && writes_to_tmp(fd) && link(rival, getenv("RIVAL_NAME")) != 0 && errno != EEXIST)
+		abort();
+	return next(fd);
 }
 
 __attribute__((visibility("default"))) ssize_t

@@ -12,6 +12,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -156,12 +157,12 @@ def archiving(directory, more=""):
     return f"archive_mode = on\narchive_library = 'walpack'\nwalpack.directory = '{directory}'\n{more}\n"
 
 
-def round_trip(folder, names, *pack_options):
-    """Pack and unpack segments; returns the lines of walpack list."""
+def round_trip(folder, names, *pack_options, sound=True):
+    """Pack and unpack segments, sound ones or not; returns the lines of walpack list."""
     packed = tempfile.mkdtemp(dir=options.work)
     back = tempfile.mkdtemp(dir=options.work)
     run(PACK, "pack", "-q", *pack_options, *[os.path.join(folder, n) for n in names], packed)
-    run(PACK, "verify", "-q", packed)
+    run(PACK, "verify", "-q", packed, code=0 if sound else None)
     run(PACK, "unpack", "-q", packed, back)
     check(sorted(os.listdir(back)) == sorted(names), "not all files came back")
     for name in names:
@@ -210,7 +211,8 @@ def given_segments():
     names = sorted(f for f in os.listdir(options.segments) if SEGMENT.fullmatch(f))
     for name in names:
         shutil.copy(os.path.join(options.segments, name), folder)
-    lines = round_trip(folder, names, "-j", "2")
+    lines = round_trip(folder, names, "-j", "2", sound=False)
+    check("Custom164" not in run(PACK, "stats", folder), "records of inplace tables have no names")
     return f"{len(names)} segments, {sum(int(x[2]) for x in lines) / sum(int(x[1]) for x in lines):.3f} of the original"
 
 
@@ -273,7 +275,7 @@ def damaged_wal():
         with open(os.path.join(folder, name), "wb") as file:
             file.write(data)
     names = sorted(os.listdir(folder))
-    for line in round_trip(folder, names):
+    for line in round_trip(folder, names, sound=False):
         check(int(line[2]) <= int(line[1]) + 64, f"{line[0]} grew from {line[1]} to {line[2]}")
     return f"{len(names)} files"
 
@@ -299,7 +301,9 @@ def commands():
     run(PACK, "pack", first, archive)
     check(os.stat(packed).st_ino == inode, "an identical file was written again")
     before = digest(packed)
-    check("contents other than" in run(PACK, "pack", second, packed, code=1), "no word about other contents")
+    other = os.path.join(folder, names[0])
+    shutil.copy(second, other)
+    check("contents other than" in run(PACK, "pack", other, packed, code=1), "no word about other contents")
     check(digest(packed) == before, "an archived file was changed")
 
     history = os.path.join(folder, "00000002.history")
@@ -307,8 +311,9 @@ def commands():
         file.write("1\t0/3000000\tno recovery target specified\n")
     run(PACK, "pack", history, archive)
     check(content(os.path.join(archive, "00000002.history")) == content(history), "the history file changed")
-    run(PACK, "pack", history, os.path.join(archive, "00000003.history.wpk"))
-    check(os.path.exists(os.path.join(archive, "00000003.history")), "a history file got a suffix")
+    os.unlink(os.path.join(archive, "00000002.history"))
+    run(PACK, "pack", history, os.path.join(archive, "00000002.history.wpk"))
+    check(os.listdir(archive).count("00000002.history") == 1, "a history file got a suffix")
 
     run(RESTORE, archive, names[0], target)
     check(content(target) == content(first), "restored bytes differ")
@@ -335,13 +340,144 @@ def commands():
         run(RESTORE, archive, names[0], target, code=255)
         check(not os.path.exists(target) and not os.path.exists(target + ".tmp"), "damage left a target")
     with open(packed, "wb") as file:
-        file.write(whole[:7] + b"\x02" + whole[8:])
+        file.write(whole[:7] + b"\x01" + whole[8:])
     check("another version" in run(PACK, "verify", "-q", packed, code=1), "no word about the version")
     check("No such file" in run(PACK, "verify", "/nonexistent", code=1), "no word about a missing file")
     run(PACK, "pack", first, second, target, code=1)
     run(PACK, "pack", "-l", "20", first, target, code=1)
     run(PACK, "nonsense", code=1)
     return "60 damaged files refused"
+
+
+@test
+def destinations():
+    """a target that is no directory has the segment's name; unpacking and racing archivers replace nothing"""
+    folder = os.path.join(options.work, "destinations")
+    archive = os.path.join(folder, "archive")
+    os.makedirs(archive)
+    cluster = Cluster("destinations_cluster").start()
+    cluster.mixed(2)
+    names = cluster.switch()
+    cluster.stop("immediate")
+    first, second = (os.path.join(cluster.wal, n) for n in names[:2])
+    none = os.path.join(folder, "none")
+    for target in (none, none + "/", os.path.join(archive, names[1]), os.path.join(archive, names[0] + ".zst")):
+        said = run(PACK, "pack", first, target, code=1)
+        check("hint:" in said, f"no hint about {target}: {said}")
+    check(os.listdir(archive) == [] and not os.path.exists(none), "a file was made")
+
+    run(PACK, "pack", first, archive)
+    packed = os.path.join(archive, names[0] + ".wpk")
+    target = os.path.join(folder, "target")
+    shutil.copy(second, target)
+    check("contents other than" in run(PACK, "unpack", packed, target, code=1), "no word about other contents")
+    check(content(target) == content(second), "a file of other contents was overwritten")
+    run(PACK, "unpack", "--force", packed, target)
+    check(content(target) == content(first), "--force did not replace the file")
+    inode = os.stat(target).st_ino
+    run(PACK, "unpack", packed, target)
+    check(os.stat(target).st_ino == inode, "an identical file was written again")
+
+    # another archiver's file appears when ours is about to get its name
+    rival = os.path.join(folder, "rival")
+    run(PACK, "pack", second, folder)
+    os.rename(os.path.join(folder, names[1] + ".wpk"), rival)
+    os.unlink(packed)
+    shim = {"LD_PRELOAD": os.path.join(HERE, "full_disk.so"), "RIVAL": rival, "RIVAL_NAME": packed}
+    said = run(PACK, "pack", first, archive, code=1, env=shim)
+    check("contents other than" in said, f"no word about the other archiver's file: {said}")
+    check(content(packed) == content(rival), "another archiver's file was replaced")
+    check(os.listdir(archive) == [names[0] + ".wpk"], "a temporary file is left")
+    return "nothing replaced"
+
+
+@test
+def no_plain_files():
+    """FIFOs, sockets, devices and directories are errors at once"""
+    folder = os.path.join(options.work, "no_plain_files")
+    name = f"{1:08X}{0:08X}{1:08X}"
+    target = os.path.join(folder, "target")
+    listener = socket.socket(socket.AF_UNIX)
+
+    def make_socket(path):
+        os.chdir(os.path.dirname(path))
+        listener.bind(os.path.basename(path))
+
+    kinds = {"fifo": os.mkfifo, "directory": os.mkdir, "socket": make_socket, "device": lambda path: os.symlink("/dev/null", path)}
+    for kind, make in kinds.items():
+        archive = os.path.join(folder, kind)
+        os.makedirs(os.path.join(archive, "out"))
+        path = os.path.join(archive, name + ".wpk")
+        make(path)
+        for command, code in (([RESTORE, archive, name, target], 255), ([PACK, "verify", path], 1),
+                              ([PACK, "unpack", path, target], 1), ([PACK, "pack", path, os.path.join(archive, "out")], 1)):
+            if kind == "directory" and command[0] == PACK:
+                continue        # stands for the files in it
+            said = run("timeout", "20", *command, code=code)
+            check("regular file" in said, f"{kind}: {' '.join(command)} says {said}")
+        plain = os.path.join(folder, name)
+        with open(plain, "w") as file:
+            file.write(kind)
+        said = run("timeout", "20", PACK, "pack", plain, path if kind != "directory" else archive, code=1)
+        check("regular file" in said, f"{kind} as the target: {said}")
+    archive = os.path.join(folder, "tmp")
+    os.makedirs(archive)
+    os.mkfifo(os.path.join(archive, name + ".wpk.tmp"))
+    check("regular file" in run("timeout", "20", PACK, "pack", plain, archive, code=1), "a FIFO as temporary file")
+    os.symlink("nowhere", os.path.join(archive, name))
+    run(RESTORE, archive, name, target, code=255)
+    return ", ".join(kinds)
+
+
+@test
+def verify():
+    """verify: nothing there, gaps, cut segments, wrong names; pack does not pack again"""
+    folder = os.path.join(options.work, "verify")
+    archive, old, new = (os.path.join(folder, d) for d in ("archive", "old", "new"))
+    for d in (archive, old, new):
+        os.makedirs(d)
+    check("no WAL" in run(PACK, "verify", archive, code=1), "no word about an empty directory")
+    cluster = Cluster("verify_cluster", initdb=("--wal-segsize=1",)).start()
+    cluster.mixed()
+    names = cluster.switch()[:8]
+    cluster.stop("immediate")
+    run(PACK, "pack", "-q", *[os.path.join(cluster.wal, n) for n in names], archive)
+    run(PACK, "verify", "-q", archive)
+    for missing in (names[3], names[4]):
+        os.rename(os.path.join(archive, missing + ".wpk"), os.path.join(folder, missing))
+    said = run(PACK, "verify", "-q", archive, code=1)
+    check(f"timeline 1: 2 missing between {names[2]} and {names[5]}" in said, f"no word about the gap: {said}")
+    run(PACK, "verify", "-q", *[os.path.join(archive, f) for f in os.listdir(archive)])
+    for missing in (names[3], names[4]):
+        os.rename(os.path.join(folder, missing), os.path.join(archive, missing + ".wpk"))
+
+    plain = os.path.join(archive, names[7])
+    os.unlink(plain + ".wpk")
+    whole = content(os.path.join(cluster.wal, names[7]))
+    for data, word in ((whole[:-8192], "bytes of a segment"), (whole[:10], "not WAL"),
+                       (content(os.path.join(cluster.wal, names[6])), "another segment")):
+        with open(plain, "wb") as file:
+            file.write(data)
+        check(word in run(PACK, "verify", "-q", archive, code=1), f"no word: {word}")
+    with open(plain, "wb") as file:
+        file.write(whole)
+    run(PACK, "verify", "-q", archive)
+
+    # an archive that is half packed: what is packed is copied
+    run(PACK, "pack", "-q", archive, new)
+    check(sorted(os.listdir(new)) == [n + ".wpk" for n in names], f"other names: {os.listdir(new)}")
+    check(content(os.path.join(new, names[0] + ".wpk")) == content(os.path.join(archive, names[0] + ".wpk")), "packed again")
+    run(PACK, "pack", "-q", archive, new)
+    run(PACK, "unpack", "-q", new, old)
+    for name in names:
+        check(content(os.path.join(old, name)) == content(os.path.join(cluster.wal, name)), f"{name} differs")
+    with open(os.path.join(archive, names[0] + ".wpk"), "r+b") as file:
+        file.seek(1000)
+        file.write(b"damage")
+    os.unlink(os.path.join(new, names[0] + ".wpk"))
+    check("damaged" in run(PACK, "pack", "-q", archive, new, code=1), "damage was copied")
+    check(not os.path.exists(os.path.join(new, names[0] + ".wpk")), "a damaged file was copied")
+    return f"{len(names)} segments"
 
 
 @test
@@ -382,6 +518,22 @@ def statistics():
     cluster.sql("DELETE FROM t WHERE a % 2 = 0")
     names = [n for n in cluster.switch() if n >= first]
     cluster.stop("immediate")
+    mine, found = same_types(cluster, names)
+    check(found >= 5, f"only {found} types")
+    for name, lengths in {"Heap/DELETE": (54, 56, 52, 56), "Heap/LOCK": (54, 56, 52, 56),
+                          "Btree/INSERT_LEAF": (64, 64, 63, 64), "Transaction/COMMIT": (34, 40, 34, 40)}.items():
+        check(mine[name][1:] == lengths, f"{name}: {mine[name]}")
+    cluster = Cluster("statistics_all", "wal_level = logical").start()
+    cluster.mixed(5)
+    names = cluster.switch()
+    cluster.stop("immediate")
+    mine, all_found = same_types(cluster, names)
+    check("Transaction/INVALIDATION" in mine, f"no invalidations: {mine}")
+    return f"{found} and {all_found} record types"
+
+
+def same_types(cluster, names):
+    """walpack stats has the names and numbers that pg_waldump has; returns its lines and their number."""
     mine = {}
     for line in run(PACK, "stats", *[os.path.join(cluster.wal, n) for n in names]).splitlines():
         words = line.split()
@@ -394,11 +546,8 @@ def statistics():
         if len(words) > 4 and "/" in words[0] and words[1].isdigit():
             check(mine.get(words[0], (0,))[0] == int(words[1]), f"{words[0]}: {mine.get(words[0])}, not {words[1]}")
             found += 1
-    check(found == len(mine) and found >= 5, f"{found} types, not {len(mine)}")
-    for name, lengths in {"Heap/DELETE": (54, 56, 52, 56), "Heap/LOCK": (54, 56, 52, 56),
-                          "Btree/INSERT_LEAF": (64, 64, 63, 64), "Transaction/COMMIT": (34, 40, 34, 40)}.items():
-        check(mine[name][1:] == lengths, f"{name}: {mine[name]}")
-    return f"{found} record types"
+    check(found == len(mine), f"{found} types, not {len(mine)}")
+    return mine, found
 
 
 # ---- the archive module ----
@@ -623,6 +772,19 @@ def configuration():
     cluster.archived(names[-1])
     check(cluster.sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'archiver'") == pid,
           "the archiver was started anew")
+    # a directory that vanished is a failure, and counted
+    failures = int(cluster.sql("SELECT failed_count FROM pg_stat_archiver"))
+    os.rename(archive, archive + "_away")
+    cluster.sql("SELECT txid_current()")
+    names = cluster.switch()
+    wait_for(lambda: int(cluster.sql("SELECT failed_count FROM pg_stat_archiver")) > failures, "the failure is not counted")
+    check(f'Archive directory "{archive}" cannot be used' in cluster.log(), "no word about the directory")
+    os.rename(archive + "_away", archive)
+    cluster.archived(names[-1])
+    # its settings are known where it is loaded
+    cluster.psql("-c", "LOAD 'walpack'", "-c", "ALTER SYSTEM SET walpack.level = 5")
+    check("outside the valid range" in cluster.psql("-c", "LOAD 'walpack'", "-c", "ALTER SYSTEM SET walpack.level = 50",
+                                                    code=None), "a wrong level was accepted")
     # stopping waits for the last segments
     cluster.sql("SELECT txid_current()")
     same_as_wal(cluster, archive, names)
