@@ -44,7 +44,7 @@ def _statements(context, statements, columns, values, rows):
             times.append(_pair(took))
             wal.append(_pair(wrote))
         yield Result(f'{what}, {rows:,} rows: CPU', 'ms', tuple(times))
-        yield Result(f'{what}, {rows:,} rows: WAL', 'MB', tuple(wal))
+        yield Result(f'{what}, {rows:,} rows: WAL with page images', 'MB', tuple(wal))
 
 
 def _load(db, am, columns, values, rows):
