@@ -515,6 +515,13 @@ check_lookups(TidSet *set, int shape)
 	}
 }
 
+/* The context itself, and what it keeps for small allocations; with assertions each allocation has a sentinel. */
+#ifdef MEMORY_CONTEXT_CHECKING
+#define SLACK	16384
+#else
+#define SLACK	8192
+#endif
+
 /* shape -> true; errors if anything is wrong with a local set, also with its memory */
 Datum
 tidset_local_check(PG_FUNCTION_ARGS)
@@ -532,8 +539,7 @@ tidset_local_check(PG_FUNCTION_ARGS)
 	if (problem)
 		elog(ERROR, "%s", problem);
 	given = context_bytes(parent) - before;
-	/* the context itself, and what it keeps for small allocations */
-	if (given > tidset_memory(set) + 8192 || tidset_memory(set) > given + 8192)
+	if (given > tidset_memory(set) + SLACK || tidset_memory(set) > given + SLACK)
 		elog(ERROR, "memory is %zu, not %zu", given, (size_t) tidset_memory(set));
 	tidset_reset(set);
 	fill_and_seal(set, (shape + 1) % NSHAPES);
