@@ -19,7 +19,8 @@ usage() {
 ./run.sh demo [options]     heap against inplace side by side: a table and an HTML report, under 5 minutes
 ./run.sh bench [options]    the full benchmark against its bars, over an hour (--help lists the options)
 ./run.sh test [--full] [suite | suite/name ...]
-                            the tests; suites: $SUITES; --full takes longer and looks deeper;
+                            the tests; suites: $SUITES; --full takes longer and looks deeper, and without it
+                            $LONG run only by name;
                             INPLACE_SEED=n chooses other random tests
 ./run.sh psql [arguments]   psql on a throwaway cluster that has the extension; it stays up until "stop"
 ./run.sh stop               stops and deletes that cluster

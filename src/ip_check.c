@@ -212,16 +212,16 @@ static const char *
 line_pointer_problem(IpCheck *c, Page page, ItemId lp, bool is_undo)
 {
 	PageHeader	ph = (PageHeader) page;
-	uint32		start = ItemIdGetOffset(lp);
+	uint32		start = ip_item_start(lp);
 	uint32		len = ItemIdGetLength(lp);
 
-	if (lp->lp_flags == LP_REDIRECT)
-		return "line pointer is a redirection";
-	if (!ItemIdIsNormal(lp))
+	if (ItemIdIsNormal(lp))
+		return "item is a heap tuple";
+	if (!ip_item_is_ours(lp))
 	{
 		if (is_undo)
 			return "line pointer of an undo record is dead or unused";
-		return start == 0 && len == 0 ? NULL : "dead or unused line pointer has storage";
+		return lp->lp_off == 0 && len == 0 ? NULL : "dead or unused line pointer has storage";
 	}
 	if (len == 0)
 		return "item is empty";
@@ -298,10 +298,10 @@ check_meta_page(IpCheck *c, BlockNumber block)
 	if (block != IP_META_BLOCK)
 		ipc_report(c, block, 0, "metapage is not the table's first page");
 	if (ph->pd_lower != MAXALIGN(SizeOfPageHeaderData) + sizeof(IpMeta) ||
-		ph->pd_upper != ph->pd_special)
+		ph->pd_upper != IP_DECOY_START)
 		ipc_report(c, block, 0, ipc_fail(c, "metapage has lower %u, upper %u", ph->pd_lower, ph->pd_upper));
-	if (meta->magic != IP_META_MAGIC)
-		ipc_report(c, block, 0, ipc_fail(c, "metapage has magic number 0x%08X", meta->magic));
+	if (!ip_item_is_decoy(&meta->decoy))
+		ipc_report(c, block, 0, "metapage does not begin with the line pointer of its decoy");
 	if (meta->version != IP_FORMAT_VERSION)
 		ipc_report(c, block, 0, ipc_fail(c, "format version is %u", meta->version));
 	if (meta->nslots != IP_UNDO_SLOTS || meta->reserved != 0)

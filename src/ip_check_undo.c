@@ -22,9 +22,9 @@ ipc_record_on_page(BlockNumber block, Page page, OffsetNumber off, uint8 *buf, I
 	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page))
 		return "there is no such record";
 	lp = PageGetItemId(page, off);
-	start = ItemIdGetOffset(lp);
+	start = ip_item_start(lp);
 	len = ItemIdGetLength(lp);
-	if (!ItemIdIsNormal(lp) || start < ph->pd_upper || start + len > ph->pd_special)
+	if (!ip_item_is_ours(lp) || start < ph->pd_upper || start + len > ph->pd_special)
 		return "its item is damaged";
 	memcpy(buf, (char *) page + start, len);
 	return ip_undo_decode(block, ip_undo_xid_base(IpPageGetSpecial(page)), buf, len, rec);
@@ -109,7 +109,7 @@ ipc_check_records(IpCheck *c, BlockNumber block)
 	{
 		const char *problem;
 
-		if (!ItemIdIsNormal(PageGetItemId(page, off)))
+		if (!ip_item_is_ours(PageGetItemId(page, off)))
 			continue;
 		problem = ipc_record_on_page(block, page, off, buf, &rec);
 		if (problem == NULL)

@@ -13,6 +13,8 @@
  * unless its script says otherwise, and refuses pg_repack's copy of a table if
  * it would be of another access method.  ProcessUtility_hook and planner_hook
  * are left alone: Citus refuses to be loaded behind a library that has set them.
+ *
+ * pglogical's workers are kept from getting slots of our tables.
  *-------------------------------------------------------------------------
  */
 #include "ip_compat.h"
@@ -28,6 +30,7 @@
 #include "fmgr.h"
 #include "nodes/parsenodes.h"
 #include "parser/analyze.h"
+#include "postmaster/bgworker.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -224,6 +227,23 @@ guard_fmgr_hook(FmgrHookEventType event, FmgrInfo *flinfo, Datum *arg)
 		next_fmgr_hook(event, flinfo, arg);
 }
 
+/* ---- pglogical ------------------------------------------------------------------------------- */
+
+/*
+ * pglogical's workers cast the slots that they get for a table to HeapTupleTableSlot, use the tuple
+ * that they find there, and delete with simple_heap_delete.
+ */
+void
+ip_guard_slot(Relation rel)
+{
+	if (MyBgworkerEntry != NULL && strcmp(MyBgworkerEntry->bgw_library_name, "pglogical") == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("pglogical cannot apply changes to inplace table \"%s\"",
+						RelationGetRelationName(rel)),
+				 errhint("Make the subscriber's table a heap table, or use CREATE SUBSCRIPTION.")));
+}
+
 /* ---- tables of extensions -------------------------------------------------------------------- */
 
 /*
@@ -242,7 +262,7 @@ begin_extension_script(void)
 {
 	(void) set_config_option("inplace.in_extension_script", "on", PGC_INTERNAL, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
-	if (is_our_am(get_table_am_oid(default_table_access_method, true)))
+	if (is_our_am(get_am_oid(default_table_access_method, true)))
 		(void) set_config_option("default_table_access_method", "heap", PGC_USERSET, PGC_S_SESSION,
 								 GUC_ACTION_SAVE, true, 0, false);
 }
@@ -258,7 +278,7 @@ check_repack_copy(const IntoClause *into)
 	if (into->rel->schemaname && strcmp(into->rel->schemaname, "repack") == 0 &&
 		sscanf(into->rel->relname, "table_%u%n", &table, &end) == 1 &&
 		into->rel->relname[end] == '\0')
-		check_swap((Oid) table, get_table_am_oid(am, true));
+		check_swap((Oid) table, get_am_oid(am, true));
 }
 
 static void

@@ -14,6 +14,7 @@
 #include "utils/snapmgr.h"
 
 #include "ip_fetch.h"
+#include "ip_guard.h"
 #include "ip_handler.h"
 #include "ip_index.h"
 #include "ip_index_delete.h"
@@ -31,6 +32,7 @@ PGDLLEXPORT Datum inplace_tableam_handler(PG_FUNCTION_ARGS);
 static const TupleTableSlotOps *
 ip_slot_callbacks(Relation rel)
 {
+	ip_guard_slot(rel);
 	return &IpSlotOps;
 }
 

@@ -263,7 +263,7 @@ bytea_datum(const uint8 *data, uint32 len)
 static void
 put_row(ResultRow *r, Page page, ItemId lp, const IpRow *row, bool show_data)
 {
-	uint8		state = ((uint8 *) PageGetItem(page, lp))[sizeof(uint16)];
+	uint8		state = ip_item_state(page, lp);
 	bool		is_cid = (row->state & (IP_ROW_INSERTED | IP_ROW_LOCKED)) == IP_ROW_INSERTED;
 	uint32		stored = row->bodylen;
 
@@ -283,7 +283,9 @@ put_row(ResultRow *r, Page page, ItemId lp, const IpRow *row, bool show_data)
 static void
 emit_row(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber off, bool show_data)
 {
-	static const char *const lp_states[] = {"unused", "normal", "redirect", "dead"};
+	static const char *const lp_states[] = {
+		[LP_UNUSED] = "unused", [LP_NORMAL] = "heap", [LP_REDIRECT] = "normal", [LP_DEAD] = "dead"
+	};
 	ItemId		lp = PageGetItemId(page, off);
 	ResultRow	r = {.n = 0};
 	IpRow		row;
@@ -292,7 +294,7 @@ emit_row(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber off, 
 	put_int(&r, off);
 	put_text(&r, lp_states[lp->lp_flags]);
 	put_int(&r, ItemIdGetLength(lp));
-	if (ItemIdIsNormal(lp))
+	if (ip_item_is_used(lp))
 	{
 		problem = ip_row_decode(page, off, &row);
 		if (problem)
@@ -369,14 +371,14 @@ emit_record(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber of
 {
 	PageHeader	ph = (PageHeader) page;
 	ItemId		lp = PageGetItemId(page, off);
-	uint32		start = ItemIdGetOffset(lp);
+	uint32		start = ip_item_start(lp);
 	uint32		len = ItemIdGetLength(lp);
 	const char *problem;
 	ResultRow	r = {.n = 0};
 	IpUndoRec	rec;
 
 	put_int(&r, off);
-	if (!ItemIdIsNormal(lp) || start < ph->pd_upper || start + len > ph->pd_special)
+	if (!ip_item_is_ours(lp) || start < ph->pd_upper || start + len > ph->pd_special)
 		problem = "item reaches outside of the page's item space";
 	else
 		problem = ip_undo_decode(block, ip_undo_xid_base(IpPageGetSpecial(page)),

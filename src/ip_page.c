@@ -51,17 +51,23 @@ const char *
 ip_row_decode(Page page, OffsetNumber off, IpRow *row)
 {
 	ItemId		lp = PageGetItemId(page, off);
-	uint32		start = ItemIdGetOffset(lp);
+	uint32		start = ip_item_start(lp);
 	uint32		len = ItemIdGetLength(lp);
 	const uint8 *item = (const uint8 *) page + start;
 	PageHeader	ph = (PageHeader) page;
+	uint16		stored;
 
+	if (!ip_item_is_ours(lp))
+		return "item is a heap tuple";
 	if (start < ph->pd_upper || start + len > ph->pd_special)
 		return "item reaches outside of the page's tuple space";
 	if (len < IP_ROW_MIN_ITEM)
 		return "item is shorter than a row";
-	memcpy(&row->hdr, item, sizeof(uint16));
-	row->state = item[2];
+	memcpy(&stored, item, sizeof(stored));
+	if ((stored & IP_HDR_HEAP_MASK) != IP_HDR_HEAP_BITS)
+		return "row header has wrong bits";
+	row->hdr = IpHdrLoad(stored);
+	row->state = item[IP_ROW_STATE];
 	row->xid = IP_XID_NONE;
 	row->ptr = ip_ptr_cid(0);
 	if ((row->hdr & IP_HDR_NATTS_MASK) > MaxHeapAttributeNumber)
@@ -111,7 +117,7 @@ ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpRow 
 	const char *problem;
 
 	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page) ||
-		!ItemIdIsNormal(PageGetItemId(page, off)))
+		!ip_item_is_used(PageGetItemId(page, off)))
 		return false;
 	problem = ip_row_decode(page, off, row);
 	if (unlikely(problem != NULL))

@@ -92,6 +92,51 @@ ip_ptr_cid(CommandId cid)
 	return ptr;
 }
 
+/* ---- items --------------------------------------------------------------- */
+
+/* Is it a row or an undo record?  Dead and unused ones are none, nor are heap's tuples. */
+static inline bool
+ip_item_is_ours(const ItemIdData *lp)
+{
+	return lp->lp_flags == LP_REDIRECT;
+}
+
+/* Is it one that a reader has to look at: ours, or a heap tuple, which is an error? */
+static inline bool
+ip_item_is_used(const ItemIdData *lp)
+{
+	return lp->lp_flags == LP_REDIRECT || lp->lp_flags == LP_NORMAL;
+}
+
+/* Where it begins, which may be anywhere on a damaged page. */
+static inline uint32
+ip_item_start(const ItemIdData *lp)
+{
+	return lp->lp_off + IP_ITEM_BIAS;
+}
+
+static inline void
+ip_item_set(ItemIdData *lp, uint32 start, uint32 len)
+{
+	lp->lp_flags = LP_REDIRECT;
+	lp->lp_off = start - IP_ITEM_BIAS;
+	lp->lp_len = len;
+}
+
+/* A row's state on its sound page, without a decision about the default inserter. */
+static inline uint8
+ip_item_state(Page page, const ItemIdData *lp)
+{
+	return ((const uint8 *) page)[ip_item_start(lp) + IP_ROW_STATE];
+}
+
+/* Is that the metapage's decoy? */
+static inline bool
+ip_item_is_decoy(const ItemIdData *lp)
+{
+	return lp->lp_flags == LP_NORMAL && lp->lp_off == IP_DECOY_START && lp->lp_len == IP_DECOY_SIZE;
+}
+
 /* ---- reading ------------------------------------------------------------- */
 
 /*
@@ -122,11 +167,11 @@ static inline bool
 ip_row_may_be(Page page, OffsetNumber off, uint8 state)
 {
 	ItemId		lp = PageGetItemId(page, off);
-	uint32		start = ItemIdGetOffset(lp);
+	uint32		start = ip_item_start(lp);
 
-	return ItemIdIsNormal(lp) &&
+	return ip_item_is_used(lp) &&
 		(start < ((PageHeader) page)->pd_upper || start + IP_ROW_MIN_ITEM > BLCKSZ ||
-		 (((const uint8 *) page + start)[2] & state));
+		 !ip_item_is_ours(lp) || (ip_item_state(page, lp) & state));
 }
 
 /* Why the row cannot be right, or NULL; for ip_row_read and inplace_check. */

@@ -19,6 +19,9 @@
 #define MAX_BASE_AGE	(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
 #define NEW_BASE_AGE	((IpXid) 1 << 31)
 
+/* To heap code, which prunes pages too, the hint in pd_prune_xid is so far in the future. */
+#define HINT_OFFSET	((TransactionId) 1 << 30)
+
 /* A page with deletions that are not flushed is not worth another look for so many transactions. */
 #define FLUSH_XIDS		32
 
@@ -360,7 +363,8 @@ prune_page(Prune *p)
 	}
 	if (p->changed)
 		ip_change_apply(&p->change);
-	((PageHeader) p->page)->pd_prune_xid = (TransactionId) next + (p->unflushed ? FLUSH_XIDS : 0);
+	((PageHeader) p->page)->pd_prune_xid =
+		(TransactionId) next + (p->unflushed ? FLUSH_XIDS : 0) + HINT_OFFSET;
 }
 
 /* Put back a row with very many aborted changes; no lock is held.  False: that was damaged. */
@@ -424,11 +428,11 @@ void
 ip_prune_page_opt(Relation rel, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
-	TransactionId hint = ((PageHeader) page)->pd_prune_xid;
+	TransactionId hint = ((PageHeader) page)->pd_prune_xid - HINT_OFFSET;
 	Prune		p;
 
 	/* nothing that was written before the last prune can have become removable? */
-	if (TransactionIdIsValid(hint) &&
+	if (((PageHeader) page)->pd_prune_xid != InvalidTransactionId &&
 		!ip_xid_removable(rel, ip_xid_after(IpPageGetSpecial(page)->u.data.xid_base, hint)))
 		return;
 	begin_prune(&p, rel, buffer, false, IP_XID_NONE);
@@ -465,7 +469,7 @@ is_sound(Page page, OffsetNumber off)
 	IpRow		row;
 
 	return off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page) ||
-		!ItemIdIsNormal(PageGetItemId(page, off)) || ip_row_decode(page, off, &row) == NULL;
+		!ip_item_is_used(PageGetItemId(page, off)) || ip_row_decode(page, off, &row) == NULL;
 }
 
 /* Clean one row so that it does not need the undo page. */

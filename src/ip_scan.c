@@ -130,18 +130,19 @@ store_simple(IpScan *scan, ItemId lp, OffsetNumber off, TupleTableSlot *slot)
 {
 	static const IpVersionId final_id = {.xmin = FrozenTransactionId};
 	PageHeader	ph = (PageHeader) scan->copy.data;
-	uint32		start = ItemIdGetOffset(lp);
+	uint32		start = ip_item_start(lp);
 	uint32		len = ItemIdGetLength(lp);
 	const uint8 *item = (const uint8 *) scan->copy.data + start;
 	ItemPointerData tid;
-	uint16		hdr;
+	uint16		stored;
 
-	if (unlikely(len < IP_ROW_MIN_ITEM || start < ph->pd_upper || start + len > ph->pd_special) ||
-		item[2] != 0)
+	if (unlikely(len < IP_ROW_MIN_ITEM || start < ph->pd_upper || start + len > ph->pd_special ||
+				 !ip_item_is_ours(lp)) ||
+		item[IP_ROW_STATE] != 0)
 		return false;
-	memcpy(&hdr, item, sizeof(hdr));
+	memcpy(&stored, item, sizeof(stored));
 	ItemPointerSet(&tid, scan->block, off);
-	ip_slot_borrow(slot, &scan->owner, hdr, item + IP_ROW_HDRSZ, len - IP_ROW_HDRSZ,
+	ip_slot_borrow(slot, &scan->owner, IpHdrLoad(stored), item + IP_ROW_HDRSZ, len - IP_ROW_HDRSZ,
 				   &tid, &final_id);
 	return true;
 }
@@ -157,7 +158,7 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	IpvResult	result;
 	ItemPointerData tid;
 
-	if (!ItemIdIsNormal(lp))
+	if (!ip_item_is_used(lp))
 		return false;
 	slot->tts_tableOid = RelationGetRelid(rel);
 	if (snapshot->snapshot_type != SNAPSHOT_DIRTY && store_simple(scan, lp, off, slot))
@@ -553,7 +554,7 @@ analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows)
 		*deadrows += 1;
 		return false;
 	}
-	if (!ItemIdIsNormal(lp))
+	if (!ip_item_is_used(lp))
 		return false;
 	result = ip_version_begin_copy(v, rel, scan->block, scan->copy.data, off, scan->horizon);
 	/* its inserter will count it */

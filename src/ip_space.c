@@ -22,7 +22,7 @@ check_meta_page(Relation rel, Page page)
 	IpMeta	   *meta = IpPageGetMeta(page);
 
 	if (ip_page_kind(rel, IP_META_BLOCK, page) != IP_PAGE_META ||
-		meta->magic != IP_META_MAGIC)
+		!ip_item_is_decoy(&meta->decoy))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("block %u of relation \"%s\" is not the metapage of an inplace table",

@@ -160,7 +160,7 @@ is_all_visible(Page page)
 		ItemId		lp = PageGetItemId(page, off);
 
 		if (ItemIdIsDead(lp) ||
-			(ItemIdIsNormal(lp) && ((uint8 *) PageGetItem(page, lp))[sizeof(uint16)] != 0))
+			(ip_item_is_used(lp) && (!ip_item_is_ours(lp) || ip_item_state(page, lp) != 0)))
 			return false;
 	}
 	return true;

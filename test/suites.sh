@@ -1,14 +1,18 @@
 # The tests: run.sh reads this file.  A suite NAME is a word of SUITES and a function suite_NAME, which gets the tests
 # that are wanted as arguments, or none; it prints and counts them with "result".
 
-SUITES="limits regress isolation tap diff core tidset walpack"
-CHOICE="regress isolation tap core walpack"		# of which single tests can be named
+SUITES="limits regress isolation tap diff core tidset walpack extensions"
+CHOICE="regress isolation tap core walpack extensions"	# of which single tests can be named
+LONG="extensions"								# run with --full, or by name
 LIMIT=1200										# seconds of processor time, for a suite or a file of tap
 IDLE=300										# seconds without any
 # Core's own tools wait for at most so many seconds that pass.
 export PG_TEST_TIMEOUT_DEFAULT=900 PGISOLATIONTIMEOUT=900 PGCTLTIMEOUT=900
 PASSED=0
 FAILED=0
+# Debian's packages that the suite extensions tries; PostgreSQL's procedural languages are for contrib's suites
+EXTENSION_PACKAGES=(postgresql-plperl-15 postgresql-plpython3-15
+	postgresql-15-{cron,pglogical,repack,partman,pgaudit,rum,dirtyread,pgq3,periods,repmgr,orafce,hll,hypopg,postgis-3,postgis-3-scripts})
 
 # ---- results ---------------------------------------------------------------
 
@@ -110,7 +114,7 @@ suite_isolation() { regress_suite isolation "$PGXS_TEST/isolation/pg_isolation_r
 
 # One file; its tests count one by one, and breaking off counts as one that failed.  Last line: passed, failed.
 tap_file() {
-	local name log folder good bad reason status=0
+	local name log folder good bad reason skipped status=0
 	name=$(basename "$1" .pl)
 	log=$LOGS/tap_$name.log
 	folder=$FOLDER/tap/$name
@@ -126,13 +130,15 @@ tap_file() {
 	((status == 0 || bad > 0)) || bad=1
 	reason=$(given_up "$log") || true
 	if ((bad == 0)); then
-		printf 'ok    %-40s %s\n%s %s\n' "tap/$name" "$good tests" "$good" 0
+		skipped=$(sed -nE 's/^(1\.\.0|ok [0-9]+) # (SKIP|skip) //p' "$log" | sort -u | paste -sd ';')
+		printf 'ok    %-40s %s\n%s %s\n' "tap/$name" "$good tests${skipped:+, skipped: $skipped}" "$good" 0
 		rm -rf "$folder"
 		return
 	fi
 	printf 'FAIL  %-40s %s\n' "tap/$name" "$bad of $((good + bad)) tests${reason:+; $reason}"
 	grep -A6 '^not ok ' "$log" | head -n 40 || true
 	show "$log" 60
+	rm -rf "$LOGS/tap_$name"
 	cp -r "$folder/tmp_check/log" "$LOGS/tap_$name" 2>/dev/null || true
 	log=$LOGS/tap_$name/regress_log_$name
 	grep -E 'psql:.*(ERROR|FATAL|PANIC)' "$log" | tail -n 10 || true
@@ -202,47 +208,65 @@ suite_diff() {
 	at_a_time 8 diff_seed $(seq "$INPLACE_SEED" $((INPLACE_SEED + seeds - 1)))
 }
 
-# PostgreSQL's own suites.  core.py prints a line for each test, and indented below it what differs.
+# PostgreSQL's own suites.
 suite_core() {
-	local folder=$FOLDER/core version source line reason status=0 before
-	local options=(--pg-config "$PG_CONFIG" --source "$folder/source" --folder "$folder/run" --heap "$folder/heap"
-		--report "$folder/report")
-	((FULL == 0)) || options+=(--full)
 	if "$PYTHON" -B "$ROOT/test/core/selftest.py" >"$LOGS/core_selftest.log" 2>&1; then
 		result core/selftest ok ""
 	else
 		result core/selftest FAIL "the comparison does not do what it should"
 		show "$LOGS/core_selftest.log" 40
 	fi
+	run_core core "$@"
+}
+
+# What other extensions do when default_table_access_method is inplace: Debian's packages, and contrib's suites.
+# One test is that of a module.
+suite_extensions() {
+	if (($#)); then
+		run_core extensions "${@/#/contrib/}"
+	else
+		[[ " ${suites[*]} " == *" tap "* ]] || suite_tap 265_repack 270_packages
+		run_core extensions contrib
+	fi
+}
+
+# run_core SUITE [names]: core.py prints a line for each test, and indented below it what differs.
+run_core() {
+	local suite=$1 folder=$FOLDER/$1 version source line reason status=0 before
+	local options=(--pg-config "$PG_CONFIG" --source "$folder/source" --folder "$folder/run" --heap "$folder/heap"
+		--report "$folder/report")
+	shift
+	((FULL == 0)) || options+=(--full)
 	version=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9.]+).*/\1/')
 	source=$("$ROOT/test/core/fetch_source.sh" "$version" "$STATE/source" 2>"$LOGS/core_source.log") || {
-		result core FAIL "no source of PostgreSQL"
+		result "$suite" FAIL "no source of PostgreSQL"
 		show "$LOGS/core_source.log" 20
 		return
 	}
 	as_server mkdir -p "$folder/source/src" "$folder/run"
 	cp -r "$source/src/test" "$folder/source/src"
+	cp -r "$source/contrib" "$folder/source"
 	mkdir -p "$STATE/core"
 	cp -r "$STATE/core" "$folder/heap"
 	((EUID != 0)) || chown -R "$(server_user)" "$folder"
 	before=$FAILED
 	LIMIT=$((LIMIT * 3)) limited "$folder" "$PYTHON" "$FOLDER/test/core/core.py" "${options[@]}" "$@"
 	while IFS= read -r line; do
-		core_line "$line"
-	done < <(as_server "${LIMITED[@]}" 2>&1 | tee "$LOGS/core.log")
+		core_line "$suite" "$line"
+	done < <(as_server "${LIMITED[@]}" 2>&1 | tee "$LOGS/$suite.log")
 	wait $! || status=$?
-	reason=$(given_up "$LOGS/core.log") || true
-	if [[ -n $reason ]] || ((status != 0 && FAILED == before)); then result core FAIL "${reason:-broke off}"; fi
+	reason=$(given_up "$LOGS/$suite.log") || true
+	if [[ -n $reason ]] || ((status != 0 && FAILED == before)); then result "$suite" FAIL "${reason:-broke off}"; fi
 	cp -r "$folder/heap/." "$STATE/core"
-	cp "$folder/report" "$LOGS/core.report" 2>/dev/null || true
+	cp "$folder/report" "$LOGS/$suite.report" 2>/dev/null || true
 }
 
 core_line() {
 	local pattern='^(ok|FAIL) ([^ ]+) ?(.*)$'
-	if [[ $1 =~ $pattern ]]; then
-		result "core/${BASH_REMATCH[2]}" "${BASH_REMATCH[1]}" "${BASH_REMATCH[3]}"
+	if [[ $2 =~ $pattern ]]; then
+		result "$1/${BASH_REMATCH[2]}" "${BASH_REMATCH[1]}" "${BASH_REMATCH[3]}"
 	else
-		printf '%s\n' "$1"
+		printf '%s\n' "$2"
 	fi
 }
 
@@ -306,7 +330,7 @@ suite_server_log() {
 }
 
 cmd_test() {
-	local arg suite suites=() names
+	local arg suite suites=() names packages=(libipc-run-perl libzstd-dev python3 python3-psycopg2)
 	FULL=0
 	for arg; do
 		case $arg in
@@ -318,8 +342,15 @@ cmd_test() {
 			;;
 		esac
 	done
-	((${#suites[@]})) || read -ra suites <<<"$SUITES"
-	need_packages libipc-run-perl libzstd-dev python3 python3-psycopg2
+	if ((${#suites[@]} == 0)); then
+		read -ra suites <<<"$SUITES"
+		((FULL)) || suites=("${suites[@]/#$LONG/}")
+	fi
+	if [[ " ${suites[*]} " == *" extensions"* ]]; then
+		export INPLACE_PACKAGES=1
+		[[ -n ${PG_CONFIG:-} ]] || packages+=("${EXTENSION_PACKAGES[@]}")
+	fi
+	need_packages "${packages[@]}"
 	build
 	say "Starting a cluster"
 	new_cluster --data-checksums < <(test_settings)

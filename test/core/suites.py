@@ -16,7 +16,9 @@ class Suite:
     """What regress and isolation have in common: a folder of inputs, a schedule, a driver.
 
     literal_tids: tests that name rows by TID.  On inplace they run with all of them a block further.
+    libraries, settings: what the server needs besides.
     """
+    libraries, settings = (), ''
     def __init__(self, server, source, folder, tests=None):
         self.server, self.folder = server, os.path.join(folder, self.name)
         self.source = os.path.join(source, 'src/test', self.name)
@@ -75,12 +77,7 @@ class Regress(Suite):
 
     def prepare(self):
         super().prepare()
-        self.library = os.path.join(self.folder, 'lib')
-        os.makedirs(self.library)
-        shutil.copy(os.path.join(self.source, 'regress.c'), self.library)
-        with open(os.path.join(self.library, 'Makefile'), 'w') as file:
-            file.write(REGRESS_MAKEFILE)
-        subprocess.run(['make', '-s', '-C', self.library, 'PG_CONFIG=' + self.server.pg_config, 'with_llvm=no'], check=True)
+        self.library = build_library(self.server, self.source, self.folder)
         for module in ('refint.so', 'autoinc.so'):
             shutil.copy(os.path.join(self.server.pkglibdir, module), self.library)
 
@@ -102,10 +99,19 @@ class Isolation(Suite):
         return compare.spec_blocks
 
 
+def build_library(server, source, folder):
+    """The functions in C of the regression suite: the folder of the library."""
+    library = os.path.join(folder, 'lib')
+    os.makedirs(library)
+    shutil.copy(os.path.join(source, 'regress.c'), library)
+    with open(os.path.join(library, 'Makefile'), 'w') as file:
+        file.write(REGRESS_MAKEFILE)
+    subprocess.run(['make', '-s', '-C', library, 'PG_CONFIG=' + server.pg_config, 'with_llvm=no'], check=True)
+    return library
+
+
 def schedule_line(line):
     """The tests of a line; "ignore" only says that a test may fail."""
     match = re.match(r'test: *(.*)', line)
     return match.group(1).split() if match else None
 
-
-SUITES = {'regress': Regress, 'isolation': Isolation}

@@ -156,8 +156,9 @@ sub items
 	my ($block) = @_;
 	my $page = substr($main, $block * BLCKSZ, BLCKSZ);
 	my $lower = unpack 'S<', substr($page, 12, 2);
-	return map { $_ & 0x7FFF }
-	  grep { ($_ >> 15 & 3) == 1 } unpack 'L<*',
+	# an item begins 20 bytes behind its line pointer's offset
+	return map { ($_ & 0x7FFF) + 20 }
+	  grep { ($_ >> 15 & 3) == 2 } unpack 'L<*',
 	  substr($page, PAGE_HEADER, $lower - PAGE_HEADER);
 }
 
@@ -301,7 +302,7 @@ my %wild_blocks = (
 foreach my $id (keys %wild_blocks)
 {
 	my ($lp) = unpack 'L<', substr($wild, BLCKSZ + PAGE_HEADER + 4 * ($id - 1), 4);
-	substr($wild, BLCKSZ + ($lp & 0x7FFF) + 7, 4) = pack 'L<', $wild_blocks{$id};
+	substr($wild, BLCKSZ + ($lp & 0x7FFF) + 20 + 7, 4) = pack 'L<', $wild_blocks{$id};
 }
 unlink $wild_file;
 append_to_file($wild_file, $wild);

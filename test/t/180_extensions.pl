@@ -124,6 +124,13 @@ refused('verify_heapam',   "SELECT * FROM verify_heapam('i.t')",   'heap AM');
 refused('heap_force_kill', "SELECT heap_force_kill('i.t', ARRAY['(1,1)']::tid[])", 'heap AM');
 refused('heap_force_freeze', "SELECT heap_force_freeze('i.t', ARRAY['(1,1)']::tid[])", 'heap AM');
 answer_is('bt_index_check', "SELECT bt_index_check(i, true), bt_index_parent_check(i, true, true) FROM unnest('{i.t_pkey,i.t_n}'::regclass[]) i", "|\n|");
+# pg_amcheck skips our tables; the query of docs/heap-code.md does not.
+$node->command_ok([ 'pg_amcheck', '--port' => $node->port, '--host' => $node->host, 'postgres' ], 'pg_amcheck');
+$node->command_fails_like([ 'pg_amcheck', '--port' => $node->port, '--host' => $node->host, '--table' => 'i.t', 'postgres' ],
+	qr/no heap tables to check matching "i\.t"/, 'pg_amcheck of an inplace table');
+my $all = q(FROM pg_class c JOIN pg_am a ON a.oid = c.relam, LATERAL inplace_check(c.oid) k
+WHERE a.amname = 'inplace' AND (c.relpersistence <> 't' OR c.relnamespace = pg_my_temp_schema()));
+answer_is('inplace_check of all tables', "SELECT c.oid::regclass AS relation, k.* $all", '');
 answer_is("pg_prewarm $_", "SELECT pg_prewarm('i.t', '$_')", $blocks) foreach qw(buffer read prefetch);
 answer_is('pg_prewarm of the map', "SELECT pg_prewarm('i.t', 'buffer', 'vm') > 0", 't');
 answer_is('pg_buffercache', "SELECT count(DISTINCT relblocknumber) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('i.t') AND relforknumber = 0", $blocks);
