@@ -17,7 +17,7 @@ source "$ROOT/test/suites.sh"
 usage() {
 	cat <<HELP
 ./run.sh demo [options]     heap against inplace side by side: a table and an HTML report, under 5 minutes
-./run.sh bench [options]    the full benchmark against its bars, about an hour (--help lists the options)
+./run.sh bench [options]    the full benchmark against its bars, over an hour (--help lists the options)
 ./run.sh test [--full] [suite | suite/name ...]
                             the tests; suites: $SUITES; --full takes longer and looks deeper, and without it
                             $LONG run only by name;

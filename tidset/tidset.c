@@ -243,12 +243,13 @@ tidset_add_block(TidSet *set, uint32_t block, const uint16_t *offsets, int n)
 /* ---- looking up ---- */
 
 /*
- * Let the prefix's leaf be the cached one.  A leaf never moves or changes while it is
- * cached, for additions forget it.
+ * Let the prefix's leaf be the cached one; NULL if it is embedded, or there is none.
+ * A leaf never moves or changes while it is cached, for additions forget it.
  */
-static void
+static inline const uint8_t *
 find_leaf(TidSet *set, uint64_t prefix)
 {
+	const uint8_t *leaf = NULL;
 	uint32_t	ref = set->root;
 	int			shift = 8 * (int) set->height;
 
@@ -260,8 +261,13 @@ find_leaf(TidSet *set, uint64_t prefix)
 		ref = ts_child(ts_address(set, ref), (uint8_t) (prefix >> shift));
 	}
 	set->cached_prefix = prefix;
-	set->cached_embedded = ref & TS_EMBEDDED ? ref : 0;
-	set->cached_leaf = ref == 0 || (ref & TS_EMBEDDED) ? NULL : ts_address(set, ref);
+	set->cached_embedded = 0;
+	if (TS_UNLIKELY(ref & TS_EMBEDDED))
+		set->cached_embedded = ref;
+	else if (ref != 0)
+		leaf = ts_address(set, ref);
+	set->cached_leaf = leaf;
+	return leaf;
 }
 
 /* The offsets of a block in an embedded leaf; or of none, if that is 0. */
@@ -294,7 +300,29 @@ leaf_slot(const uint8_t *leaf, uint8_t key)
 	return ts_get64(slots + (form >= TS_SAME ? 0 : 8 * i));
 }
 
-/* A block other than the one before. */
+/* In a leaf that is pairs, embedded, or not there.  Of its own, so that the path below saves no registers for it. */
+static __attribute__((noinline)) bool
+look_in_pairs(TidSet *set, uint64_t key, uint16_t offset)
+{
+	const uint8_t *leaf = set->cached_leaf;
+	uint64_t	slot;
+
+	if (leaf == NULL)
+		slot = embedded_slot(set->cached_embedded, (uint8_t) key);
+	else if (!ts_pairs_slot(leaf, (uint8_t) key, &slot))
+	{
+		set->cached_key = TS_NO_KEY;
+		return ts_pairs_member(leaf, (uint8_t) key, offset);
+	}
+	set->cached_key = key;
+	set->cached_slot = slot;
+	return ts_slot_member(slot, leaf, offset);
+}
+
+/*
+ * A block other than the one before.  At random this waits for memory; the fewer
+ * instructions there are, the sooner the processor begins with the next lookup.
+ */
 static __attribute__((noinline)) bool
 look_elsewhere(TidSet *set, uint64_t key, uint16_t offset)
 {
@@ -303,18 +331,10 @@ look_elsewhere(TidSet *set, uint64_t key, uint16_t offset)
 
 	if (TS_UNLIKELY(set->open != NULL))
 		tidset_seal(set);
-	if (set->cached_prefix != key >> 8)
-		find_leaf(set, key >> 8);
-	leaf = set->cached_leaf;
-	if (leaf == NULL)
-		slot = embedded_slot(set->cached_embedded, (uint8_t) key);
-	else if (leaf[0] >= TS_INNER)
-		slot = leaf_slot(leaf, (uint8_t) key);
-	else if (!ts_pairs_slot(leaf, (uint8_t) key, &slot))
-	{
-		set->cached_key = TS_NO_KEY;
-		return ts_pairs_member(leaf, (uint8_t) key, offset);
-	}
+	leaf = set->cached_prefix == key >> 8 ? set->cached_leaf : find_leaf(set, key >> 8);
+	if (leaf == NULL || leaf[0] < TS_INNER)
+		return look_in_pairs(set, key, offset);
+	slot = leaf_slot(leaf, (uint8_t) key);
 	set->cached_key = key;
 	set->cached_slot = slot;
 	return ts_slot_member(slot, leaf, offset);

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# tidset in a server:  run.sh test | bench [lookups [rounds]] | queries
+# tidset in a server:  run.sh test | bench [lookups [rounds]] | queries [rounds]
 #
 #   PG_CONFIG=...	which server; bench has TidStore beside it from PostgreSQL 17 on
+#   LOAD=n			n processes write to 64 MB of memory each all the time, for bench and queries
+#   ONLY="2 8"		only these shapes, or queries, counted from 0
 #
 # Everything is in a folder below /tmp that is deleted at the end.
 set -euo pipefail
@@ -19,8 +21,20 @@ as_server() (
 )
 
 finish() {
+	((${#load[@]} == 0)) || kill "${load[@]}" 2>/dev/null || true
 	as_server "$BINDIR/pg_ctl" -s -D "$FOLDER/data" -m immediate stop >/dev/null 2>&1 || true
 	rm -rf "$FOLDER"
+}
+
+# What leaves little of the caches to others.
+load=()
+start_load() {
+	local i
+	for ((i = 0; i < ${LOAD:-0}; i++)); do
+		dd if=/dev/zero of=/dev/null bs=64M 2>/dev/null &
+		load+=($!)
+	done
+	echo "$("$PG_CONFIG" --version); medians of $1 rounds in turns; ${LOAD:-0} processes thrash the caches"
 }
 
 start() {
@@ -36,7 +50,7 @@ start() {
 	as_server "$BINDIR/initdb" -D data -U postgres -A trust -N --no-locale -E UTF8 >"$FOLDER/log"
 	as_server "$BINDIR/pg_ctl" -s -w -D data -l log -o "-k $FOLDER -c listen_addresses= -c jit=off" start
 	sql "CREATE FUNCTION tidset_compare(int, bool, int, int) RETURNS float8[] LANGUAGE C AS '$FOLDER/build/tidset_server'"
-	sql "CREATE FUNCTION tidset_query(int, bool) RETURNS float8[] LANGUAGE C AS '$FOLDER/build/tidset_server'"
+	sql "CREATE FUNCTION tidset_query(int, bool, int) RETURNS float8[] LANGUAGE C AS '$FOLDER/build/tidset_server'"
 	sql "CREATE FUNCTION tidset_local_check(int) RETURNS bool LANGUAGE C AS '$FOLDER/build/tidset_server'"
 	sql "CREATE FUNCTION tidset_share(int) RETURNS bigint[] LANGUAGE C AS '$FOLDER/build/tidset_server'"
 	sql "CREATE FUNCTION tidset_attach_and_check(bigint, bigint, int) RETURNS bigint LANGUAGE C AS '$FOLDER/build/tidset_server'"
@@ -66,27 +80,28 @@ test_server() {
 
 bench() {
 	local lookups=${1:-5000000} rounds=${2:-5} shape random
-	echo "$("$PG_CONFIG" --version); $lookups lookups, best of $rounds rounds"
+	start_load "$rounds"
 	for random in false true; do
 		[[ $random == true ]] && echo "random order" || echo "index order"
-		for shape in 0 1 2 3 4 5 6 7 8; do
+		for shape in ${ONLY:-0 1 2 3 4 5 6 7 8}; do
 			sql "SELECT format('shape %s: TIDs %8s  bytes/TID: tidset %6s TidStore %6s array %6s  ns/lookup: tidset %6s TidStore %6s array %6s batch %6s  x TidStore %5s  x array %5s',
 				$shape + 1, r[1], (r[2] / r[1])::numeric(10,3), (r[3] / r[1])::numeric(10,3), (r[4] / r[1])::numeric(10,3),
 				r[5]::numeric(10,2), r[6]::numeric(10,2), r[7]::numeric(10,2), r[8]::numeric(10,2),
-				(r[6] / r[5])::numeric(10,2), (r[7] / r[5])::numeric(10,2))
+				r[9]::numeric(10,2), r[10]::numeric(10,2))
 				FROM (SELECT tidset_compare($shape, $random, $lookups, $rounds) r) x"
 		done
 	done
 }
 
 queries() {
-	local query sorted
-	"$PG_CONFIG" --version
+	local query sorted rounds=${1:-15}
+	start_load "$rounds"
 	for sorted in true false; do
-		for query in 0 1 2 3; do
-			sql "SELECT format('query %s %-8s  bytes: tidset %9s radix tree %9s  search ms: %5s %5s  load ms: %5s %5s',
-				$query + 1, CASE WHEN $sorted THEN 'sorted' ELSE 'shuffled' END, r[1], r[2], r[3]::int, r[4]::int, r[5]::int, r[6]::int)
-				FROM (SELECT tidset_query($query, $sorted) r) x"
+		for query in ${ONLY:-0 1 2 3}; do
+			sql "SELECT format('query %s %-8s  bytes: tidset %9s radix tree %9s  search ms: %5s %5s  x radix tree %5s  load ms: %5s %5s',
+				$query + 1, CASE WHEN $sorted THEN 'sorted' ELSE 'shuffled' END, r[1], r[2], r[3]::int, r[4]::int,
+				r[7]::numeric(10,2), r[5]::int, r[6]::int)
+				FROM (SELECT tidset_query($query, $sorted, $rounds) r) x"
 		done
 	done
 }
@@ -102,10 +117,10 @@ bench)
 	;;
 queries)
 	start
-	queries
+	queries "${@:2}"
 	;;
 *)
-	echo "run.sh test | queries | bench [lookups [rounds]]" >&2
+	echo "run.sh test | queries [rounds] | bench [lookups [rounds]]" >&2
 	exit 2
 	;;
 esac

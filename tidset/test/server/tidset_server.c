@@ -237,11 +237,42 @@ typedef int (*LookFunction) (Rivals *rivals, ItemPointerData *tids, int n);
 static const LookFunction lookers[] = {look_tidset, look_tidstore, look_array, look_batch};
 
 #define NLOOKERS	4
+#define MAX_ROUNDS	1000
+
+static int
+compare_doubles(const void *left, const void *right)
+{
+	double		l = *(const double *) left;
+	double		r = *(const double *) right;
+
+	return l < r ? -1 : l > r;
+}
+
+static double
+median(const double *values, int n)
+{
+	double		sorted[MAX_ROUNDS];
+
+	memcpy(sorted, values, n * sizeof(double));
+	qsort(sorted, n, sizeof(double), compare_doubles);
+	return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+}
+
+/* The median of what the second takes for the first's 1, round by round: seconds apart, they have the same caches. */
+static double
+median_ratio(const double *first, const double *second, int n)
+{
+	double		ratios[MAX_ROUNDS];
+
+	for (int i = 0; i < n; i++)
+		ratios[i] = second[i] / first[i];
+	return median(ratios, n);
+}
 
 /*
  * (shape, random, lookups, rounds) -> {TIDs; bytes of tidset, TidStore and array;
- * ns per lookup of these and of tidset's batches}.  The best of the rounds, which take
- * turns.
+ * ns per lookup of these and of tidset's batches; what TidStore and array take for
+ * tidset's 1}.  Medians of the rounds, which take turns.
  */
 Datum
 tidset_compare(PG_FUNCTION_ARGS)
@@ -252,11 +283,13 @@ tidset_compare(PG_FUNCTION_ARGS)
 	int			rounds = PG_GETARG_INT32(3);
 	Rivals		rivals = {.context = AllocSetContextCreate(CurrentMemoryContext, "rivals",
 														   ALLOCSET_DEFAULT_SIZES)};
-	double		best[NLOOKERS] = {0};
+	double		took[NLOOKERS][MAX_ROUNDS];
 	int			found[NLOOKERS] = {0};
 	ItemPointerData *tids = make_lookups(shape, random, n);
-	Datum		result[4 + NLOOKERS];
+	Datum		result[4 + NLOOKERS + 2];
 
+	if (rounds < 1 || rounds > MAX_ROUNDS)
+		elog(ERROR, "rounds must be between 1 and %d", MAX_ROUNDS);
 	fill_rivals(&rivals, shape);
 	for (int round = 0; round < rounds; round++)
 	{
@@ -270,8 +303,7 @@ tidset_compare(PG_FUNCTION_ARGS)
 			found[i] = lookers[i] (&rivals, tids, n);
 			INSTR_TIME_SET_CURRENT(end);
 			INSTR_TIME_SUBTRACT(end, start);
-			if (round == 0 || INSTR_TIME_GET_DOUBLE(end) < best[i])
-				best[i] = INSTR_TIME_GET_DOUBLE(end);
+			took[i][round] = INSTR_TIME_GET_DOUBLE(end) * 1e9 / n;
 		}
 	}
 	for (int i = 2; i < NLOOKERS; i++)
@@ -289,10 +321,12 @@ tidset_compare(PG_FUNCTION_ARGS)
 	result[2] = Float8GetDatum(rivals.tidstore_bytes);
 	result[3] = Float8GetDatum(array_memory(&rivals.array));
 	for (int i = 0; i < NLOOKERS; i++)
-		result[4 + i] = Float8GetDatum(best[i] * 1e9 / n);
+		result[4 + i] = Float8GetDatum(median(took[i], rounds));
+	for (int i = 1; i <= 2; i++)
+		result[3 + NLOOKERS + i] = Float8GetDatum(median_ratio(took[0], took[i], rounds));
 	tidset_pg_destroy(rivals.set);
 	MemoryContextDelete(rivals.context);
-	PG_RETURN_ARRAYTYPE_P(construct_array(result, 4 + NLOOKERS, FLOAT8OID, sizeof(float8),
+	PG_RETURN_ARRAYTYPE_P(construct_array(result, 4 + NLOOKERS + 2, FLOAT8OID, sizeof(float8),
 										  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
@@ -364,8 +398,9 @@ search_tree(query_tree_radix_tree *tree, int query, const uint64 *keys, uint64 n
 #endif
 
 /*
- * (query 0 .. 3, sorted) -> {bytes of tidset and of the server's radix tree, ms to
- * search them, ms to load them}
+ * (query 0 .. 3, sorted, rounds) -> {bytes of tidset and of the server's radix tree,
+ * ms to search them, ms to load them, what the tree's search takes for tidset's 1}.
+ * Searches take turns; medians of the rounds.
  */
 Datum
 tidset_query(PG_FUNCTION_ARGS)
@@ -377,9 +412,13 @@ tidset_query(PG_FUNCTION_ARGS)
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "set", 0, 0, 8192);
 	size_t		before = context_bytes(context);
 	TidSet	   *set = tidset_pg_create(context, 1024 * 1024 * 1024);
-	double		measures[6] = {0, 0, 1e12, 1e12, 0, 0};
-	Datum		result[6];
+	double		measures[7] = {0};
+	double		took[2][MAX_ROUNDS] = {0};
+	int			rounds = PG_GETARG_INT32(2);
+	Datum		result[7];
 
+	if (rounds < 1 || rounds > MAX_ROUNDS)
+		elog(ERROR, "rounds must be between 1 and %d", MAX_ROUNDS);
 	memcpy(ordered, keys, n * sizeof(uint64));
 	if (PG_GETARG_BOOL(1))
 		qsort(ordered, n, sizeof(uint64), query_compare_keys);
@@ -408,27 +447,30 @@ tidset_query(PG_FUNCTION_ARGS)
 		measures[5] += cpu_ms();
 		measures[1] = query_tree_memory_usage(tree);
 #endif
-		for (int round = 0; round < 5; round++)
+		for (int round = 0; round < rounds; round++)
 		{
 			double		start = cpu_ms();
 			double		end;
 
 			found = search_tidset(set, query, keys, n);
 			end = cpu_ms();
-			measures[2] = Min(measures[2], end - start);
+			took[0][round] = end - start;
 			CHECK_FOR_INTERRUPTS();
 #if PG_VERSION_NUM >= 170000
 			start = cpu_ms();
 			if (search_tree(tree, query, keys, n) != found)
 				elog(ERROR, "the radix tree found something else");
 			end = cpu_ms();
-			measures[3] = Min(measures[3], end - start);
+			took[1][round] = end - start;
 #endif
 		}
 	}
-	for (int i = 0; i < 6; i++)
+	measures[2] = median(took[0], rounds);
+	measures[3] = median(took[1], rounds);
+	measures[6] = median_ratio(took[0], took[1], rounds);
+	for (int i = 0; i < 7; i++)
 		result[i] = Float8GetDatum(measures[i]);
-	PG_RETURN_ARRAYTYPE_P(construct_array(result, 6, FLOAT8OID, sizeof(float8), FLOAT8PASSBYVAL,
+	PG_RETURN_ARRAYTYPE_P(construct_array(result, 7, FLOAT8OID, sizeof(float8), FLOAT8PASSBYVAL,
 										  TYPALIGN_DOUBLE));
 }
 
@@ -473,6 +515,13 @@ check_lookups(TidSet *set, int shape)
 	}
 }
 
+/* The context itself, and what it keeps for small allocations; with assertions each allocation has a sentinel. */
+#ifdef MEMORY_CONTEXT_CHECKING
+#define SLACK	16384
+#else
+#define SLACK	8192
+#endif
+
 /* shape -> true; errors if anything is wrong with a local set, also with its memory */
 Datum
 tidset_local_check(PG_FUNCTION_ARGS)
@@ -490,8 +539,7 @@ tidset_local_check(PG_FUNCTION_ARGS)
 	if (problem)
 		elog(ERROR, "%s", problem);
 	given = context_bytes(parent) - before;
-	/* the context itself, and what it keeps for small allocations */
-	if (given > tidset_memory(set) + 8192 || tidset_memory(set) > given + 8192)
+	if (given > tidset_memory(set) + SLACK || tidset_memory(set) > given + SLACK)
 		elog(ERROR, "memory is %zu, not %zu", given, (size_t) tidset_memory(set));
 	tidset_reset(set);
 	fill_and_seal(set, (shape + 1) % NSHAPES);
