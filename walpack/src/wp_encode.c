@@ -21,6 +21,7 @@
 typedef struct RecordCopies
 {
 	uint32		start;			/* where its transaction's copies are expected */
+	uint8		mode[WP_MAX_BLOCK_ID + 1];	/* WP_DATA_... */
 	uint32		n[WP_MAX_BLOCK_ID + 1];
 	uint32		rest[WP_MAX_BLOCK_ID + 1];	/* bytes of data that are not copied */
 	WpCopy		copies[WP_MAX_BLOCK_ID + 1][WP_MAX_COPIES];
@@ -192,8 +193,16 @@ find_copies(WpEncoder *e, uint32 pos, const WpRecord *rec, const uint16 *rels)
 	for (uint32 i = 0; i < rec->nblocks; i++)
 	{
 		const WpBlock *b = &rec->blocks[i];
-		uint32		n = wp_match_block(e->matcher, pos, rec, i, rels[i], from, rc->copies[i]);
+		uint32		n = 0;
 
+		rc->mode[i] = WP_DATA_PLAIN;
+		if (WP_IS_MULTI_INSERT(rec->rmid, rec->info) && b->data_len > 0 &&
+			wp_tuples_check(e->ctx, &e->rels[rels[i]]->inserted, b->data, b->data_len))
+			rc->mode[i] = WP_DATA_TUPLES;
+		else
+			n = wp_match_block(e->matcher, pos, rec, i, rels[i], from, rc->copies[i]);
+		if (n > 0)
+			rc->mode[i] = WP_DATA_COPIED;
 		rc->n[i] = n;
 		rc->rest[i] = b->data_len;
 		for (uint32 j = 0; j < n; j++)
@@ -246,8 +255,8 @@ make_key(WpEncoder *e, uint32 pos, const WpRecord *rec, bool prev_ok, uint8 *key
 		}
 		if (b->flags & WP_HAS_DATA)
 		{
-			*p++ = wp_bucket(e->copies.rest[i]);
-			*p++ = e->copies.n[i] > 0;
+			*p++ = e->copies.mode[i];
+			*p++ = e->copies.mode[i] == WP_DATA_TUPLES ? 0 : wp_bucket(e->copies.rest[i]);
 		}
 	}
 	if (rec->main_id != 0)
@@ -271,7 +280,7 @@ fill_class(WpEncoder *e, WpClass *c, const WpRecord *rec, uint8 flags,
 		c->blocks[i].flags = rec->blocks[i].flags;
 		c->blocks[i].img_mode = modes[i];
 		c->blocks[i].img_info = rec->blocks[i].img_info;
-		c->blocks[i].copied = e->copies.n[i] > 0;
+		c->blocks[i].data_mode = e->copies.mode[i];
 		c->blocks[i].rel = rels[i];
 	}
 }
@@ -376,9 +385,18 @@ static uint32
 put_data(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i, uint32 from)
 {
 	const RecordCopies *rc = &e->copies;
-	uint8	   *rest = wp_group_add(e->ctx, &cb->data, rc->rest[i]);
+	uint8	   *rest;
 	const uint8 *data = b->data;
 
+	if (rc->mode[i] == WP_DATA_TUPLES)
+	{
+		uint32		n = wp_tuples_put(e->ctx, &e->rels[cb->rel]->inserted, data, b->data_len);
+
+		wp_set16(wp_group_add(e->ctx, &cb->data, 2), n);
+		wp_match_remember(e->matcher, b, cb->rel, NULL, 0);
+		return from;
+	}
+	rest = wp_group_add(e->ctx, &cb->data, rc->rest[i]);
 	if (rc->n[i] > 0)
 		*wp_group_add(e->ctx, &cb->copy_counts, 1) = rc->n[i];
 	for (uint32 j = 0; j < rc->n[i]; j++)
@@ -664,6 +682,7 @@ write_class(WpEncoder *e, WpClass *c)
 static void
 write_rel(WpEncoder *e, WpRelation *rel)
 {
+	wp_tuples_write(e->ctx, &rel->inserted, e->sections);
 	wp_group_write(e->ctx, &rel->headers, e->sections);
 	if (rel->headers.n == 0)
 		return;

@@ -49,19 +49,25 @@ group_remember_len(WpContext *ctx, WpGroup *g, uint32 len)
 	g->maxlen = Max(g->maxlen, len);
 }
 
+/* Make room for len more bytes. */
+static void
+group_reserve(WpContext *ctx, WpGroup *g, uint32 len)
+{
+	uint32		cap = Max(g->cap * 2, g->used + len);
+
+	if (g->cap - g->used >= len && g->data != NULL)
+		return;
+	cap = Max(32, cap);
+	g->data = wp_realloc(ctx, g->data, g->cap, cap);
+	g->cap = cap;
+}
+
 uint8 *
 wp_group_add(WpContext *ctx, WpGroup *g, uint32 len)
 {
 	uint8	   *row;
 
-	if (g->cap - g->used < len || g->data == NULL)
-	{
-		uint32		cap = Max(g->cap * 2, g->used + len);
-
-		cap = Max(32, cap);
-		g->data = wp_realloc(ctx, g->data, g->cap, cap);
-		g->cap = cap;
-	}
+	group_reserve(ctx, g, len);
 	if (g->n == 0)
 		g->minlen = g->maxlen = len;
 	else if (g->lens != NULL || len != g->minlen)
@@ -70,6 +76,16 @@ wp_group_add(WpContext *ctx, WpGroup *g, uint32 len)
 	g->used += len;
 	g->n++;
 	return row;
+}
+
+uint8 *
+wp_group_extend(WpContext *ctx, WpGroup *g, uint32 len)
+{
+	group_reserve(ctx, g, len);
+	g->used += len;
+	g->n = 1;
+	g->minlen = g->maxlen = g->used;
+	return g->data + g->used - len;
 }
 
 /* ---- encoder ---- */
