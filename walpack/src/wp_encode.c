@@ -17,6 +17,14 @@
 
 #define MAX_KEY		(16 + (WP_MAX_BLOCK_ID + 1) * 9)
 
+/*
+ * Of so many random bytes the squares of the frequencies add up to less than this, as a rule: 1,534
+ * are expected, and the deviation is 45.
+ */
+#define LONG_ROW		512
+#define RANDOM_SQUARES	1700
+#define RANDOM_BUCKET	0x80
+
 /* What a record copies from earlier ones. */
 typedef struct RecordCopies
 {
@@ -212,6 +220,26 @@ find_copies(WpEncoder *e, uint32 pos, const WpRecord *rec, const uint16 *rels)
 	}
 }
 
+/*
+ * Rows of similar length share a group.  Long ones without redundancy, such as
+ * parts of large values that were compressed already, have one of their own,
+ * which is stored.
+ */
+static uint8
+data_bucket(const WpBlock *b, uint32 rest)
+{
+	uint32		count[256] = {0};
+	uint32		squares = 0;
+
+	if (rest < LONG_ROW || rest != b->data_len)
+		return wp_bucket(rest);
+	for (uint32 i = 0; i < LONG_ROW; i++)
+		count[b->data[b->data_len - 1 - i]]++;
+	for (int i = 0; i < 256; i++)
+		squares += count[i] * count[i];
+	return wp_bucket(rest) | (squares < RANDOM_SQUARES ? RANDOM_BUCKET : 0);
+}
+
 /* The class's key, and tokens of images that pglz compressed; false if the record is better stored literally. */
 static bool
 make_key(WpEncoder *e, uint32 pos, const WpRecord *rec, bool prev_ok, uint8 *key, uint32 *len,
@@ -256,7 +284,7 @@ make_key(WpEncoder *e, uint32 pos, const WpRecord *rec, bool prev_ok, uint8 *key
 		if (b->flags & WP_HAS_DATA)
 		{
 			*p++ = e->copies.mode[i];
-			*p++ = e->copies.mode[i] == WP_DATA_TUPLES ? 0 : wp_bucket(e->copies.rest[i]);
+			*p++ = e->copies.mode[i] == WP_DATA_TUPLES ? 0 : data_bucket(b, e->copies.rest[i]);
 		}
 	}
 	if (rec->main_id != 0)

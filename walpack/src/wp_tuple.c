@@ -15,6 +15,26 @@
 #define MAX_RUN				12
 #define MAX_STEPS			4000	/* attributes tried until a guess is given up */
 
+/*
+ * Copy n bytes, mostly few: where room bytes can be read and written, whole
+ * words, as the call of memcpy() would take most of the time.
+ */
+#define SHORT				16
+
+static inline void
+copy_short(uint8 *dst, const uint8 *src, uint32 n, size_t room)
+{
+	if (n <= SHORT && room >= SHORT)
+	{
+		uint8		word[SHORT];
+
+		memcpy(word, src, SHORT);
+		memcpy(dst, word, SHORT);
+	}
+	else
+		memcpy(dst, src, n);
+}
+
 /* A tuple in a block's data. */
 typedef struct Tuple
 {
@@ -57,7 +77,7 @@ is_null(const uint8 *bitmap, bool has_nulls, uint32 i)
 static inline bool
 skip_padding(const Tuple *t, uint32 *pos, uint32 align)
 {
-	for (; (*pos - t->skip) % align != 0; (*pos)++)
+	for (; ((*pos - t->skip) & (align - 1)) != 0; (*pos)++)
 		if (*pos >= t->len || t->data[*pos] != 0)
 			return false;
 	return true;
@@ -250,7 +270,7 @@ tuple_fits(const WpTuples *t, const Tuple *tuple)
 }
 
 static void
-put_attributes(WpContext *ctx, WpTuples *t, const Tuple *tuple)
+put_attributes(WpContext *ctx, WpTuples *t, const Tuple *tuple, const uint8 *end)
 {
 	uint32		pos = tuple->skip;
 
@@ -260,15 +280,22 @@ put_attributes(WpContext *ctx, WpTuples *t, const Tuple *tuple)
 		uint32		start;
 		uint32		head;
 		uint32		text;
+		const uint8 *src;
+		uint8	   *p;
 
 		if (is_null(tuple->data, tuple->has_nulls, i))
 			continue;
 		(void) next_value(tuple, a->len, a->align, &pos, &start);
 		head = a->len > 0 ? a->len : (tuple->data[start] & 1) != 0 ? 1 : 4;
 		text = pos - start - head;
-		memcpy(wp_group_add(ctx, &a->values, head), tuple->data + start, head);
-		if (text > 0)
-			memcpy(wp_group_extend(ctx, &a->texts, text), tuple->data + start + head, text);
+		src = tuple->data + start;
+		p = wp_group_add(ctx, &a->values, head);
+		copy_short(p, src, head, Min(end - src, a->values.data + a->values.cap - p));
+		if (text == 0)
+			continue;
+		src += head;
+		p = wp_group_extend(ctx, &a->texts, text);
+		copy_short(p, src, text, Min(end - src, a->texts.data + a->texts.cap - p));
 	}
 }
 
@@ -297,7 +324,7 @@ wp_tuples_put(WpContext *ctx, WpTuples *t, const uint8 *data, uint32 len)
 		}
 		memcpy(wp_group_add(ctx, &t->headers, WP_TUPLE_HEADER - 2), tuple.start + 2, WP_TUPLE_HEADER - 2);
 		memcpy(wp_group_add(ctx, &t->bitmaps, tuple.skip), tuple.data, tuple.skip);
-		put_attributes(ctx, t, &tuple);
+		put_attributes(ctx, t, &tuple, data + len);
 	}
 	return n;
 }
@@ -345,8 +372,8 @@ wp_tuples_read(WpContext *ctx, WpTuples *t, WpReader *sections, size_t *budget)
 
 		a->len = row[0];
 		a->align = row[1];
-		if (a->align == 0)
-			wp_fail(ctx, "an attribute without alignment");
+		if (a->align == 0 || (a->align & (a->align - 1)) != 0)
+			wp_fail(ctx, "an attribute's alignment is no power of two");
 		wp_group_read(ctx, &a->values, sections, budget);
 		if (a->len > 0)
 			continue;
@@ -363,7 +390,7 @@ typedef struct Output
 	uint8	   *end;
 } Output;
 
-static uint8 *
+static inline uint8 *
 output_room(WpContext *ctx, Output *out, uint32 n)
 {
 	uint8	   *p = out->p;
@@ -381,11 +408,14 @@ take_value(WpContext *ctx, WpAttribute *a, const uint8 *start, Output *out)
 	uint32		head;
 	const uint8 *value = wp_group_next(ctx, &a->values, &head);
 	uint32		align = a->len > 0 ? a->align : head == 1 ? 1 : 4;
-	uint32		pad = (align - (uint32) (out->p - start) % align) % align;
+	uint32		pad = -(uint32) (out->p - start) & (align - 1);
 	uint32		text = 0;
+	uint8	   *p;
 
-	memset(output_room(ctx, out, pad), 0, pad);
-	memcpy(output_room(ctx, out, head), value, head);
+	for (p = output_room(ctx, out, pad); p < out->p; p++)
+		*p = 0;
+	p = output_room(ctx, out, head);
+	copy_short(p, value, head, Min(out->end - p, a->values.data + a->values.used - value));
 	if (a->len > 0)
 	{
 		if (head != a->len)
@@ -399,8 +429,9 @@ take_value(WpContext *ctx, WpAttribute *a, const uint8 *start, Output *out)
 	if (text < head || text - head > a->texts.used - a->text_used)
 		wp_fail(ctx, "an attribute has a wrong length");
 	text -= head;
+	p = output_room(ctx, out, text);
 	if (text > 0)
-		memcpy(output_room(ctx, out, text), a->texts.data + a->text_used, text);
+		copy_short(p, a->texts.data + a->text_used, text, Min(out->end - p, a->texts.used - a->text_used));
 	a->text_used += text;
 }
 
