@@ -19,7 +19,7 @@
 #define RANDOM_RUN		12		/* so many columns side by side, at least: numbers repeat in other groups */
 #define TRY_COLUMNS		16		/* with more columns, and that many bytes, fewer are tried */
 #define TRY_BYTES		65536
-#define TRY_MAX			98304	/* bytes of the sample that is compressed */
+#define TRY_MAX			49152	/* bytes of the sample that is compressed */
 
 /* Bytes that a row's length takes. */
 static uint32
@@ -369,7 +369,7 @@ trial_size(WpContext *ctx, const WpGroup *g, const uint8 *row, uint32 first, uin
 		tail += len - ncols;
 		row += len;
 	}
-	got = ZSTD_compressCCtx(ctx->trial, out, ZSTD_compressBound(size), in, tail - in, 3);
+	got = ZSTD_compressCCtx(ctx->trial, out, ZSTD_compressBound(size), in, tail - in, 1);
 	if (ZSTD_isError(got))
 		wp_fail(ctx, "zstd: %s", ZSTD_getErrorName(got));
 	return got;

@@ -19,7 +19,7 @@
  * Copy n bytes, mostly few: where room bytes can be read and written, whole
  * words, as the call of memcpy() would take most of the time.
  */
-#define SHORT				16
+#define SHORT				32
 
 static inline void
 copy_short(uint8 *dst, const uint8 *src, uint32 n, size_t room)
@@ -412,9 +412,10 @@ take_value(WpContext *ctx, WpAttribute *a, const uint8 *start, Output *out)
 	uint32		text = 0;
 	uint8	   *p;
 
-	for (p = output_room(ctx, out, pad); p < out->p; p++)
-		*p = 0;
-	p = output_room(ctx, out, head);
+	p = output_room(ctx, out, pad + head);
+	if (pad > 0)
+		memset(p, 0, pad);
+	p += pad;
 	copy_short(p, value, head, Min(out->end - p, a->values.data + a->values.used - value));
 	if (a->len > 0)
 	{
