@@ -11,12 +11,14 @@ from lib import report
 from lib.db import Database
 from lib.progress import Progress
 from lib.result import HEADS
-from parts import load, read, storage, vacuum
+from parts import costs, load, read, sets, storage, vacuum
 
 # name: (function, expected seconds of one round, expected seconds besides)
 PARTS = {
     'sizes': (storage.sizes, 0, 25),
     'wal': (storage.wal, 0, 5),
+    'changes': (costs.changes, 0, 15),
+    'sysbench': (costs.sysbench, 0, 120),
     'scans': (read.scans, 6, 25),
     'lookups': (read.lookups, 12, 30),
     'wide': (read.wide, 3, 10),
@@ -24,9 +26,15 @@ PARTS = {
     'rollback': (storage.rollback, 25, 0),
     'tps': (load.throughput, 24, 25),
     'held': (load.throughput_held, 60, 0),
+    'tpcb': (load.tpcb, 24, 25),
+    'indexed': (load.four_indexes, 24, 10),
     'longer': (load.throughput_held_longer, 0, 500),
     'growth': (load.growth, 70, 0),
     'hot': (load.hot_rows, 42, 0),
+    'sets': (sets.sets, 15, 0),
+    'bulk': (sets.bulk, 40, 0),
+    'small': (costs.small, 0, 60),
+    'estimates': (costs.estimates, 0, 2),
     'deleted': (vacuum.deleted, 0, 600),
     'reload': (vacuum.reload, 0, 500),
     'hold': (vacuum.after_hold, 0, 390),

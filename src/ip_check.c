@@ -88,29 +88,26 @@ ipc_refresh_horizon(IpCheck *c)
 		c->horizon = PG_UINT64_MAX;
 }
 
-bool
-ipc_did_commit(IpXid xid)
+IpXidStatus
+ipc_status(IpXid xid)
 {
-	bool		result;
+	IpXidStatus status = ip_xid_status(xid, ip_xid_horizon());
 
-	/* pg_xact must not be truncated between the look at its start and at xid */
-	LWLockAcquire(XactTruncationLock, LW_SHARED);
-	result = ip_xid_status(xid) == IP_XID_COMMITTED;
-	LWLockRelease(XactTruncationLock);
-	return result;
+	/* what pg_xact forgets just now has no aborted change left */
+	return status == IP_XID_FORGOTTEN ? IP_XID_COMMITTED : status;
 }
 
 bool
 ipc_is_needed(IpCheck *c, IpXid xid)
 {
-	return !IpXidIsFinal(xid) && (xid >= c->horizon || !ipc_did_commit(xid));
+	return !IpXidIsFinal(xid) && (xid >= c->horizon || ipc_status(xid) != IP_XID_COMMITTED);
 }
 
 bool
 ipc_may_be_gone(IpXid xid)
 {
-	return ActiveSnapshotSet() && ip_xid_in_snapshot_past(xid, GetActiveSnapshot()) &&
-		ipc_did_commit(xid);
+	return ActiveSnapshotSet() && !ip_xid_in_snapshot(xid, GetActiveSnapshot(), ip_xid_horizon()) &&
+		ipc_status(xid) == IP_XID_COMMITTED;
 }
 
 /* ---- reading pages ----------------------------------------------------------------- */
@@ -186,8 +183,10 @@ header_problem(IpCheck *c, Page page)
 		return ipc_fail(c, "page has magic number 0x%04X", special->magic);
 	if (special->kind < IP_PAGE_META || special->kind > IP_PAGE_FREE)
 		return ipc_fail(c, "page has unknown kind %u", special->kind);
-	if ((ph->pd_flags & ~flags) != 0 || special->reserved != 0)
-		return ipc_fail(c, "page has unknown flags 0x%04X, 0x%08X", ph->pd_flags, special->reserved);
+	if ((ph->pd_flags & ~flags) != 0)
+		return ipc_fail(c, "page has unknown flags 0x%04X", ph->pd_flags);
+	if (special->kind != IP_PAGE_UNDO && special->undo_xid_base != 0)
+		return ipc_fail(c, "page has an undo page's xid base, 0x%08X", special->undo_xid_base);
 	if (special->kind != IP_PAGE_META &&
 		(ph->pd_lower - SizeOfPageHeaderData) % sizeof(ItemIdData) != 0)
 		return ipc_fail(c, "line pointer array ends in the middle of one, at %u", ph->pd_lower);
@@ -213,16 +212,16 @@ static const char *
 line_pointer_problem(IpCheck *c, Page page, ItemId lp, bool is_undo)
 {
 	PageHeader	ph = (PageHeader) page;
-	uint32		start = ItemIdGetOffset(lp);
+	uint32		start = ip_item_start(lp);
 	uint32		len = ItemIdGetLength(lp);
 
-	if (lp->lp_flags == LP_REDIRECT)
-		return "line pointer is a redirection";
-	if (!ItemIdIsNormal(lp))
+	if (ItemIdIsNormal(lp))
+		return "item is a heap tuple";
+	if (!ip_item_is_ours(lp))
 	{
 		if (is_undo)
 			return "line pointer of an undo record is dead or unused";
-		return start == 0 && len == 0 ? NULL : "dead or unused line pointer has storage";
+		return lp->lp_off == 0 && len == 0 ? NULL : "dead or unused line pointer has storage";
 	}
 	if (len == 0)
 		return "item is empty";
@@ -299,10 +298,10 @@ check_meta_page(IpCheck *c, BlockNumber block)
 	if (block != IP_META_BLOCK)
 		ipc_report(c, block, 0, "metapage is not the table's first page");
 	if (ph->pd_lower != MAXALIGN(SizeOfPageHeaderData) + sizeof(IpMeta) ||
-		ph->pd_upper != ph->pd_special)
+		ph->pd_upper != IP_DECOY_START)
 		ipc_report(c, block, 0, ipc_fail(c, "metapage has lower %u, upper %u", ph->pd_lower, ph->pd_upper));
-	if (meta->magic != IP_META_MAGIC)
-		ipc_report(c, block, 0, ipc_fail(c, "metapage has magic number 0x%08X", meta->magic));
+	if (!ip_item_is_decoy(&meta->decoy))
+		ipc_report(c, block, 0, "metapage does not begin with the line pointer of its decoy");
 	if (meta->version != IP_FORMAT_VERSION)
 		ipc_report(c, block, 0, ipc_fail(c, "format version is %u", meta->version));
 	if (meta->nslots != IP_UNDO_SLOTS || meta->reserved != 0)

@@ -49,8 +49,8 @@ extern void ipc_report(IpCheck *c, BlockNumber block, OffsetNumber off, const ch
 
 extern bool ipc_in_future(IpCheck *c, IpXid xid);
 
-/* Did it commit?  xid is not in the future. */
-extern bool ipc_did_commit(IpXid xid);
+/* What became of xid, which is not in the future?  Nothing on the pages needs what pg_xact has forgotten. */
+extern IpXidStatus ipc_status(IpXid xid);
 
 /* Must there be undo for a version that xid made? */
 extern bool ipc_is_needed(IpCheck *c, IpXid xid);

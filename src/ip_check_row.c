@@ -47,7 +47,7 @@ typedef struct Chain
 static bool
 has_aborted(IpXid xid)
 {
-	return !IpXidIsFinal(xid) && ip_xid_status(xid) == IP_XID_ABORTED;
+	return !IpXidIsFinal(xid) && ipc_status(xid) == IP_XID_ABORTED;
 }
 
 /* Does the body consist of values of the table's columns, and zeros? */
@@ -113,7 +113,7 @@ row_problem(IpCheck *c, Page page, OffsetNumber off, IpRow *row)
 
 	if (problem)
 		return problem;
-	state = ((uint8 *) PageGetItem(page, PageGetItemId(page, off)))[sizeof(uint16)];
+	state = ip_item_state(page, PageGetItemId(page, off));
 	problem = state_problem(c, state, row);
 	if (problem == NULL && !(state & IP_ROW_OVERLAID) && !has_aborted(row->xid))
 		problem = body_problem(c, row->hdr, row->body, row->bodylen);
@@ -134,7 +134,7 @@ all_visible_problem(IpCheck *c, Page page)
 
 		if (ItemIdIsDead(lp))
 			return ipc_fail(c, "page is marked all-visible, but item %u is dead", off);
-		if (ItemIdIsNormal(lp) && ((uint8 *) PageGetItem(page, lp))[sizeof(uint16)] != 0)
+		if (ip_item_is_ours(lp) && ip_item_state(page, lp) != 0)
 			return ipc_fail(c, "page is marked all-visible, but row %u is not", off);
 	}
 	return NULL;
@@ -180,7 +180,7 @@ ipc_check_data_page(IpCheck *c, BlockNumber block)
 	{
 		const char *problem;
 
-		if (!ItemIdIsNormal(PageGetItemId(page, off)))
+		if (!ip_item_is_ours(PageGetItemId(page, off)))
 			continue;
 		problem = row_problem(c, page, off, &row);
 		ipc_report(c, block, off, problem);
@@ -354,7 +354,7 @@ chain_problem(IpCheck *c, Chain *ch, const IpRow *row)
 	uint64		n = 0;
 
 	if (problem == NULL && (ch->hdr & IP_HDR_SPECULATIVE) && !IpXidIsFinal(ch->xid) &&
-		ipc_did_commit(ch->xid))
+		ipc_status(ch->xid) == IP_XID_COMMITTED)
 		return "speculative insertion was never confirmed";
 	while (problem == NULL && !(ch->state & IP_ROW_INSERTED) && ipc_is_needed(c, ch->xid))
 	{
@@ -401,10 +401,10 @@ row_is_unchanged(IpCheck *c, OffsetNumber off)
 	ItemId		lp2 = PageGetItemId(c->again.data, off);
 
 	return ipc_page_is(c, c->again.data, IP_PAGE_DATA) &&
-		off <= PageGetMaxOffsetNumber(c->again.data) && ItemIdIsNormal(lp2) &&
+		off <= PageGetMaxOffsetNumber(c->again.data) && ip_item_is_ours(lp2) &&
 		ItemIdGetLength(lp) == ItemIdGetLength(lp2) &&
-		ItemIdGetOffset(lp2) + ItemIdGetLength(lp2) <= BLCKSZ &&
-		memcmp(PageGetItem(c->rows.data, lp), PageGetItem(c->again.data, lp2),
+		ip_item_start(lp2) + ItemIdGetLength(lp2) <= BLCKSZ &&
+		memcmp(c->rows.data + ip_item_start(lp), c->again.data + ip_item_start(lp2),
 			   ItemIdGetLength(lp)) == 0 &&
 		memcmp(IpPageGetSpecial(c->rows.data), IpPageGetSpecial(c->again.data),
 			   sizeof(IpSpecial)) == 0;
@@ -433,7 +433,7 @@ check_row_undo(IpCheck *c, Chain *ch, BlockNumber block, OffsetNumber off)
 	IpRow		row;
 
 	if (off > PageGetMaxOffsetNumber(c->rows.data) ||
-		!ItemIdIsNormal(PageGetItemId(c->rows.data, off)) ||
+		!ip_item_is_ours(PageGetItemId(c->rows.data, off)) ||
 		row_problem(c, c->rows.data, off, &row) != NULL || may_lack_undo(c, &row))
 		return true;
 	ItemPointerSet(&ch->tid, block, off);

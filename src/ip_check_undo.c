@@ -22,12 +22,12 @@ ipc_record_on_page(BlockNumber block, Page page, OffsetNumber off, uint8 *buf, I
 	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page))
 		return "there is no such record";
 	lp = PageGetItemId(page, off);
-	start = ItemIdGetOffset(lp);
+	start = ip_item_start(lp);
 	len = ItemIdGetLength(lp);
-	if (!ItemIdIsNormal(lp) || start < ph->pd_upper || start + len > ph->pd_special)
+	if (!ip_item_is_ours(lp) || start < ph->pd_upper || start + len > ph->pd_special)
 		return "its item is damaged";
 	memcpy(buf, (char *) page + start, len);
-	return ip_undo_decode(block, IpPageGetSpecial(page)->u.undo.newest_xid, buf, len, rec);
+	return ip_undo_decode(block, ip_undo_xid_base(IpPageGetSpecial(page)), buf, len, rec);
 }
 
 /* What the kind of a record allows */
@@ -61,12 +61,13 @@ static bool
 row_must_exist(IpCheck *c, const IpUndoRec *rec)
 {
 	return rec->kind != IP_UNDO_LOCK && ipc_is_needed(c, rec->xid) && !ipc_may_be_gone(rec->xid) &&
-		ip_xid_status(rec->xid) != IP_XID_ABORTED;
+		ipc_status(rec->xid) != IP_XID_ABORTED;
 }
 
 static const char *
-record_problem(IpCheck *c, const IpUndoRec *rec, IpXid newest)
+record_problem(IpCheck *c, const IpUndoRec *rec, const IpSpecial *special)
 {
+	IpXid		newest = special->u.undo.newest_xid;
 	BlockNumber block = ItemPointerGetBlockNumberNoCheck(&rec->row);
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&rec->row);
 
@@ -75,7 +76,7 @@ record_problem(IpCheck *c, const IpUndoRec *rec, IpXid newest)
 	if ((rec->flags & IP_REC_PREV) && (IpXidIsFinal(rec->prev_xid) || rec->prev_xid > newest))
 		return ipc_fail(c, "undo record has bad previous transaction id " UINT64_FORMAT, rec->prev_xid);
 	if (rec->kind == IP_UNDO_LOCK && !(rec->flags & IP_REC_MULTI) &&
-		(!TransactionIdIsNormal(rec->locker) || ipc_in_future(c, ip_xid_near(newest, rec->locker))))
+		(!TransactionIdIsNormal(rec->locker) || ipc_in_future(c, ip_xid_after(ip_undo_xid_base(special), rec->locker))))
 		return ipc_fail(c, "lock record has bad locker %u", rec->locker);
 	if (rec->kind == IP_UNDO_LOCK && (rec->flags & IP_REC_MULTI) &&
 		(!MultiXactIdIsValid(rec->locker) ||
@@ -108,11 +109,11 @@ ipc_check_records(IpCheck *c, BlockNumber block)
 	{
 		const char *problem;
 
-		if (!ItemIdIsNormal(PageGetItemId(page, off)))
+		if (!ip_item_is_ours(PageGetItemId(page, off)))
 			continue;
 		problem = ipc_record_on_page(block, page, off, buf, &rec);
 		if (problem == NULL)
-			problem = record_problem(c, &rec, IpPageGetSpecial(page)->u.undo.newest_xid);
+			problem = record_problem(c, &rec, IpPageGetSpecial(page));
 		ipc_report(c, block, off, problem);
 	}
 }

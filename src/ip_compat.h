@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_compat.h
- *	  The only place that knows PostgreSQL's version.
+ *	  What differs between PostgreSQL's versions.
  *
  * The code is written for version 15; the names here are those that change in
  * later versions.
@@ -31,6 +31,7 @@
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
+#include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/smgr.h"
 #include "storage/standby.h"
@@ -89,7 +90,7 @@ vacuum_get_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs *c)
 #define CompatXLogRegisterData(p, len) XLogRegisterData((char *) (p), (len))
 #define CompatXLogRegisterBufData(id, p, len) XLogRegisterBufData((id), (char *) (p), (len))
 #define CompatRegisterCustomRmgr(id, r) RegisterCustomRmgr((id), unconstify(RmgrData *, (r)))
-#define CompatConflict(xid, iscat, locator) ResolveRecoveryConflictWithSnapshot(xid, locator)
+#define CompatConflict(fxid, iscat, locator) ResolveRecoveryConflictWithSnapshotFullXid(fxid, locator)
 
 /* logical decoding (16: rlocator; 17: changes have HeapTuples) */
 #define CompatChangeLocator(change) ((change)->data.tp.relnode)

@@ -38,7 +38,7 @@ ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapsho
 				/* the newest version says whether the row is dead to everybody */
 				result = ip_version_fetch(v, rel, tid);
 				*all_dead = result == IPV_NONE ||
-					(result == IPV_OK && ip_state_is_dead(rel, v->state, v->xid) &&
+					(result == IPV_OK && ip_state_is_dead(rel, v->state, v->xid, v->horizon) &&
 					 (!(v->state & IP_ROW_DELETED) || ip_deletion_is_durable(rel, v->xid)));
 				return IPV_NONE;
 			}
@@ -70,7 +70,10 @@ fetch_exact_once(IpVersion *v, Relation rel, const IpTarget *target)
 
 	while (result == IPV_OK &&
 		   (!ip_version_is_target(v, target) || (v->state & IP_ROW_DELETED)))
+	{
+		CHECK_FOR_INTERRUPTS();
 		result = ip_version_older(v);
+	}
 	return result;
 }
 
@@ -79,10 +82,13 @@ newest_committed(IpVersion *v, Relation rel, const ItemPointerData *tid)
 {
 	IpvResult	result = ip_version_fetch(v, rel, tid);
 
-	while (result == IPV_OK && (ip_xid_status(v->xid) == IP_XID_RUNNING ||
-								ip_xid_status(v->xid) == IP_XID_ABORTED ||
+	while (result == IPV_OK && (ip_version_status(v) == IP_XID_RUNNING ||
+								ip_version_status(v) == IP_XID_ABORTED ||
 								(v->state & IP_ROW_DELETED)))
+	{
+		CHECK_FOR_INTERRUPTS();
 		result = ip_version_older(v);
+	}
 	return result;
 }
 
@@ -97,8 +103,9 @@ fetch_any_once(IpVersion *v, Relation rel, const ItemPointerData *tid)
 		return result;
 	if (active == NULL || !IsMVCCSnapshot(active))
 		return ip_version_satisfy(v, SnapshotAny);
-	while (ip_xid_status(v->xid) == IP_XID_MINE && ip_version_cid(v) >= active->curcid)
+	while (ip_version_status(v) == IP_XID_MINE && ip_version_cid(v) >= active->curcid)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (v->state & IP_ROW_INSERTED)
 			return IPV_OK;
 		result = ip_version_older(v);
@@ -195,9 +202,9 @@ ip_tuple_satisfies_snapshot(Relation rel, TupleTableSlot *slot, Snapshot snapsho
 	if (ip_fetch_satisfy(v, rel, &slot->tts_tid, snapshot, NULL) != IPV_OK)
 		return false;
 	if (IsMVCCSnapshot(snapshot) && !IpXidIsFinal(v->end_xid) &&
-		ip_xid_status(v->end_xid) == IP_XID_COMMITTED)
+		ip_xid_status(v->end_xid, v->horizon) == IP_XID_COMMITTED)
 		return false;
-	if (ip_xid_status(v->xid) == IP_XID_MINE)
+	if (ip_version_status(v) == IP_XID_MINE)
 		(void) ip_version_cid(v);
 	ip_version_id(v, &id);
 	/* a version block that is gone: nobody can have changed the row since */
@@ -217,20 +224,53 @@ ip_tuple_tid_valid(TableScanDesc scan, ItemPointer tid)
 		block < RelationGetNumberOfBlocks(scan->rs_rd);
 }
 
-/* Who has moved the row at "at", and where to; IP_XID_NONE if nobody has, or he was rolled back. */
+/*
+ * The transaction that has moved the row at "at", and where to (*next); IP_XID_NONE if it
+ * was not moved, or that was rolled back.
+ */
 static IpXid
 moved_to(IpVersion *v, Relation rel, const ItemPointerData *at, ItemPointer next)
 {
+	IpXid		before = IP_XID_NONE;
 	IpXidStatus status;
 
-	if (ip_version_fetch(v, rel, at) != IPV_OK || !(v->state & IP_ROW_MOVED))
-		return IP_XID_NONE;
-	status = ip_xid_status(v->xid);
-	if (status == IP_XID_ABORTED || status == IP_XID_RUNNING ||
-		ip_version_load_rec(v) != IPV_OK || (v->rec.flags & IP_REC_PARTITION))
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!ip_version_fetch_newest(v, rel, at) || !(v->state & IP_ROW_MOVED))
+			return IP_XID_NONE;
+		status = ip_version_status(v);
+		if (ip_version_load_rec(v) == IPV_OK)
+			break;
+		/* put back just now, or so old that nobody can look for the next version? */
+		if (v->top_xid == before)
+			return IP_XID_NONE;
+		before = v->top_xid;
+	}
+	if (status == IP_XID_ABORTED || status == IP_XID_RUNNING || (v->rec.flags & IP_REC_PARTITION))
 		return IP_XID_NONE;
 	*next = v->rec.forward;
 	return v->xid;
+}
+
+/* Has that transaction inserted the row at "at"? */
+static bool
+is_inserted_by(IpVersion *v, Relation rel, const ItemPointerData *at, IpXid xid)
+{
+	IpXid		before = IP_XID_NONE;
+	IpXid		inserter;
+
+	while (ip_version_fetch_newest(v, rel, at))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (ip_modify_inserter(v, &inserter) == IPV_OK)
+			return inserter == xid;
+		/* put back just now, or so old that its undo is gone? */
+		if (v->top_xid == before)
+			return false;
+		before = v->top_xid;
+	}
+	return false;
 }
 
 void
@@ -249,8 +289,7 @@ ip_get_latest_tid(TableScanDesc scan, ItemPointer tid)
 			*tid = at;
 		mover = moved_to(v, rel, &at, &at);
 		/* another row may have come to where the move led */
-		if (mover == IP_XID_NONE || ip_version_fetch(v, rel, &at) != IPV_OK ||
-			ip_modify_inserter(v) != mover)
+		if (mover == IP_XID_NONE || !is_inserted_by(v, rel, &at, mover))
 			return;
 	}
 }
@@ -318,12 +357,13 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapsh
 	LockBuffer(fetch->buffer, BUFFER_LOCK_SHARE);
 	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
 	{
-		*deleter = ip_version_deleter(rel, block, page, off, snapshot);
+		v->horizon = ip_xid_horizon();
+		*deleter = ip_version_deleter(rel, block, page, off, snapshot, v->horizon);
 		if (*deleter == IP_XID_NONE)
 			result = ip_version_begin(v, rel, block, page, off);
 	}
 	if (result == IPV_OK)
-		ip_version_own_body(v);
+		ip_version_let_go(v);
 	LockBuffer(fetch->buffer, BUFFER_LOCK_UNLOCK);
 	return result;
 }
@@ -371,11 +411,11 @@ flush_deletions(IpIndexFetch *fetch, IpXid deleter)
  * MVCC snapshot holds no lock on the index.
  */
 static bool
-deleted_is_all_dead(IpIndexFetch *fetch, Snapshot snapshot, IpXid deleter)
+deleted_is_all_dead(IpIndexFetch *fetch, Snapshot snapshot, IpXid deleter, IpXid horizon)
 {
 	Relation	rel = fetch->base.rel;
 
-	if (!ip_state_is_dead(rel, IP_ROW_DELETED, deleter))
+	if (!ip_state_is_dead(rel, IP_ROW_DELETED, deleter, horizon))
 		return false;
 	return ip_deletion_is_durable(rel, deleter) ||
 		(snapshot->snapshot_type == SNAPSHOT_MVCC && flush_deletions(fetch, deleter));
@@ -397,7 +437,7 @@ ip_index_fetch_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 	if (deleter != IP_XID_NONE)
 	{
 		if (all_dead)
-			*all_dead = deleted_is_all_dead(fetch, snapshot, deleter);
+			*all_dead = deleted_is_all_dead(fetch, snapshot, deleter, v->horizon);
 		return false;
 	}
 	if (result == IPV_OK)

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_format.h
- *	  On-disk format of inplace tables, version 1.
+ *	  On-disk format of inplace tables, version 2.
  *
  * docs/on-disk-format.md draws every structure byte by byte.  All pages live
  * in the main fork, have PostgreSQL's standard page header and keep no data
@@ -12,7 +12,7 @@
  *	+-----+-----+--------------+------------------------------------+
  *	| hdr |state| version block| body: [NULL bitmap] column values  |
  *	+-----+-----+--------------+------------------------------------+
- *	 hdr: 11 bits number of columns, 5 bits flags (IP_HDR_*)
+ *	 hdr: 11 bits number of columns, 3 bits flags (IP_HDR_*), 2 bits for heap code
  *	 state: IP_ROW_*; the version block is there if IP_ROW_VERSION
  *	 version block: xid (4), undo pointer (4 block + 2 offset) or cid (4 + 0)
  *
@@ -25,13 +25,13 @@
 #ifndef IP_FORMAT_H
 #define IP_FORMAT_H
 
+#include "access/htup_details.h"
 #include "access/transam.h"
 #include "storage/bufpage.h"
 #include "storage/itemptr.h"
 
-#define IP_FORMAT_VERSION		1
+#define IP_FORMAT_VERSION		2
 #define IP_PAGE_MAGIC			0x4950	/* "IP" */
-#define IP_META_MAGIC			0x49504C43
 #define IP_META_BLOCK			0
 
 /* A transaction id with its epoch; 0 means "none", 2 "frozen". */
@@ -67,7 +67,7 @@ typedef struct IpSpecial
 			uint16		flags;	/* IP_UNDO_CURRENT */
 		}			undo;
 	}			u;
-	uint32		reserved;
+	uint32		undo_xid_base;	/* low half of an undo page's xid base; else 0 */
 	uint16		kind;			/* IpPageKind */
 	uint16		magic;			/* IP_PAGE_MAGIC */
 } IpSpecial;
@@ -77,9 +77,18 @@ StaticAssertDecl(offsetof(IpSpecial, kind) == 20, "kind is at byte 20");
 
 #define IP_UNDO_CURRENT			0x0001	/* records are being appended to this page */
 
+/* An undo page's xid base is so far before the newest xid that it is made with ... */
+#define IP_UNDO_XIDS_BEFORE		((IpXid) 1 << 31)
+/* ... and takes no records when xids are so far beyond the base. */
+#define IP_UNDO_XIDS			(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
+
 #define IpPageGetSpecial(page) ((IpSpecial *) PageGetSpecialPointer(page))
 
-/* Metapage contents, right behind the page header. */
+/*
+ * Metapage contents, right behind the page header.  The first word is a line pointer, to a heap
+ * tuple whose xmax is a MultiXactId that does not exist: where an inplace table's file has come under
+ * the heap access method, scans and VACUUM end with an error there, before they get to the rows.
+ */
 #define IP_UNDO_SLOTS			16
 
 typedef struct IpMetaSlot
@@ -90,7 +99,7 @@ typedef struct IpMetaSlot
 
 typedef struct IpMeta
 {
-	uint32		magic;			/* IP_META_MAGIC */
+	ItemIdData	decoy;
 	uint32		version;		/* IP_FORMAT_VERSION */
 	uint32		nslots;			/* IP_UNDO_SLOTS */
 	uint32		reserved;
@@ -101,11 +110,35 @@ StaticAssertDecl(sizeof(IpMeta) == 16 + 8 * IP_UNDO_SLOTS, "metapage layout");
 
 #define IpPageGetMeta(page) ((IpMeta *) PageGetContents(page))
 
+#define IP_DECOY_SIZE			MAXALIGN(SizeofHeapTupleHeader)
+#define IP_DECOY_START			(BLCKSZ - sizeof(IpSpecial) - IP_DECOY_SIZE)
+
 /*
  * TIDBitmap refuses offsets above MaxHeapTuplesPerPage (291 with 8 kB pages),
  * so no row gets one.
  */
 #define IP_MAX_ROWS_PER_PAGE	MaxHeapTuplesPerPage
+
+/*
+ * Line pointers of rows and undo records are redirections to heap code, which thus does not take
+ * them for tuples.  Some of it looks at the tuple's header all the same: lp_off is so much less
+ * than the item's start that t_infomask is the item's first two bytes.  See docs/heap-code.md.
+ */
+#define IP_ITEM_BIAS			offsetof(HeapTupleHeaderData, t_infomask)
+
+StaticAssertDecl(IP_ITEM_BIAS <= SizeOfPageHeaderData, "lp_off cannot be negative");
+
+/*
+ * ... and a row's first two bytes, its stored hdr, say there that the inserter has aborted, so that
+ * heap code gives up.
+ */
+#define IP_HDR_HEAP_MASK		(HEAP_XMIN_COMMITTED | HEAP_XMIN_INVALID)
+#define IP_HDR_HEAP_BITS		HEAP_XMIN_INVALID
+
+StaticAssertDecl(IP_HDR_HEAP_MASK == 0x0300, "bits 8 and 9 of hdr are heap's");
+
+#define IpHdrStore(hdr)			(((hdr) & 0x00FF) | (((hdr) & 0x3F00) << 2) | IP_HDR_HEAP_BITS)
+#define IpHdrLoad(stored)		(((stored) & 0x00FF) | (((stored) >> 2) & 0x3F00))
 
 /* ---- rows ---------------------------------------------------------------- */
 #define IP_HDR_NATTS_MASK		0x07FF
@@ -121,6 +154,7 @@ StaticAssertDecl(sizeof(IpMeta) == 16 + 8 * IP_UNDO_SLOTS, "metapage layout");
 #define IP_ROW_OVERLAID			0x20	/* version block covers the body's first bytes */
 #define IP_ROW_MOVED			0x40	/* DELETED by an update to another TID */
 
+#define IP_ROW_STATE			2	/* byte of the item */
 #define IP_ROW_HDRSZ			3
 #define IP_VERSION_BLOCK_SZ		10
 #define IP_ROW_MIN_BODY			IP_VERSION_BLOCK_SZ

@@ -14,6 +14,7 @@
 #include "utils/snapmgr.h"
 
 #include "ip_fetch.h"
+#include "ip_guard.h"
 #include "ip_handler.h"
 #include "ip_index.h"
 #include "ip_index_delete.h"
@@ -31,6 +32,7 @@ PGDLLEXPORT Datum inplace_tableam_handler(PG_FUNCTION_ARGS);
 static const TupleTableSlotOps *
 ip_slot_callbacks(Relation rel)
 {
+	ip_guard_slot(rel);
 	return &IpSlotOps;
 }
 
@@ -118,6 +120,8 @@ ip_estimate_size(Relation rel, int32 *attr_widths, BlockNumber *pages, double *t
 	table_block_relation_estimate_size(rel, attr_widths, pages, tuples, allvisfrac,
 									   IP_ROW_HDRSZ + sizeof(ItemIdData),
 									   BLCKSZ - SizeOfPageHeaderData - sizeof(IpSpecial));
+	/* without statistics, narrow rows would be taken to fill a page with more than it can hold */
+	*tuples = Min(*tuples, (double) *pages * IP_MAX_ROWS_PER_PAGE);
 }
 
 const TableAmRoutine ip_methods = {

@@ -9,6 +9,7 @@
 #include "catalog/index.h"
 #include "commands/progress.h"
 #include "executor/executor.h"
+#include "storage/procarray.h"
 #include "utils/snapmgr.h"
 #include "utils/tuplesort.h"
 
@@ -23,6 +24,7 @@ typedef struct BuildState
 	IndexInfo  *info;
 	bool		mvcc;			/* concurrent build: only what the snapshot sees */
 	bool		anyvisible;
+	IpXid		horizon;		/* not concurrent: all see the changes before it */
 	double		reltuples;
 } BuildState;
 
@@ -45,21 +47,21 @@ static bool
 version_to_index(BuildState *build, IpVersion *v, bool *alive)
 {
 	IpXidStatus status;
+	IpvResult	result;
 	bool		deleted;
 	int			tries = 0;
 
-	while ((status = ip_xid_status(v->xid)) == IP_XID_ABORTED)
+	while ((result = ip_version_skip_aborted(v)) != IPV_OK)
 	{
-		IpvResult	result = ip_version_older(v);
-
-		if (result == IPV_NONE || (result == IPV_STALE && !refetch(v)))
+		if (result == IPV_NONE || !refetch(v))
 			return false;
-		if (result == IPV_STALE && ++tries > 1000)
+		if (++tries > IP_MAX_STALE)
 			ip_version_missing(v);
 	}
+	status = ip_version_status(v);
 	deleted = (v->state & IP_ROW_DELETED) != 0;
 	*alive = !deleted;
-	if (deleted && status == IP_XID_COMMITTED && ip_xid_removable(v->rel, v->xid))
+	if (deleted && status == IP_XID_COMMITTED && v->xid < build->horizon)
 		return false;
 	/* a running inserter is only met by BRIN, which summarizes under a weak lock */
 	if (status == IP_XID_RUNNING && !build->anyvisible)
@@ -69,10 +71,10 @@ version_to_index(BuildState *build, IpVersion *v, bool *alive)
 		else if (deleted)
 			*alive = true;
 	}
-	if (!deleted && !(v->state & IP_ROW_INSERTED) && !ip_xid_removable(v->rel, v->xid))
+	if (!deleted && !(v->state & IP_ROW_INSERTED) && v->xid >= build->horizon)
 		build->info->ii_BrokenHotChain = true;
 	if (deleted && ip_version_load_rec(v) == IPV_OK && !IpXidIsFinal(v->rec.prev_xid) &&
-		!(v->rec.flags & IP_REC_PREV_INSERTED) && !ip_xid_removable(v->rel, v->rec.prev_xid))
+		!(v->rec.flags & IP_REC_PREV_INSERTED) && v->rec.prev_xid >= build->horizon)
 		build->info->ii_BrokenHotChain = true;
 	return true;
 }
@@ -197,6 +199,9 @@ ip_index_build_range_scan(Relation table, Relation index, IndexInfo *info, bool 
 	}
 	scan = (IpScan *) sscan;
 	build.mvcc = IsMVCCSnapshot(sscan->rs_snapshot);
+	/* not an older one: VACUUM of the TOAST table may have removed values of rows deleted since */
+	if (!build.mvcc)
+		build.horizon = ip_xid_full(GetOldestNonRemovableTransactionId(table));
 	if (sscan->rs_parallel == NULL && !allow_sync)
 		ip_scan_set_range(scan, start_block, nblocks);
 	if (progress)

@@ -63,7 +63,7 @@ insertion_aborted(Relation rel, BlockNumber block, Page page, OffsetNumber off)
 
 	for (int steps = 0; result == IPV_OK && steps < MAX_ABORTED; steps++)
 	{
-		if (ip_xid_status(v->xid) != IP_XID_ABORTED)
+		if (ip_version_status(v) != IP_XID_ABORTED)
 			return false;
 		if (v->state & IP_ROW_INSERTED)
 			return true;
@@ -80,15 +80,17 @@ static bool
 is_deletable(Relation rel, BlockNumber block, Page page, OffsetNumber off, bool known,
 			 IpXid *horizon)
 {
+	IpXidStatus status;
 	IpRow		row;
 
 	if (!ip_row_read(rel, block, page, off, &row))
 		return true;
-	if (!known && !ip_state_is_dead(rel, row.state, row.xid) &&
-		!(ip_xid_status(row.xid) == IP_XID_ABORTED && insertion_aborted(rel, block, page, off)))
+	status = ip_xid_status(row.xid, ip_xid_horizon());
+	if (!known && !ip_state_is_dead(rel, row.state, row.xid, ip_xid_horizon()) &&
+		!(status == IP_XID_ABORTED && insertion_aborted(rel, block, page, off)))
 		return false;
-	Assert((row.state & IP_ROW_DELETED) || ip_xid_status(row.xid) == IP_XID_ABORTED);
-	if ((row.state & IP_ROW_DELETED) && ip_xid_status(row.xid) != IP_XID_ABORTED)
+	Assert((row.state & IP_ROW_DELETED) || status == IP_XID_ABORTED);
+	if ((row.state & IP_ROW_DELETED) && status != IP_XID_ABORTED)
 		*horizon = Max(*horizon, row.xid);
 	return true;
 }

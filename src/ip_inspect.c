@@ -263,7 +263,7 @@ bytea_datum(const uint8 *data, uint32 len)
 static void
 put_row(ResultRow *r, Page page, ItemId lp, const IpRow *row, bool show_data)
 {
-	uint8		state = ((uint8 *) PageGetItem(page, lp))[sizeof(uint16)];
+	uint8		state = ip_item_state(page, lp);
 	bool		is_cid = (row->state & (IP_ROW_INSERTED | IP_ROW_LOCKED)) == IP_ROW_INSERTED;
 	uint32		stored = row->bodylen;
 
@@ -283,7 +283,9 @@ put_row(ResultRow *r, Page page, ItemId lp, const IpRow *row, bool show_data)
 static void
 emit_row(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber off, bool show_data)
 {
-	static const char *const lp_states[] = {"unused", "normal", "redirect", "dead"};
+	static const char *const lp_states[] = {
+		[LP_UNUSED] = "unused", [LP_NORMAL] = "heap", [LP_REDIRECT] = "normal", [LP_DEAD] = "dead"
+	};
 	ItemId		lp = PageGetItemId(page, off);
 	ResultRow	r = {.n = 0};
 	IpRow		row;
@@ -292,7 +294,7 @@ emit_row(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber off, 
 	put_int(&r, off);
 	put_text(&r, lp_states[lp->lp_flags]);
 	put_int(&r, ItemIdGetLength(lp));
-	if (ItemIdIsNormal(lp))
+	if (ip_item_is_used(lp))
 	{
 		problem = ip_row_decode(page, off, &row);
 		if (problem)
@@ -369,17 +371,17 @@ emit_record(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber of
 {
 	PageHeader	ph = (PageHeader) page;
 	ItemId		lp = PageGetItemId(page, off);
-	uint32		start = ItemIdGetOffset(lp);
+	uint32		start = ip_item_start(lp);
 	uint32		len = ItemIdGetLength(lp);
 	const char *problem;
 	ResultRow	r = {.n = 0};
 	IpUndoRec	rec;
 
 	put_int(&r, off);
-	if (!ItemIdIsNormal(lp) || start < ph->pd_upper || start + len > ph->pd_special)
+	if (!ip_item_is_ours(lp) || start < ph->pd_upper || start + len > ph->pd_special)
 		problem = "item reaches outside of the page's item space";
 	else
-		problem = ip_undo_decode(block, IpPageGetSpecial(page)->u.undo.newest_xid,
+		problem = ip_undo_decode(block, ip_undo_xid_base(IpPageGetSpecial(page)),
 								 (uint8 *) page + start, len, &rec);
 	if (problem)
 		ereport(WARNING,
@@ -601,14 +603,15 @@ contents(IpVersion *v)
 }
 
 static const char *
-status_text(IpXid xid)
+status_text(const IpVersion *v)
 {
 	static const char *const names[] = {
 		[IP_XID_MINE] = "mine", [IP_XID_RUNNING] = "running",
-		[IP_XID_COMMITTED] = "committed", [IP_XID_ABORTED] = "aborted"
+		[IP_XID_COMMITTED] = "committed", [IP_XID_ABORTED] = "aborted",
+		[IP_XID_FORGOTTEN] = "forgotten"
 	};
 
-	return IpXidIsFinal(xid) ? "all" : names[ip_xid_status(xid)];
+	return IpXidIsFinal(v->xid) ? "all" : names[ip_xid_status(v->xid, v->horizon)];
 }
 
 static const char *
@@ -636,7 +639,7 @@ emit_version(ReturnSetInfo *rsinfo, IpVersion *v, int n, bool show_contents)
 	has_lock = n == 1 && v->has_lock;
 	put_int(&r, n);
 	put_xid(&r, v->xid);
-	put_text(&r, status_text(v->xid));
+	put_text(&r, status_text(v));
 	put_text(&r, kind_text(v));
 	put_if(&r, has_cid, Int64GetDatum(has_rec ? v->rec.cid : v->ptr.block));
 	put_tid_if(&r, has_rec, v->ptr.block, v->ptr.off);
@@ -667,7 +670,8 @@ emit_gone(ReturnSetInfo *rsinfo, int n)
 static IpvResult
 previous_version(IpVersion *v, IpvResult has_rec)
 {
-	bool		unneeded = ip_xid_removable(v->rel, v->xid) && ip_xid_did_commit(v->xid);
+	bool		unneeded = ip_xid_removable(v->rel, v->xid) &&
+		ip_version_status(v) == IP_XID_COMMITTED;
 
 	if (has_rec != IPV_OK || !unneeded)
 		return has_rec != IPV_OK ? has_rec : ip_version_older(v);

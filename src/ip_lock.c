@@ -204,7 +204,7 @@ ip_lock_held(IpVersion *v, LockTupleMode mode)
 	 * moved the row there); what this very subtransaction updated stays locked
 	 * as long as the lock would.
 	 */
-	status = ip_xid_status(v->xid);
+	status = ip_version_status(v);
 	if (status == IP_XID_MINE && mode <= LockTupleNoKeyExclusive &&
 		((v->state & IP_ROW_INSERTED) ||
 		 (TransactionId) v->xid == GetCurrentTransactionIdIfAny()))
@@ -281,6 +281,15 @@ typedef struct LockRequest
 	bool		see_old;		/* the locked row's newest version is not for us */
 	bool		was_seen;		/* only this version is wanted */
 	IpSeen		seen;
+	/* what was found below a row's newest change, with its page unlocked because that is far */
+	bool		far;			/* must be looked for */
+	bool		far_known;		/* for the change far_xid, far_ptr, of that status */
+	int			far_tries;
+	IpXidStatus far_status;
+	IpXid		far_xid;
+	IpPtr		far_ptr;
+	bool		far_keys_changed;
+	IpXid		far_inserter;
 } LockRequest;
 
 /*
@@ -291,12 +300,67 @@ typedef struct LockRequest
 
 static IpVersion lock_v;
 
+/* ---- far below ------------------------------------------------------------------------ */
+
+/* Is it known what is far below the change that v began with?  If not, lock_row will see to it. */
+static bool
+far_is_known(LockRequest *req, IpVersion *v)
+{
+	req->far = !req->far_known || v->top_xid != req->far_xid ||
+		!IpPtrEquals(v->top_ptr, req->far_ptr) || ip_version_status(v) != req->far_status;
+	return !req->far;
+}
+
+/* ip_modify_keys_changed.  With req->far set, the answer does not count. */
+static bool
+keys_changed(LockRequest *req, IpVersion *v)
+{
+	bool		changed;
+
+	if (ip_modify_keys_changed(v, req->snapshot, &changed) == IPV_FAR)
+		return far_is_known(req, v) && req->far_keys_changed;
+	return changed;
+}
+
+/* Likewise ip_modify_inserter: is it this one? */
+static bool
+is_inserted_by(LockRequest *req, IpVersion *v, IpXid xid)
+{
+	IpXid		inserter;
+
+	if (ip_modify_inserter(v, &inserter) == IPV_FAR)
+		return far_is_known(req, v) && req->far_inserter == xid;
+	return inserter == xid;
+}
+
+/* Look far below the newest change of the row at tid.  No buffer lock is held. */
+static void
+look_far(LockRequest *req, const ItemPointerData *tid)
+{
+	IpVersion  *v = &lock_v;
+
+	CHECK_FOR_INTERRUPTS();
+	req->far = req->far_known = false;
+	if (!ip_version_fetch_newest(v, req->rel, tid))
+		return;
+	req->far_xid = v->top_xid;
+	req->far_ptr = v->top_ptr;
+	req->far_status = ip_version_status(v);
+	(void) ip_modify_inserter(v, &req->far_inserter);
+	req->far_known =
+		ip_modify_keys_changed(v, req->snapshot, &req->far_keys_changed) == IPV_OK;
+	/* if undo changes under us, so has the row, and it will be looked at again */
+	if (!req->far_known && ++req->far_tries > IP_MAX_STALE)
+		ip_version_missing(v);
+}
+
 /* What came of an attempt to lock the later versions of a row. */
 typedef enum Forward
 {
 	FORWARD_LOCKED,
 	FORWARD_WAIT,				/* not before *wait_for has ended */
 	FORWARD_GONE,				/* rolled back under us: look again */
+	FORWARD_FAR,				/* first look_far */
 	FORWARD_CHANGED				/* they have another key */
 } Forward;
 
@@ -304,11 +368,15 @@ typedef enum Forward
 static Forward
 later_key_is_unchanged(LockRequest *req, IpVersion *v, TransactionId *wait_for)
 {
-	IpXidStatus status = ip_xid_status(v->xid);
+	IpXidStatus status = ip_version_status(v);
+	bool		changed;
 
 	if (status == IP_XID_ABORTED)
 		return FORWARD_GONE;	/* since v was read: look again */
-	if (ip_modify_keys_changed(v, req->snapshot))
+	changed = keys_changed(req, v);
+	if (req->far)
+		return FORWARD_FAR;
+	if (changed)
 		return FORWARD_CHANGED;
 	if ((v->state & IP_ROW_INSERTED) || (status != IP_XID_RUNNING && !(v->state & IP_ROW_DELETED)))
 		return FORWARD_LOCKED;
@@ -333,11 +401,19 @@ lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_
 	IpLockState lock;
 	Buffer		buffer;
 
+	req->far = false;
 	ip_undo_prepare(req->rel);
 	/* a move may have been rolled back, and its place been given to another row */
-	if (ip_modify_begin(v, req->rel, tid, req->xid, &buffer) == IPF_OK &&
-		ip_modify_inserter(v) == *mover)
-		result = later_key_is_unchanged(req, v, wait_for);
+	if (ip_modify_begin(v, req->rel, tid, req->xid, &buffer) == IPF_OK)
+	{
+		if (is_inserted_by(req, v, *mover))
+			result = later_key_is_unchanged(req, v, wait_for);
+		if (req->far)
+		{
+			UnlockReleaseBuffer(buffer);
+			return FORWARD_FAR;
+		}
+	}
 	ItemPointerSetInvalid(tid);
 	if (result == FORWARD_LOCKED)
 	{
@@ -351,7 +427,7 @@ lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_
 		*mover = v->xid;
 	}
 	if (result == FORWARD_LOCKED && !ip_lock_held(v, req->mode) &&
-		!((v->state & IP_ROW_DELETED) && ip_xid_status(v->xid) == IP_XID_COMMITTED))
+		!((v->state & IP_ROW_DELETED) && ip_version_status(v) == IP_XID_COMMITTED))
 	{
 		ip_lock_merge(v, req->xid, true, req->mode, &lock);
 		ip_write_lock(v, buffer, req->xid, &lock, NULL);
@@ -373,6 +449,11 @@ lock_forward(LockRequest *req, TransactionId *wait_for)
 	{
 		CHECK_FOR_INTERRUPTS();
 		result = lock_later(req, &tid, &mover, wait_for);
+		if (result == FORWARD_FAR)
+		{
+			look_far(req, &tid);
+			result = FORWARD_LOCKED;
+		}
 	}
 	return result;
 }
@@ -396,7 +477,7 @@ key_is_unchanged(LockRequest *req, IpVersion *v, IpFound found, bool *forward)
 	if (req->mode != LockTupleKeyShare || (v->state & IP_ROW_INSERTED) ||
 		ip_version_load_rec(v) != IPV_OK ||
 		(v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION)) ||
-		ip_modify_keys_changed(v, req->snapshot))
+		keys_changed(req, v) || req->far)
 		return false;
 	/* as in heap, who was led here by a change of the key goes on to the last version */
 	if (found != IPF_UPDATED && req->tmfd->traversed)
@@ -436,6 +517,7 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 			TransactionId *wait_for, bool *forward)
 {
 	bool		follow = (req->flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
+	bool		newer = false;
 
 	*result = TM_Ok;
 	req->see_old = false;
@@ -451,6 +533,8 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 			return TRY_REPEAT;
 		found = IPF_OK;
 	}
+	if (req->far)
+		return TRY_REPEAT;
 	switch (found)
 	{
 		case IPF_OK:
@@ -466,8 +550,10 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 				TM_Invisible : TM_SelfModified;
 			return TRY_DONE;
 		case IPF_DELETED:
-			*result = v->body != NULL && !follow && IsolationUsesXactSnapshot() &&
-				ip_modify_below_is_newer(v, req->snapshot, &req->target) ? TM_Updated : TM_Deleted;
+			/* the version that was deleted has committed: it is not far */
+			if (v->body != NULL && !follow && IsolationUsesXactSnapshot())
+				(void) ip_modify_below_is_newer(v, req->snapshot, &req->target, &newer);
+			*result = newer ? TM_Updated : TM_Deleted;
 			return TRY_DONE;
 		case IPF_MOVED:
 			*result = TM_Updated;
@@ -494,14 +580,6 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 			}
 			break;
 		case IPF_RUNNING:
-			/* FOR KEY SHARE is content with a newer version */
-			if (!follow && IsolationUsesXactSnapshot() &&
-				(req->mode == LockTupleKeyShare ? ip_modify_keys_changed(v, req->snapshot) :
-				 ip_modify_below_is_newer(v, req->snapshot, &req->target)))
-			{
-				*result = TM_Updated;
-				return TRY_DONE;
-			}
 			*wait_for = (TransactionId) v->xid;
 			return TRY_WAIT;
 	}
@@ -528,6 +606,26 @@ take_lock(LockRequest *req, IpVersion *v, Buffer buffer)
 	ip_write_lock(v, buffer, req->xid, &lock, unseen ? &req->version_tid : NULL);
 }
 
+/*
+ * v's change is running, and its page is unlocked.  A version below it that the snapshot does not
+ * see either is reason enough to give up.  FOR KEY SHARE is content with a newer version.
+ */
+static LockTry
+need_not_wait(LockRequest *req, IpVersion *v, TM_Result *result)
+{
+	bool		newer;
+	IpvResult	found = req->mode == LockTupleKeyShare ?
+		ip_modify_keys_changed(v, req->snapshot, &newer) :
+		ip_modify_below_is_newer(v, req->snapshot, &req->target, &newer);
+
+	if (found == IPV_STALE)
+		return TRY_REPEAT;
+	if (!newer)
+		return TRY_WAIT;
+	*result = TM_Updated;
+	return TRY_DONE;
+}
+
 static TM_Result
 lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for, bool *forward)
 {
@@ -536,6 +634,7 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 	IpFound		found;
 	Buffer		buffer;
 
+	req->far = false;
 	ip_undo_prepare(req->rel);
 	found = ip_modify_begin(v, req->rel, &tid, req->xid, &buffer);
 	if (found == IPF_OK)
@@ -548,11 +647,19 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 	if (*try == TRY_DONE && result == TM_Ok)
 		take_lock(req, v, buffer);
 	else if (*try == TRY_DONE && v->body != NULL)
-	{
-		ip_version_own_body(v);
 		ip_modify_failure(v, found, &tid, req->tmfd);
-	}
+	if (v->body != NULL)
+		ip_version_let_go(v);
 	UnlockReleaseBuffer(buffer);
+	if (req->far)
+		look_far(req, &tid);
+	else if (*try == TRY_WAIT && found == IPF_RUNNING && IsolationUsesXactSnapshot() &&
+			 !(req->flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION))
+	{
+		*try = need_not_wait(req, v, &result);
+		if (*try == TRY_DONE)
+			ip_modify_failure(v, found, &tid, req->tmfd);
+	}
 	return result;
 }
 
@@ -596,6 +703,8 @@ lock_forward_once(LockRequest *req, TransactionId *wait_for)
 			break;
 		case FORWARD_CHANGED:
 			req->forward_failures = MAX_FORWARD_FAILURES;
+			break;
+		case FORWARD_FAR:		/* lock_forward has seen to it */
 			break;
 		case FORWARD_WAIT:
 			req->is_locker = true;	/* as in heap, not in the row's queue */

@@ -31,51 +31,100 @@ kill_row(IpVersion *v, Buffer buffer)
 	ip_change_apply(&change);
 }
 
-/* Put back an aborted change of a row that somebody holds a lock on. */
+/* Get ready to put back an older version of the row that top stands on, with its lockers. */
 static void
-restore_locked(IpVersion *v, Buffer buffer, TransactionId xid)
+begin_restore_locked(IpRowWrite *w, IpVersion *top, const IpLockState *lock, TransactionId xid)
 {
-	IpRowWrite	w;
-	IpLockState lock;
+	ip_write_same(w, top, IP_XLOG_RESTORE, xid);
+	memcpy(from_body, top->body, top->bodylen);
+	w->from = from_body;
+	w->lock = *lock;
+}
 
-	ip_lock_merge(v, InvalidTransactionId, false, LockTupleKeyShare, &lock);
-	if (!lock.any)
+/* Put back the version that v stands on; below: what ip_version_skip_aborted said. */
+static void
+finish_restore_locked(IpRowWrite *w, IpVersion *v, IpvResult below, Buffer buffer)
+{
+	if (below == IPV_NONE)
 	{
-		ip_restore_row(v, buffer);
+		kill_row(v, buffer);
 		return;
 	}
-	ip_write_same(&w, v, IP_XLOG_RESTORE, xid);
-	memcpy(from_body, v->body, v->bodylen);
-	w.from = from_body;
-	do
-	{
-		if (v->state & IP_ROW_INSERTED)
-		{
-			kill_row(v, buffer);
-			return;
-		}
-		if (ip_version_older(v) != IPV_OK)
-			ip_version_missing(v);
-	} while (ip_xid_status(v->xid) == IP_XID_ABORTED);
+	if (below != IPV_OK)
+		ip_version_missing(v);
 	/* what is put back was there before: it fits, or is damaged */
 	if (v->bodylen < IP_ROW_MIN_BODY || !ip_write_fits(v, BufferGetPage(buffer), v->bodylen))
 		ip_version_damaged(v);
-	w.state = v->state & IP_ROW_INSERTED;
-	w.hdr = v->hdr;
-	w.body = v->body;
-	w.bodylen = v->bodylen;
-	w.lock = lock;
-	ip_write_row(v, buffer, &w);
+	w->state = v->state & IP_ROW_INSERTED;
+	w->hdr = v->hdr;
+	w->body = v->body;
+	w->bodylen = v->bodylen;
+	ip_write_row(v, buffer, w);
 }
 
-static void
+/* Put back the aborted changes of the row that v stands on; false: there are too many. */
+static bool
 restore(IpVersion *v, Buffer buffer, TransactionId xid)
 {
-	ip_version_unlock(v);
-	if (v->has_lock && !(v->state & IP_ROW_INSERTED))
-		restore_locked(v, buffer, xid);
+	IpLockState lock;
+	IpvResult	below;
+	IpRowWrite	w;
+
+	ip_lock_merge(v, InvalidTransactionId, false, LockTupleKeyShare, &lock);
+	if (!lock.any || (v->state & IP_ROW_INSERTED))
+		return ip_restore_row(v, buffer);
+	begin_restore_locked(&w, v, &lock, xid);
+	below = ip_version_skip_aborted(v);
+	if (below == IPV_FAR)
+		return false;
+	finish_restore_locked(&w, v, below, buffer);
+	return true;
+}
+
+/* The same for too many; no lock may be held.  If the row changes meanwhile, nothing happens. */
+static void
+restore_far(Relation rel, const ItemPointerData *tid, TransactionId xid)
+{
+	static IpVersion v;
+	static IpVersion top;
+	IpLockState lock;
+	Buffer		buffer;
+	IpvResult	below = ip_version_find_far(&v, rel, tid, false, &buffer);
+	IpRowWrite	w;
+
+	if (below == IPV_STALE)
+		return;
+	if (ip_version_begin(&top, rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer),
+						 ItemPointerGetOffsetNumberNoCheck(tid)) != IPV_OK)
+		ip_version_missing(&top);
+	ip_lock_merge(&top, InvalidTransactionId, false, LockTupleKeyShare, &lock);
+	if (lock.any)
+	{
+		begin_restore_locked(&w, &top, &lock, xid);
+		finish_restore_locked(&w, &v, below, buffer);
+	}
 	else
-		ip_restore_row(v, buffer);
+		ip_restore_found(&top, &v, below, buffer);
+	UnlockReleaseBuffer(buffer);
+}
+
+/* Lock the data page of a row that is to be changed; false if it is none. */
+static bool
+lock_page(Relation rel, BlockNumber block, Buffer *buffer)
+{
+	*buffer = ip_read_buffer(rel, block);
+	LockBuffer(*buffer, BUFFER_LOCK_EXCLUSIVE);
+	return ip_page_kind(rel, block, BufferGetPage(*buffer)) == IP_PAGE_DATA;
+}
+
+/* Prune the page thoroughly, if it has to be before a new xid is written to it. */
+static bool
+renew_base(Relation rel, BlockNumber block, Buffer *buffer)
+{
+	if (!ip_page_base_is_old(BufferGetPage(*buffer)))
+		return true;
+	ip_prune_page(rel, *buffer, IP_XID_NONE);
+	return ip_page_kind(rel, block, BufferGetPage(*buffer)) == IP_PAGE_DATA;
 }
 
 IpFound
@@ -83,27 +132,30 @@ ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid, Transact
 				Buffer *buffer)
 {
 	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
 	bool		pruned = false;
-	Page		page;
 
-	*buffer = ip_read_buffer(rel, block);
-	LockBuffer(*buffer, BUFFER_LOCK_EXCLUSIVE);
-	page = BufferGetPage(*buffer);
-	if (ip_page_kind(rel, block, page) != IP_PAGE_DATA)
+	if (!lock_page(rel, block, buffer) || !renew_base(rel, block, buffer))
 		return IPF_DELETED;
-	if (ip_page_base_is_old(page))
-		ip_prune_page(rel, *buffer, true);
 	for (;;)
 	{
-		IpvResult	result = ip_version_begin(v, rel, block, page,
-											  ItemPointerGetOffsetNumberNoCheck(tid));
+		Page		page = BufferGetPage(*buffer);
+		IpvResult	result = ip_version_begin(v, rel, block, page, off);
 
 		if (result == IPV_NONE)
 			return IPF_DELETED;
 		if (result == IPV_STALE)
 			ip_version_missing(v);
-		if (ip_xid_status(v->xid) == IP_XID_ABORTED)
-			restore(v, *buffer, xid);
+		if (ip_version_status(v) == IP_XID_ABORTED)
+		{
+			if (restore(v, *buffer, xid))
+				continue;
+			UnlockReleaseBuffer(*buffer);
+			CHECK_FOR_INTERRUPTS();
+			restore_far(rel, tid, xid);
+			if (!lock_page(rel, block, buffer))
+				return IPF_DELETED;
+		}
 		else if (!pruned && !(v->top_state & IP_ROW_VERSION) &&
 				 ip_page_free(page) < IP_VERSION_BLOCK_SZ)
 		{
@@ -118,7 +170,7 @@ ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid, Transact
 IpFound
 ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid, const IpTarget *target)
 {
-	switch (ip_xid_status(v->xid))
+	switch (ip_version_status(v))
 	{
 		case IP_XID_MINE:
 			if (ip_version_cid(v) >= cid)
@@ -134,81 +186,78 @@ ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid, const IpTarge
 				return IPF_UPDATED;
 			return IPF_OK;
 		case IP_XID_ABORTED:
+		case IP_XID_FORGOTTEN:
 			break;
 	}
 	return IPF_AGAIN;
 }
 
-/* The versions below v, without their bodies: only who made them counts. */
+/* Stands on versions below the one that is asked about. */
 static IpVersion below;
 
-static void
-below_begin(IpVersion *v)
-{
-	ip_version_unlock(v);
-	below.rel = v->rel;
-	below.tid = v->tid;
-	below.state = v->state;
-	below.xid = v->xid;
-	below.ptr = v->ptr;
-	below.rec_loaded = below.has_lock = false;
-}
-
-/* One version down, from one whose record is loaded. */
-static void
-below_next(void)
-{
-	below.xid = below.rec.prev_xid;
-	below.ptr = below.rec.prev_ptr;
-	below.state = (below.rec.flags & IP_REC_PREV_INSERTED) ? IP_ROW_INSERTED : 0;
-	below.rec_loaded = false;
-}
-
-bool
-ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target)
+IpvResult
+ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target, bool *newer)
 {
 	IpXidStatus status;
+	IpvResult	result;
 
+	*newer = false;
 	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
-		return false;
-	below_begin(v);
+		return IPV_OK;
+	ip_version_begin_below(&below, v);
 	while ((below.state & IP_ROW_DELETED) ||
-		   (status = ip_xid_status(below.xid)) == IP_XID_RUNNING || status == IP_XID_ABORTED)
+		   (status = ip_version_status(&below)) == IP_XID_RUNNING || status == IP_XID_ABORTED)
 	{
-		if (ip_version_load_rec(&below) != IPV_OK)
-			return false;		/* inserted by the running transaction */
-		below_next();
+		CHECK_FOR_INTERRUPTS();
+		result = ip_version_older(&below);
+		if (result != IPV_OK)	/* none: inserted by the running transaction */
+			return result == IPV_NONE ? IPV_OK : result;
 	}
-	return !ip_version_change_visible(&below, snapshot) && !ip_version_is_target(&below, target);
+	*newer = !ip_version_change_visible(&below, snapshot) && !ip_version_is_target(&below, target);
+	return below.forgotten ? IPV_STALE : IPV_OK;
 }
 
-bool
-ip_modify_keys_changed(IpVersion *v, Snapshot snapshot)
+IpvResult
+ip_modify_keys_changed(IpVersion *v, Snapshot snapshot, bool *changed)
 {
+	IpvResult	result;
+
+	*changed = false;
 	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
-		return false;
-	below_begin(v);
-	while (!(below.state & IP_ROW_INSERTED) && !ip_version_change_visible(&below, snapshot) &&
-		   ip_version_load_rec(&below) == IPV_OK)
+		return IPV_OK;
+	ip_version_begin_below(&below, v);
+	while (!*changed && !(below.state & IP_ROW_INSERTED) &&
+		   !ip_version_change_visible(&below, snapshot))
 	{
-		if ((below.rec.flags & IP_REC_KEYS) && ip_xid_status(below.xid) == IP_XID_COMMITTED)
-			return true;
-		below_next();
+		CHECK_FOR_INTERRUPTS();
+		result = ip_version_load_rec(&below);
+		if (result == IPV_OK)
+		{
+			*changed = (below.rec.flags & IP_REC_KEYS) &&
+				ip_version_status(&below) == IP_XID_COMMITTED;
+			result = ip_version_older(&below);
+		}
+		if (result != IPV_OK)	/* none: visible to all */
+			return result == IPV_NONE ? IPV_OK : result;
 	}
-	return false;
+	return IPV_OK;
 }
 
-IpXid
-ip_modify_inserter(IpVersion *v)
+IpvResult
+ip_modify_inserter(IpVersion *v, IpXid *inserter)
 {
-	below_begin(v);
-	while (!(below.state & IP_ROW_INSERTED))
+	IpvResult	result = IPV_OK;
+
+	*inserter = IP_XID_NONE;
+	ip_version_begin_below(&below, v);
+	while (result == IPV_OK && !(below.state & IP_ROW_INSERTED))
 	{
-		if (ip_version_load_rec(&below) != IPV_OK)
-			return IP_XID_NONE;
-		below_next();
+		CHECK_FOR_INTERRUPTS();
+		result = ip_version_older(&below);
 	}
-	return below.xid;
+	if (result == IPV_OK)
+		*inserter = below.xid;
+	return result == IPV_NONE ? IPV_OK : result;
 }
 
 void
@@ -268,7 +317,7 @@ is_final(IpVersion *v)
 {
 	return IpXidIsFinal(v->xid) || v->ptr.block == InvalidBlockNumber ||
 		(v->xid + MAX_PREV_AGE < ip_next_xid() && !(v->state & IP_ROW_DELETED) &&
-		 ip_xid_removable(v->rel, v->xid) && ip_xid_did_commit(v->xid));
+		 ip_xid_removable(v->rel, v->xid) && ip_version_status(v) == IP_XID_COMMITTED);
 }
 
 /* The version before, for an undo record; nothing if all see it anyway. */

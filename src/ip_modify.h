@@ -43,17 +43,20 @@ extern IpFound ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid
 								  const IpTarget *target);
 
 /*
- * v's last change is running, or a delete: is the version that it started from
- * one that the snapshot does not see either?  Then the row was updated before,
- * and nobody needs to wait for the outcome.
+ * Questions about the versions below v, which keeps its place.  IPV_OK: here is the answer;
+ * IPV_FAR, IPV_STALE: as for ip_version_older.
+ *
+ * below_is_newer: v's last change is running, or a delete: is the version that it started from
+ * one that the snapshot does not see either?  Then the row was updated before, and the outcome
+ * need not be waited for.
+ * keys_changed: does v, or a version below it, come from a committed change of the key that the
+ * snapshot does not see?
+ * inserter: the transaction that inserted v's row; IP_XID_NONE if it does not matter any more.
  */
-extern bool ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target);
-
-/* Does v, or a version below it, come from a committed change of the key that the snapshot does not see? */
-extern bool ip_modify_keys_changed(IpVersion *v, Snapshot snapshot);
-
-/* Who inserted v's row; IP_XID_NONE if nobody needs to know that any more. */
-extern IpXid ip_modify_inserter(IpVersion *v);
+extern IpvResult ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot,
+										  const IpTarget *target, bool *newer);
+extern IpvResult ip_modify_keys_changed(IpVersion *v, Snapshot snapshot, bool *changed);
+extern IpvResult ip_modify_inserter(IpVersion *v, IpXid *inserter);
 
 /* Fill in what core wants to know about a change that we cannot make. */
 extern void ip_modify_failure(IpVersion *v, IpFound found, const ItemPointerData *tid,

@@ -21,6 +21,16 @@ ip_page_is_ours(Page page)
 		special->kind >= IP_PAGE_META && special->kind <= IP_PAGE_FREE;
 }
 
+/* Not a damaged page of ours: heap's pages have no special space. */
+static bool
+page_may_be_heap(Page page)
+{
+	PageHeader	ph = (PageHeader) page;
+
+	return ph->pd_special == BLCKSZ && ph->pd_upper <= BLCKSZ && ph->pd_lower <= ph->pd_upper &&
+		ph->pd_lower >= SizeOfPageHeaderData && PageGetPageSize(page) == BLCKSZ;
+}
+
 IpPageKind
 ip_page_kind(Relation rel, BlockNumber block, Page page)
 {
@@ -30,7 +40,10 @@ ip_page_kind(Relation rel, BlockNumber block, Page page)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("block %u of relation \"%s\" is not a page of an inplace table",
-						block, RelationGetRelationName(rel))));
+						block, RelationGetRelationName(rel)),
+				 page_may_be_heap(page) ?
+				 errhint("It may be a page of a heap table. If a tool has swapped the table's file with a heap table's, "
+						 "set the table's pg_class.relam to that of heap, then use ALTER TABLE ... SET ACCESS METHOD.") : 0));
 	return IpPageGetSpecial(page)->kind;
 }
 
@@ -38,17 +51,23 @@ const char *
 ip_row_decode(Page page, OffsetNumber off, IpRow *row)
 {
 	ItemId		lp = PageGetItemId(page, off);
-	uint32		start = ItemIdGetOffset(lp);
+	uint32		start = ip_item_start(lp);
 	uint32		len = ItemIdGetLength(lp);
 	const uint8 *item = (const uint8 *) page + start;
 	PageHeader	ph = (PageHeader) page;
+	uint16		stored;
 
+	if (!ip_item_is_ours(lp))
+		return "item is a heap tuple";
 	if (start < ph->pd_upper || start + len > ph->pd_special)
 		return "item reaches outside of the page's tuple space";
 	if (len < IP_ROW_MIN_ITEM)
 		return "item is shorter than a row";
-	memcpy(&row->hdr, item, sizeof(uint16));
-	row->state = item[2];
+	memcpy(&stored, item, sizeof(stored));
+	if ((stored & IP_HDR_HEAP_MASK) != IP_HDR_HEAP_BITS)
+		return "row header has wrong bits";
+	row->hdr = IpHdrLoad(stored);
+	row->state = item[IP_ROW_STATE];
 	row->xid = IP_XID_NONE;
 	row->ptr = ip_ptr_cid(0);
 	if ((row->hdr & IP_HDR_NATTS_MASK) > MaxHeapAttributeNumber)
@@ -98,7 +117,7 @@ ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpRow 
 	const char *problem;
 
 	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page) ||
-		!ItemIdIsNormal(PageGetItemId(page, off)))
+		!ip_item_is_used(PageGetItemId(page, off)))
 		return false;
 	problem = ip_row_decode(page, off, row);
 	if (unlikely(problem != NULL))
@@ -120,7 +139,7 @@ ip_row_read_deleted(Relation rel, BlockNumber block, Page page, OffsetNumber off
 }
 
 const char *
-ip_undo_decode(BlockNumber block, uint64 newest_xid, const uint8 *item, uint32 len,
+ip_undo_decode(BlockNumber block, uint64 xid_base, const uint8 *item, uint32 len,
 			   IpUndoRec *rec)
 {
 	IpReader	r = {item, item + len, false};
@@ -132,7 +151,7 @@ ip_undo_decode(BlockNumber block, uint64 newest_xid, const uint8 *item, uint32 l
 	rec->kind = kind & IP_KIND_MASK;
 	rec->flags = ip_get_u8(&r);
 	xid = ip_get_u32(&r);
-	rec->xid = ip_xid_near(newest_xid, xid);
+	rec->xid = ip_xid_after(xid_base, xid);
 	row_block = ip_get_varint(&r);
 	ItemPointerSet(&rec->row, row_block, ip_get_varint(&r));
 	rec->cid = (kind & IP_KIND_CID) ? ip_get_varint(&r) : 0;
@@ -141,7 +160,7 @@ ip_undo_decode(BlockNumber block, uint64 newest_xid, const uint8 *item, uint32 l
 	rec->saved = NULL;
 	if (rec->flags & IP_REC_PREV)
 	{
-		rec->prev_xid = ip_xid_near(newest_xid, xid + (uint32) ip_get_zigzag(&r));
+		rec->prev_xid = ip_xid_after(xid_base, xid + (uint32) ip_get_zigzag(&r));
 		if (rec->flags & IP_REC_PREV_INSERTED)
 			rec->prev_ptr = ip_ptr_cid(ip_get_varint(&r));
 		else

@@ -72,12 +72,69 @@ ip_xid_near(uint64 ref, TransactionId xid)
 	return ref + (int32) (xid - (uint32) ref);
 }
 
+/*
+ * All xids of an undo page's records are in [base, base + 2^32).  newest_xid is one of
+ * them, and has the other half of the base.
+ */
+static inline uint64
+ip_undo_xid_base(const IpSpecial *special)
+{
+	IpXid		newest = special->u.undo.newest_xid;
+
+	return newest - (uint32) ((uint32) newest - special->undo_xid_base);
+}
+
 static inline IpPtr
 ip_ptr_cid(CommandId cid)
 {
 	IpPtr		ptr = {(BlockNumber) cid, 0};
 
 	return ptr;
+}
+
+/* ---- items --------------------------------------------------------------- */
+
+/* Is it a row or an undo record?  Dead and unused ones are none, nor are heap's tuples. */
+static inline bool
+ip_item_is_ours(const ItemIdData *lp)
+{
+	return lp->lp_flags == LP_REDIRECT;
+}
+
+/* Is it one that a reader has to look at: ours, or a heap tuple, which is an error? */
+static inline bool
+ip_item_is_used(const ItemIdData *lp)
+{
+	return lp->lp_flags == LP_REDIRECT || lp->lp_flags == LP_NORMAL;
+}
+
+/* Where it begins, which may be anywhere on a damaged page. */
+static inline uint32
+ip_item_start(const ItemIdData *lp)
+{
+	return lp->lp_off + IP_ITEM_BIAS;
+}
+
+static inline void
+ip_item_set(ItemIdData *lp, uint32 start, uint32 len)
+{
+	lp->lp_flags = LP_REDIRECT;
+	lp->lp_off = start - IP_ITEM_BIAS;
+	lp->lp_len = len;
+}
+
+/* A row's state on its sound page, without a decision about the default inserter. */
+static inline uint8
+ip_item_state(Page page, const ItemIdData *lp)
+{
+	return ((const uint8 *) page)[ip_item_start(lp) + IP_ROW_STATE];
+}
+
+/* Is that the metapage's decoy? */
+static inline bool
+ip_item_is_decoy(const ItemIdData *lp)
+{
+	return lp->lp_flags == LP_NORMAL && lp->lp_off == IP_DECOY_START && lp->lp_len == IP_DECOY_SIZE;
 }
 
 /* ---- reading ------------------------------------------------------------- */
@@ -110,18 +167,18 @@ static inline bool
 ip_row_may_be(Page page, OffsetNumber off, uint8 state)
 {
 	ItemId		lp = PageGetItemId(page, off);
-	uint32		start = ItemIdGetOffset(lp);
+	uint32		start = ip_item_start(lp);
 
-	return ItemIdIsNormal(lp) &&
+	return ip_item_is_used(lp) &&
 		(start < ((PageHeader) page)->pd_upper || start + IP_ROW_MIN_ITEM > BLCKSZ ||
-		 (((const uint8 *) page + start)[2] & state));
+		 !ip_item_is_ours(lp) || (ip_item_state(page, lp) & state));
 }
 
 /* Why the row cannot be right, or NULL; for ip_row_read and inplace_check. */
 extern const char *ip_row_decode(Page page, OffsetNumber off, IpRow *row);
 
 /* Decode the bytes of an undo record of that block; what is wrong with them, or NULL. */
-extern const char *ip_undo_decode(BlockNumber block, uint64 newest_xid, const uint8 *item,
+extern const char *ip_undo_decode(BlockNumber block, uint64 xid_base, const uint8 *item,
 								  uint32 len, IpUndoRec *rec);
 
 /* ---- operations ---------------------------------------------------------- */

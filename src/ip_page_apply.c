@@ -5,6 +5,8 @@
  */
 #include "ip_compat.h"
 
+#include "access/multixact.h"
+
 #include "ip_page.h"
 
 /* The bodies that IP_OP_ROW works on; static, for there is no palloc here. */
@@ -18,13 +20,28 @@ init_page(Page page, IpPageKind kind)
 	IpPageGetSpecial(page)->magic = IP_PAGE_MAGIC;
 }
 
+/* See IpMeta. */
+static void
+put_decoy(Page page, IpMeta *meta)
+{
+	HeapTupleHeader tuple = (HeapTupleHeader) (page + IP_DECOY_START);
+
+	ItemIdSetNormal(&meta->decoy, IP_DECOY_START, IP_DECOY_SIZE);
+	((PageHeader) page)->pd_upper = IP_DECOY_START;
+	HeapTupleHeaderSetXmin(tuple, FrozenTransactionId);
+	HeapTupleHeaderSetXmax(tuple, MaxMultiXactId);
+	ItemPointerSetInvalid(&tuple->t_ctid);
+	tuple->t_infomask = HEAP_XMIN_FROZEN | HEAP_XMAX_IS_MULTI;
+	tuple->t_hoff = IP_DECOY_SIZE;
+}
+
 static void
 init_meta(Page page)
 {
 	IpMeta	   *meta = IpPageGetMeta(page);
 
 	init_page(page, IP_PAGE_META);
-	meta->magic = IP_META_MAGIC;
+	put_decoy(page, meta);
 	meta->version = IP_FORMAT_VERSION;
 	meta->nslots = IP_UNDO_SLOTS;
 	meta->reserved = 0;
@@ -51,7 +68,7 @@ move_offsets(ItemIdData *lps, int n, uint32 upper, uint32 start, int grow)
 	for (int i = 0; i < n; i++)
 	{
 		memcpy(&word, &lps[i], sizeof(word));
-		word -= lps[i].lp_off - upper < start - upper ? grow * unit : 0;
+		word -= ip_item_start(&lps[i]) - upper < start - upper ? grow * unit : 0;
 		memcpy(&lps[i], &word, sizeof(word));
 	}
 }
@@ -79,8 +96,9 @@ resize_item(Page page, OffsetNumber off, uint32 newlen)
 		ph->pd_lower += sizeof(ItemIdData);
 		ItemIdSetUnused(lp);
 	}
-	start = ItemIdHasStorage(lp) ? ItemIdGetOffset(lp) : ph->pd_upper;
-	grow = (int) newlen - (int) ItemIdGetLength(lp);
+	/* one that is damaged may have a length, but is free all the same */
+	start = ip_item_is_ours(lp) ? ip_item_start(lp) : ph->pd_upper;
+	grow = (int) newlen - (ip_item_is_ours(lp) ? (int) ItemIdGetLength(lp) : 0);
 	if (grow > (int) ip_page_free(page) || start < ph->pd_upper || start > ph->pd_special)
 		return false;
 
@@ -92,7 +110,7 @@ resize_item(Page page, OffsetNumber off, uint32 newlen)
 	}
 	ph->pd_upper -= grow;
 	if (newlen > 0)
-		ItemIdSetNormal(lp, start - grow, newlen);
+		ip_item_set(lp, start - grow, newlen);
 	else
 		ItemIdSetDead(lp);
 	return true;
@@ -112,7 +130,7 @@ load_base(Page page, OffsetNumber off, IpRowBase base, const uint8 *saved, int i
 		row_buffers.len[into] = 0;
 		return NULL;
 	}
-	if (off > PageGetMaxOffsetNumber(page) || !ItemIdIsNormal(PageGetItemId(page, off)))
+	if (off > PageGetMaxOffsetNumber(page) || !ip_item_is_ours(PageGetItemId(page, off)))
 		return "no such row";
 	if ((problem = ip_row_decode(page, off, &row)) != NULL)
 		return problem;
@@ -130,13 +148,14 @@ static const char *
 write_row(Page page, OffsetNumber off, uint16 hdr, uint8 state, TransactionId xid,
 		  IpPtr ptr, const uint8 *body, uint32 bodylen)
 {
+	uint16		stored = IpHdrStore(hdr);
 	uint8	   *item;
 
 	if (bodylen < IP_ROW_MIN_BODY || !resize_item(page, off, ip_item_size(state, bodylen)))
 		return "row does not fit";
-	item = (uint8 *) PageGetItem(page, PageGetItemId(page, off));
-	memcpy(item, &hdr, sizeof(hdr));
-	item[2] = state;
+	item = (uint8 *) page + ip_item_start(PageGetItemId(page, off));
+	memcpy(item, &stored, sizeof(stored));
+	item[IP_ROW_STATE] = state;
 	item += IP_ROW_HDRSZ;
 	if (state & IP_ROW_VERSION)
 	{
@@ -312,13 +331,13 @@ apply_undo(Page page, IpReader *r, const IpOpContext *ctx)
 	if (len + sizeof(ItemIdData) > ip_page_free(page))
 		return "undo record does not fit";
 	ph->pd_upper -= len;
-	ItemIdSetNormal(PageGetItemId(page, PageGetMaxOffsetNumber(page) + 1), ph->pd_upper, len);
+	ip_item_set(PageGetItemId(page, PageGetMaxOffsetNumber(page) + 1), ph->pd_upper, len);
 	ph->pd_lower += sizeof(ItemIdData);
 	item = (uint8 *) page + ph->pd_upper;
 	memcpy(item, head, w.p - head);
 	memcpy(item + (w.p - head), tail, taillen);
 
-	problem = ip_undo_decode(ctx->undo_block, special->u.undo.newest_xid, item, len, &rec);
+	problem = ip_undo_decode(ctx->undo_block, ip_undo_xid_base(special), item, len, &rec);
 	if (problem)
 		return problem;
 	special->u.undo.newest_xid = Max(special->u.undo.newest_xid,
@@ -337,12 +356,12 @@ apply_clear_default(Page page)
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
 		ItemId		lp = PageGetItemId(page, off);
-		uint32		start = ItemIdGetOffset(lp);
+		uint32		start = ip_item_start(lp);
 
 		/* nobody has checked these items: do not write outside of the page */
-		if (ItemIdIsNormal(lp) && start >= ((PageHeader) page)->pd_upper &&
+		if (ip_item_is_ours(lp) && start >= ((PageHeader) page)->pd_upper &&
 			start + IP_ROW_HDRSZ <= BLCKSZ)
-			((uint8 *) page)[start + 2] &= ~IP_ROW_DEFAULT;
+			((uint8 *) page)[start + IP_ROW_STATE] &= ~IP_ROW_DEFAULT;
 	}
 	return NULL;
 }
@@ -392,6 +411,8 @@ apply_op(Page page, IpOp op, IpReader *r, IpOpContext *ctx)
 			init_page(page, IP_PAGE_UNDO);
 			special = IpPageGetSpecial(page);
 			special->u.undo.newest_xid = ip_get_u64(r);
+			special->undo_xid_base = (uint32) (special->u.undo.newest_xid -
+											   Min(special->u.undo.newest_xid, IP_UNDO_XIDS_BEFORE));
 			special->u.undo.slot = ip_get_u16(r);
 			special->u.undo.flags = ip_get_u16(r);
 			special->u.undo.next = ip_get_u32(r);

@@ -1,6 +1,8 @@
 /*-------------------------------------------------------------------------
  * ip_page_desc.c
- *	  Operations in words, as pg_waldump and the like show them.
+ *	  Operations in words, for pg_walinspect and the server's own messages.
+ *
+ * pg_waldump cannot load resource managers.
  *-------------------------------------------------------------------------
  */
 #include "ip_compat.h"

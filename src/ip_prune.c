@@ -19,6 +19,9 @@
 #define MAX_BASE_AGE	(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
 #define NEW_BASE_AGE	((IpXid) 1 << 31)
 
+/* To heap code, which prunes pages too, the hint in pd_prune_xid is so far in the future. */
+#define HINT_OFFSET	((TransactionId) 1 << 30)
+
 /* A page with deletions that are not flushed is not worth another look for so many transactions. */
 #define FLUSH_XIDS		32
 
@@ -26,12 +29,57 @@ typedef enum PruneAction
 {
 	PRUNE_KEEP,
 	PRUNE_BLOCKED,				/* aborted, but somebody holds a lock on the row, or damaged */
+	PRUNE_FAR,					/* aborted, but by too many changes */
 	PRUNE_DEAD,
 	PRUNE_CHANGE
 } PruneAction;
 
+/* A prune of one page, which is locked. */
+typedef struct Prune
+{
+	Relation	rel;
+	BlockNumber block;
+	Page		page;
+	bool		thorough;
+	IpXid		horizon;		/* what precedes it is removable */
+	IpXid		clog;			/* pg_xact's horizon */
+	IpChange	change;
+	IpWriter   *w;
+	bool		changed;
+	bool		unflushed;		/* a deletion has to be flushed before its row can go */
+	IpXid		oldest;			/* of the xids that stay */
+	int			nfar;			/* rows whose aborted changes are too many */
+	OffsetNumber far[IP_MAX_ROWS_PER_PAGE];
+} Prune;
+
+/* The row being looked at. */
+static IpVersion row_v;
+
 /* The newest version's body, while v goes to older ones. */
 static uint8 from_body[BLCKSZ];
+
+static void
+begin_prune(Prune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizon)
+{
+	p->rel = rel;
+	p->block = BufferGetBlockNumber(buffer);
+	p->page = BufferGetPage(buffer);
+	p->thorough = thorough;
+	p->horizon = horizon;
+	p->clog = ip_xid_horizon();
+	p->changed = p->unflushed = false;
+	p->oldest = ip_next_xid();
+	p->nfar = 0;
+	ip_change_begin(&p->change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
+	p->w = ip_change_block(&p->change, buffer, false);
+}
+
+/* A horizon of VACUUM's, taken at its start, counts beside the current one. */
+static bool
+is_removable(Prune *p, IpXid xid)
+{
+	return xid < p->horizon || ip_xid_removable(p->rel, xid);
+}
 
 static bool
 is_default(IpVersion *v, IpSpecial *special)
@@ -57,9 +105,9 @@ is_final_for_others(IpVersion *v, IpSpecial *special, uint8 overlaid)
 
 /* The row's state on the page becomes that of the version v stands on. */
 static void
-set_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
+set_target(Prune *p, IpVersion *v, IpRowOp *op)
 {
-	IpSpecial  *special = IpPageGetSpecial(page);
+	IpSpecial  *special = IpPageGetSpecial(p->page);
 	uint8		overlaid = v->top_state & IP_ROW_OVERLAID;
 	int			column;
 	int			len;
@@ -69,12 +117,12 @@ set_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
 	op->bodylen = v->bodylen;
 	op->own_xid = false;
 	op->undo_off = 0;
-	if ((ip_xid_removable(v->rel, v->xid) && ip_xid_did_commit(v->xid)) ||
+	if ((is_removable(p, v->xid) && ip_version_status(v) == IP_XID_COMMITTED) ||
 		is_final_for_others(v, special, overlaid))
 	{
-		*conflict = Max(*conflict, v->xid);
+		p->change.conflict = Max(p->change.conflict, v->xid);
 		op->state = 0;
-		/* nobody will put back a longer version: zeros behind the values go */
+		/* no longer version will be put back: trailing zeros are dropped */
 		len = ip_body_measure(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen, &column);
 		if (len < 0)
 			ip_version_damaged(v);
@@ -93,52 +141,55 @@ set_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
 		ip_version_damaged(v);
 }
 
+/* The row is changed from what it is, the version top stands on. */
 static void
-set_base(IpVersion *v, IpRowOp *op)
+set_base(IpVersion *top, IpRowOp *op)
 {
-	op->off = ItemPointerGetOffsetNumber(&v->tid);
-	op->base = v->saved ? IP_BASE_OVERLAID : IP_BASE_ROW;
-	op->saved = v->saved;
-	memcpy(from_body, v->body, v->bodylen);
+	op->off = ItemPointerGetOffsetNumber(&top->tid);
+	op->base = top->saved ? IP_BASE_OVERLAID : IP_BASE_ROW;
+	op->saved = top->saved;
+	memcpy(from_body, top->body, top->bodylen);
 	op->from = from_body;
-	op->fromlen = v->bodylen;
+	op->fromlen = top->bodylen;
 }
 
 /* Go to the newest version that was not rolled back. */
 static PruneAction
-restore_target(IpVersion *v, Page page, IpXid *conflict, IpRowOp *op)
+restore_target(Prune *p, IpVersion *v, IpRowOp *op)
 {
 	set_base(v, op);
-	do
+	switch (ip_version_skip_aborted(v))
 	{
-		if (v->state & IP_ROW_INSERTED)
+		case IPV_OK:
+			set_target(p, v, op);
+			return PRUNE_CHANGE;
+		case IPV_NONE:
 			return PRUNE_DEAD;
-		if (ip_version_older(v) != IPV_OK)
-		{
-			if (!v->soft)
-				ip_version_missing(v);
-			v->damaged = true;
-			return PRUNE_BLOCKED;
-		}
-	} while (ip_xid_status(v->xid) == IP_XID_ABORTED);
-	set_target(v, page, conflict, op);
-	return PRUNE_CHANGE;
+		case IPV_FAR:
+			return PRUNE_FAR;
+		case IPV_STALE:
+			break;
+	}
+	if (!v->soft)
+		ip_version_missing(v);
+	v->damaged = true;
+	return PRUNE_BLOCKED;
 }
 
-/* May a row that xid has deleted for everybody become a dead item?  If flush is set, what is in its way is flushed. */
+/* May a row that xid has deleted for everybody become a dead item?  A thorough prune flushes what is in its way. */
 static bool
-may_die(Relation rel, IpXid xid, bool flush)
+may_die(Prune *p, IpXid xid)
 {
-	if (ip_deletion_is_durable(rel, xid))
+	if (ip_deletion_is_durable(p->rel, xid))
 		return true;
-	if (flush)
+	if (p->thorough)
 		ip_xid_flush_commit(xid);
-	return flush;
+	return p->thorough;
 }
 
 /* What to do with the row whose newest version v stands on. */
 static PruneAction
-row_action(IpVersion *v, Page page, bool thorough, IpXid *conflict, IpRowOp *op)
+row_action(Prune *p, IpVersion *v, IpRowOp *op)
 {
 	bool		locked = (v->top_state & IP_ROW_LOCKED) != 0;
 	bool		live_lock;
@@ -146,21 +197,21 @@ row_action(IpVersion *v, Page page, bool thorough, IpXid *conflict, IpRowOp *op)
 
 	if (!(v->top_state & IP_ROW_VERSION) && !(v->state & IP_ROW_INSERTED))
 		return PRUNE_KEEP;
-	status = ip_xid_status(v->xid);
+	status = ip_version_status(v);
 	if (status == IP_XID_MINE || status == IP_XID_RUNNING)
 		return PRUNE_KEEP;
 	ip_version_unlock(v);
 	live_lock = v->has_lock && ip_lock_is_live(&v->lock);
 	if (status == IP_XID_ABORTED)
-		return live_lock ? PRUNE_BLOCKED : restore_target(v, page, conflict, op);
+		return live_lock ? PRUNE_BLOCKED : restore_target(p, v, op);
 
-	if (ip_xid_removable(v->rel, v->xid))
+	if (is_removable(p, v->xid))
 	{
 		if (v->state & IP_ROW_DELETED)
 		{
-			if (!may_die(v->rel, v->xid, thorough))
+			if (!may_die(p, v->xid))
 				return PRUNE_KEEP;
-			*conflict = Max(*conflict, v->xid);
+			p->change.conflict = Max(p->change.conflict, v->xid);
 			return PRUNE_DEAD;
 		}
 		if (!(v->top_state & IP_ROW_VERSION))
@@ -168,55 +219,55 @@ row_action(IpVersion *v, Page page, bool thorough, IpXid *conflict, IpRowOp *op)
 		if (!live_lock)
 		{
 			set_base(v, op);
-			set_target(v, page, conflict, op);
+			set_target(p, v, op);
 			return PRUNE_CHANGE;
 		}
 	}
-	else if (locked && thorough && v->has_lock && !live_lock)
+	else if (locked && p->thorough && v->has_lock && !live_lock)
 	{
 		set_base(v, op);
-		set_target(v, page, conflict, op);
+		set_target(p, v, op);
 		return PRUNE_CHANGE;
 	}
 	return PRUNE_KEEP;
 }
 
-/* Put the operation for one row; false if there is nothing to do. */
-static bool
-prune_one(IpVersion *v, Page page, bool thorough, IpWriter *w, IpXid *conflict,
-		  PruneAction *action)
+/* Put the operation for one row, if there is anything to do. */
+static PruneAction
+prune_one(Prune *p, IpVersion *v)
 {
 	IpRowOp		op = {0};
+	PruneAction action = row_action(p, v, &op);
 
-	*action = row_action(v, page, thorough, conflict, &op);
 	if (v->damaged)
-		*action = PRUNE_BLOCKED;
-	if (*action == PRUNE_DEAD)
-		ip_op_dead(w, ItemPointerGetOffsetNumber(&v->tid));
-	else if (*action == PRUNE_CHANGE)
-		ip_op_row(w, &op);
-	else
-		return false;
-	return true;
+		action = PRUNE_BLOCKED;
+	if (action == PRUNE_DEAD)
+		ip_op_dead(p->w, ItemPointerGetOffsetNumber(&v->tid));
+	else if (action == PRUNE_CHANGE)
+		ip_op_row(p->w, &op);
+	else if (action == PRUNE_FAR && p->nfar < IP_MAX_ROWS_PER_PAGE)
+		p->far[p->nfar++] = ItemPointerGetOffsetNumber(&v->tid);
+	p->changed |= action == PRUNE_DEAD || action == PRUNE_CHANGE;
+	return action;
 }
 
-/* Is the row deleted for everybody?  What such a row was is nobody's concern: its undo is not read. */
+/* Is the row deleted for everybody?  What such a row was does not matter: its undo is not read. */
 static bool
-is_deleted(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpRow *row)
+is_deleted(Prune *p, OffsetNumber off, IpRow *row)
 {
-	return ip_row_read_deleted(rel, block, page, off, row) &&
-		ip_state_is_dead(rel, row->state, row->xid);
+	return ip_row_read_deleted(p->rel, p->block, p->page, off, row) &&
+		is_removable(p, row->xid) && ip_xid_status(row->xid, p->clog) == IP_XID_COMMITTED;
 }
 
 /* Put the operation for such a row; false if its deletion has to be flushed before. */
 static bool
-prune_deleted(Relation rel, OffsetNumber off, const IpRow *row, bool thorough, IpWriter *w,
-			  IpXid *conflict)
+prune_deleted(Prune *p, OffsetNumber off, const IpRow *row)
 {
-	if (!may_die(rel, row->xid, thorough))
+	if (!may_die(p, row->xid))
 		return false;
-	*conflict = Max(*conflict, row->xid);
-	ip_op_dead(w, off);
+	p->change.conflict = Max(p->change.conflict, row->xid);
+	ip_op_dead(p->w, off);
+	p->changed = true;
 	return true;
 }
 
@@ -233,17 +284,17 @@ default_inserter(Page page)
  * The default inserter's rows need it no more, if it has ended: they are
  * visible to all, or (it has aborted) they have become dead just before.
  */
-static bool
-prune_default(Relation rel, IpXid xid, IpXidStatus status, IpWriter *w, IpXid *conflict)
+static void
+prune_default(Prune *p, IpXid xid, IpXidStatus status)
 {
 	if (IpXidIsFinal(xid))
-		return false;
-	if (status == IP_XID_COMMITTED && ip_xid_removable(rel, xid))
-		*conflict = Max(*conflict, xid);
+		return;
+	if (status == IP_XID_COMMITTED && is_removable(p, xid))
+		p->change.conflict = Max(p->change.conflict, xid);
 	else if (status != IP_XID_ABORTED)
-		return false;
-	ip_op_simple(w, IP_OP_CLEAR_DEFAULT);
-	return true;
+		return;
+	ip_op_simple(p->w, IP_OP_CLEAR_DEFAULT);
+	p->changed = true;
 }
 
 bool
@@ -252,84 +303,140 @@ ip_page_base_is_old(Page page)
 	return ip_next_xid() > IpPageGetSpecial(page)->u.data.xid_base + MAX_BASE_AGE;
 }
 
-void
-ip_prune_page(Relation rel, Buffer buffer, bool thorough)
+/* Clean the row at off, and note what stays of it. */
+static void
+prune_row(Prune *p, OffsetNumber off)
 {
-	static IpVersion v;
-	Page		page = BufferGetPage(buffer);
-	BlockNumber block = BufferGetBlockNumber(buffer);
-	OffsetNumber max = PageGetMaxOffsetNumber(page);
-	IpXid		next = ip_next_xid();
-	IpXid		conflict = IP_XID_NONE;
-	IpXid		oldest = next;	/* of those that stay */
-	IpXid		inserter = default_inserter(page);
-	IpXidStatus inserter_status = ip_xid_status(inserter);
-	bool		changed = false;
-	bool		unflushed = false;
+	IpVersion  *v = &row_v;
 	PruneAction action;
-	IpChange	change;
-	IpWriter   *w;
 	IpRow		row;
+
+	if (is_deleted(p, off, &row))
+	{
+		if (!prune_deleted(p, off, &row))
+		{
+			p->unflushed = true;
+			p->oldest = Min(p->oldest, row.xid);
+		}
+		return;
+	}
+	switch (ip_version_begin(v, p->rel, p->block, p->page, off))
+	{
+		case IPV_OK:
+			action = prune_one(p, v);
+			if (action != PRUNE_DEAD && !IpXidIsFinal(v->xid) &&
+				!(action == PRUNE_CHANGE && is_removable(p, v->xid)))
+				p->oldest = Min(p->oldest, v->xid);
+			break;
+		case IPV_NONE:
+			break;
+		case IPV_FAR:
+		case IPV_STALE:
+			ip_version_missing(v);
+	}
+}
+
+/* Clean all rows; p->far has those for which the page would have to be unlocked. */
+static void
+prune_page(Prune *p)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(p->page);
+	IpXid		next = p->oldest;
+	IpXid		inserter = default_inserter(p->page);
+	IpXidStatus inserter_status = ip_xid_status(inserter, p->clog);
 
 	/*
 	 * The inserter's status is what it was before we look at rows: if it aborts
 	 * while we do, some of them have been kept.
 	 */
-	ip_change_begin(&change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
-	w = ip_change_block(&change, buffer, false);
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
-		if (IpXidIsFinal(inserter) && !ip_row_may_be(page, off, IP_ROW_VERSION))
-			continue;
-		if (is_deleted(rel, block, page, off, &row))
-		{
-			if (prune_deleted(rel, off, &row, thorough, w, &conflict))
-				changed = true;
-			else
-			{
-				unflushed = true;
-				oldest = Min(oldest, row.xid);
-			}
-			continue;
-		}
-		switch (ip_version_begin(&v, rel, block, page, off))
-		{
-			case IPV_OK:
-				changed |= prune_one(&v, page, thorough, w, &conflict, &action);
-				if (action != PRUNE_DEAD && !IpXidIsFinal(v.xid) &&
-					!(action == PRUNE_CHANGE && ip_xid_removable(rel, v.xid)))
-					oldest = Min(oldest, v.xid);
-				break;
-			case IPV_NONE:
-				break;
-			case IPV_STALE:
-				ip_version_missing(&v);
-		}
+		if (!IpXidIsFinal(inserter) || ip_row_may_be(p->page, off, IP_ROW_VERSION))
+			prune_row(p, off);
 	}
-	changed |= prune_default(rel, inserter, inserter_status, w, &conflict);
-	if (thorough && oldest + NEW_BASE_AGE > next &&
-		next > IpPageGetSpecial(page)->u.data.xid_base + NEW_BASE_AGE + NEW_BASE_AGE / 2)
+	prune_default(p, inserter, inserter_status);
+	if (p->thorough && p->nfar == 0 && p->oldest + NEW_BASE_AGE > next &&
+		next > IpPageGetSpecial(p->page)->u.data.xid_base + NEW_BASE_AGE + NEW_BASE_AGE / 2)
 	{
-		ip_op_base(w, next - NEW_BASE_AGE);
-		changed = true;
+		ip_op_base(p->w, next - NEW_BASE_AGE);
+		p->changed = true;
 	}
-	if (changed)
+	if (p->changed)
+		ip_change_apply(&p->change);
+	((PageHeader) p->page)->pd_prune_xid =
+		(TransactionId) next + (p->unflushed ? FLUSH_XIDS : 0) + HINT_OFFSET;
+}
+
+/* Put back a row with very many aborted changes; no lock is held.  False: that was damaged. */
+static bool
+restore_far(Relation rel, const ItemPointerData *tid, bool soft)
+{
+	static IpVersion far_v;
+	IpVersion  *top = &row_v;
+	Buffer		buffer;
+	IpvResult	below = ip_version_find_far(&far_v, rel, tid, soft, &buffer);
+
+	if (below == IPV_STALE)
+		return !far_v.damaged;
+	if (ip_version_begin(top, rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer),
+						 ItemPointerGetOffsetNumber(tid)) == IPV_OK)
 	{
-		change.conflict = conflict;
-		ip_change_apply(&change);
+		ip_version_unlock(top);
+		/* the locker's next change does it */
+		if (!top->has_lock || !ip_lock_is_live(&top->lock))
+			ip_restore_found(top, &far_v, below, buffer);
 	}
-	((PageHeader) page)->pd_prune_xid = (TransactionId) next + (unflushed ? FLUSH_XIDS : 0);
+	UnlockReleaseBuffer(buffer);
+	return true;
+}
+
+void
+ip_prune_page(Relation rel, Buffer buffer, IpXid horizon)
+{
+	ItemPointerData tid;
+	Prune		p;
+
+	begin_prune(&p, rel, buffer, true, horizon);
+	prune_page(&p);
+	if (p.nfar == 0)
+		return;
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	for (int i = 0; i < p.nfar; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ItemPointerSet(&tid, p.block, p.far[i]);
+		(void) restore_far(rel, &tid, false);
+	}
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (ip_page_kind(rel, p.block, p.page) != IP_PAGE_DATA)
+		return;
+	begin_prune(&p, rel, buffer, true, horizon);
+	prune_page(&p);
+}
+
+bool
+ip_prune_for_base(Relation rel, Buffer buffer)
+{
+	Prune		p;
+
+	begin_prune(&p, rel, buffer, true, IP_XID_NONE);
+	prune_page(&p);
+	return p.nfar == 0;
 }
 
 void
 ip_prune_page_opt(Relation rel, Buffer buffer)
 {
-	TransactionId hint = ((PageHeader) BufferGetPage(buffer))->pd_prune_xid;
+	Page		page = BufferGetPage(buffer);
+	TransactionId hint = ((PageHeader) page)->pd_prune_xid - HINT_OFFSET;
+	Prune		p;
 
 	/* nothing that was written before the last prune can have become removable? */
-	if (TransactionIdIsValid(hint) && !ip_xid_removable(rel, ip_xid_full(hint)))
+	if (((PageHeader) page)->pd_prune_xid != InvalidTransactionId &&
+		!ip_xid_removable(rel, ip_xid_after(IpPageGetSpecial(page)->u.data.xid_base, hint)))
 		return;
-	ip_prune_page(rel, buffer, false);
+	begin_prune(&p, rel, buffer, false, IP_XID_NONE);
+	prune_page(&p);
 }
 
 /*
@@ -341,71 +448,88 @@ static bool
 needs_saved_bytes(IpVersion *v, BlockNumber undo_block)
 {
 	IpXidStatus status;
+	IpvResult	result = IPV_OK;
 
 	ip_version_unlock(v);
 	do
 	{
 		if (!(v->state & IP_ROW_INSERTED) && v->ptr.block == undo_block)
 			return true;
-		status = ip_xid_status(v->xid);
-	} while (status != IP_XID_COMMITTED && ip_version_older(v) == IPV_OK);
-	return false;
+		status = ip_version_status(v);
+		if (status != IP_XID_COMMITTED)
+			result = ip_version_older(v);
+	} while (status != IP_XID_COMMITTED && result == IPV_OK);
+	return result == IPV_FAR;	/* perhaps */
 }
 
-/* Is the item not a row, or a sound one?  Who only wants to use an undo page again need not hear of others. */
+/* Is the item not a row, or a sound one?  For using an undo page again, damaged rows are no error. */
 static bool
 is_sound(Page page, OffsetNumber off)
 {
 	IpRow		row;
 
 	return off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page) ||
-		!ItemIdIsNormal(PageGetItemId(page, off)) || ip_row_decode(page, off, &row) == NULL;
+		!ip_item_is_used(PageGetItemId(page, off)) || ip_row_decode(page, off, &row) == NULL;
 }
 
-/* ip_prune_rows, with the page locked. */
+/* Clean one row so that it does not need the undo page. */
 static IpNeed
-prune_rows(Relation rel, Buffer buffer, const ItemPointerData *tids, int ntids,
-		   BlockNumber undo_block)
+prune_for_undo(Prune *p, OffsetNumber off, BlockNumber undo_block)
 {
-	static IpVersion v;
-	BlockNumber block = BufferGetBlockNumber(buffer);
-	Page		page = BufferGetPage(buffer);
-	bool		changed = false;
-	IpNeed		need = IP_NEED_NONE;
+	IpVersion  *v = &row_v;
 	PruneAction action;
-	IpChange	change;
-	IpWriter   *w;
 	IpRow		row;
 
-	ip_change_begin(&change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
-	w = ip_change_block(&change, buffer, false);
-	for (int i = 0; i < ntids; i++)
+	if (!is_sound(p->page, off))
+		return IP_NEED_BAD;
+	if (is_deleted(p, off, &row))
 	{
-		OffsetNumber off = ItemPointerGetOffsetNumber(&tids[i]);
-
-		if (!is_sound(page, off))
-			need = IP_NEED_BAD;
-		else if (is_deleted(rel, block, page, off, &row))
-			changed |= prune_deleted(rel, off, &row, true, w, &change.conflict);
-		else
-		{
-			IpvResult	result = ip_version_begin_soft(&v, rel, block, page, off);
-
-			if (result == IPV_STALE)
-				need = IP_NEED_BAD;
-			if (result != IPV_OK)
-				continue;
-			changed |= prune_one(&v, page, true, w, &change.conflict, &action);
-			if (action == PRUNE_BLOCKED ||
-				(action == PRUNE_KEEP && (v.top_state & IP_ROW_OVERLAID) &&
-				 needs_saved_bytes(&v, undo_block)))
-				need = Max(need, IP_NEED_NOW);
-			if (v.damaged)
-				need = IP_NEED_BAD;
-		}
+		(void) prune_deleted(p, off, &row);
+		return IP_NEED_NONE;
 	}
-	if (changed)
-		ip_change_apply(&change);
+	switch (ip_version_begin_soft(v, p->rel, p->block, p->page, off))
+	{
+		case IPV_OK:
+			break;
+		case IPV_NONE:
+			return IP_NEED_NONE;
+		case IPV_FAR:
+		case IPV_STALE:
+			return IP_NEED_BAD;
+	}
+	action = prune_one(p, v);
+	if (v->damaged)
+		return IP_NEED_BAD;
+	if (action == PRUNE_BLOCKED || action == PRUNE_FAR)
+		return IP_NEED_NOW;
+	return action == PRUNE_KEEP && (v->top_state & IP_ROW_OVERLAID) &&
+		needs_saved_bytes(v, undo_block) ? IP_NEED_NOW : IP_NEED_NONE;
+}
+
+/* ip_prune_rows, but for the rows in p->far: the page is locked meanwhile. */
+static IpNeed
+prune_rows(Prune *p, Relation rel, const ItemPointerData *tids, int ntids, BlockNumber undo_block)
+{
+	Buffer		buffer = ip_read_buffer(rel, ItemPointerGetBlockNumber(tids));
+	Page		page = BufferGetPage(buffer);
+	IpNeed		need = IP_NEED_NONE;
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	begin_prune(p, rel, buffer, true, IP_XID_NONE);
+	if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA)
+	{
+		for (int i = 0; i < ntids; i++)
+		{
+			IpNeed		of_row = prune_for_undo(p, ItemPointerGetOffsetNumber(&tids[i]), undo_block);
+
+			need = Max(need, of_row);
+		}
+		if (p->changed)
+			ip_change_apply(&p->change);
+	}
+	else if (!ip_page_is_ours(page) && !PageIsNew(page))
+		need = IP_NEED_BAD;
+	UnlockReleaseBuffer(buffer);
 	return need;
 }
 
@@ -413,39 +537,64 @@ IpNeed
 ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber undo_block)
 {
 	BlockNumber block = ItemPointerGetBlockNumber(tids);
-	IpNeed		need = IP_NEED_NONE;
-	Buffer		buffer;
-	Page		page;
+	ItemPointerData tid;
+	IpNeed		need;
+	Prune		p;
 
 	if (block == IP_META_BLOCK)
 		return IP_NEED_BAD;
 	if (!ip_block_exists(rel, block))
 		return IP_NEED_NONE;
-	buffer = ip_read_buffer(rel, block);
-	page = BufferGetPage(buffer);
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA)
-		need = prune_rows(rel, buffer, tids, ntids, undo_block);
-	else if (!ip_page_is_ours(page) && !PageIsNew(page))
-		need = IP_NEED_BAD;
-	UnlockReleaseBuffer(buffer);
-	return need;
+	need = prune_rows(&p, rel, tids, ntids, undo_block);
+	if (need == IP_NEED_BAD || p.nfar == 0)
+		return need;
+	for (int i = 0; i < p.nfar; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ItemPointerSet(&tid, block, p.far[i]);
+		if (!restore_far(rel, &tid, true))
+			return IP_NEED_BAD;
+	}
+	return prune_rows(&p, rel, tids, ntids, undo_block);
 }
 
-void
+static void
+apply_restore(Prune *p, PruneAction action, IpRowOp *op)
+{
+	if (action == PRUNE_DEAD)
+		ip_op_dead(p->w, op->off);
+	else
+		ip_op_row(p->w, op);
+	ip_change_apply(&p->change);
+}
+
+bool
 ip_restore_row(IpVersion *v, Buffer buffer)
 {
 	IpRowOp		op = {0};
-	IpChange	change;
-	IpWriter   *w;
-	Page		page = BufferGetPage(buffer);
+	PruneAction action;
+	Prune		p;
 
 	ip_version_unlock(v);
-	ip_change_begin(&change, v->rel, IP_XLOG_RESTORE, InvalidTransactionId);
-	w = ip_change_block(&change, buffer, false);
-	if (restore_target(v, page, &change.conflict, &op) == PRUNE_DEAD)
-		ip_op_dead(w, ItemPointerGetOffsetNumber(&v->tid));
-	else
-		ip_op_row(w, &op);
-	ip_change_apply(&change);
+	begin_prune(&p, v->rel, buffer, false, IP_XID_NONE);
+	p.change.info = IP_XLOG_RESTORE;
+	action = restore_target(&p, v, &op);
+	if (action == PRUNE_FAR)
+		return false;
+	apply_restore(&p, action, &op);
+	return true;
+}
+
+void
+ip_restore_found(IpVersion *top, IpVersion *v, IpvResult below, Buffer buffer)
+{
+	IpRowOp		op = {0};
+	Prune		p;
+
+	begin_prune(&p, v->rel, buffer, false, IP_XID_NONE);
+	p.change.info = IP_XLOG_RESTORE;
+	set_base(top, &op);
+	if (below == IPV_OK)
+		set_target(&p, v, &op);
+	apply_restore(&p, below == IPV_OK ? PRUNE_CHANGE : PRUNE_DEAD, &op);
 }

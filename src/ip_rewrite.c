@@ -47,6 +47,7 @@ typedef struct Rewrite
 	Relation	old;
 	Relation	new;
 	TupleTableSlot *slot;		/* of the new table */
+	IpXid		horizon;		/* all see the changes before it */
 	MemoryContext batch_context;
 	MemoryContext row_context;
 	IpFormed	batch[BATCH_ROWS];
@@ -141,13 +142,13 @@ end_version(Rewrite *r, ItemPointer tid, const Past *past, const ItemPointerData
  * newer than ours: then the change's undo may be gone.
  */
 static bool
-is_final(IpVersion *v)
+is_final(Rewrite *r, IpVersion *v)
 {
 	if (IpXidIsFinal(v->xid))
 		return true;
-	if (ip_xid_status(v->xid) != IP_XID_COMMITTED)
+	if (ip_version_status(v) != IP_XID_COMMITTED)
 		return false;
-	return ip_xid_removable(v->rel, v->xid) ||
+	return v->xid < r->horizon ||
 		(!(v->state & IP_ROW_INSERTED) && ip_version_load_rec(v) != IPV_OK);
 }
 
@@ -155,14 +156,12 @@ is_final(IpVersion *v)
 static bool
 skip_aborted(IpVersion *v)
 {
-	while (ip_xid_status(v->xid) == IP_XID_ABORTED)
-	{
-		if (v->state & IP_ROW_INSERTED)
-			return false;
-		if (ip_version_older(v) != IPV_OK)
-			ip_version_missing(v);
-	}
-	return true;
+	IpvResult	result = ip_version_skip_aborted(v);
+
+	/* the table is locked: no change can be put back meanwhile */
+	if (result != IPV_OK && result != IPV_NONE)
+		ip_version_missing(v);
+	return result == IPV_OK;
 }
 
 /* Note how the change that v stands on ended the version below. */
@@ -184,7 +183,7 @@ note_version(Rewrite *r, IpVersion *v, Past *past)
 	load_version(r, v);
 	form_row(r, &past->row);
 	past->xid = IP_XID_NONE;
-	if (is_final(v))
+	if (is_final(r, v))
 		return;
 	past->xid = v->xid;
 	if (v->state & IP_ROW_INSERTED)
@@ -251,7 +250,7 @@ row_fate(Rewrite *r, IpVersion *v)
 {
 	if (!skip_aborted(v))
 		return ROW_DEAD;
-	if (!is_final(v))
+	if (!is_final(r, v))
 		return ROW_VERSIONS;
 	return (v->state & IP_ROW_DELETED) ? ROW_DEAD : ROW_PLAIN;
 }
@@ -437,6 +436,7 @@ ip_copy_for_cluster(Relation old, Relation new, Relation index, bool use_sort,
 
 	r->old = old;
 	r->new = new;
+	r->horizon = ip_xid_full(oldest_xmin);
 	r->slot = table_slot_create(new, NULL);
 	r->batch_context = AllocSetContextCreate(CurrentMemoryContext, "inplace rewrite batch",
 											 ALLOCSET_DEFAULT_SIZES);

@@ -36,7 +36,7 @@ load_page(IpScan *scan, BlockNumber block)
 	scan->block = block;
 	scan->max_off = 0;
 	scan->is_undo = false;
-	scan->clog_start = TransamVariables->oldestClogXid;
+	scan->horizon = ip_xid_horizon();
 	if (block == IP_META_BLOCK)
 		return;
 	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, scan->strategy);
@@ -130,18 +130,19 @@ store_simple(IpScan *scan, ItemId lp, OffsetNumber off, TupleTableSlot *slot)
 {
 	static const IpVersionId final_id = {.xmin = FrozenTransactionId};
 	PageHeader	ph = (PageHeader) scan->copy.data;
-	uint32		start = ItemIdGetOffset(lp);
+	uint32		start = ip_item_start(lp);
 	uint32		len = ItemIdGetLength(lp);
 	const uint8 *item = (const uint8 *) scan->copy.data + start;
 	ItemPointerData tid;
-	uint16		hdr;
+	uint16		stored;
 
-	if (unlikely(len < IP_ROW_MIN_ITEM || start < ph->pd_upper || start + len > ph->pd_special) ||
-		item[2] != 0)
+	if (unlikely(len < IP_ROW_MIN_ITEM || start < ph->pd_upper || start + len > ph->pd_special ||
+				 !ip_item_is_ours(lp)) ||
+		item[IP_ROW_STATE] != 0)
 		return false;
-	memcpy(&hdr, item, sizeof(hdr));
+	memcpy(&stored, item, sizeof(stored));
 	ItemPointerSet(&tid, scan->block, off);
-	ip_slot_borrow(slot, &scan->owner, hdr, item + IP_ROW_HDRSZ, len - IP_ROW_HDRSZ,
+	ip_slot_borrow(slot, &scan->owner, IpHdrLoad(stored), item + IP_ROW_HDRSZ, len - IP_ROW_HDRSZ,
 				   &tid, &final_id);
 	return true;
 }
@@ -154,23 +155,19 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
 	ItemId		lp = PageGetItemId(scan->copy.data, off);
 	IpVersion  *v = &scan->v;
-	IpvResult	result = IPV_STALE;
+	IpvResult	result;
 	ItemPointerData tid;
 
-	if (!ItemIdIsNormal(lp))
+	if (!ip_item_is_used(lp))
 		return false;
 	slot->tts_tableOid = RelationGetRelid(rel);
 	if (snapshot->snapshot_type != SNAPSHOT_DIRTY && store_simple(scan, lp, off, slot))
 		return true;
-	/* aborted xids of the copy must not have been forgotten since */
-	if (scan->clog_start == TransamVariables->oldestClogXid)
-		result = ip_version_deleter(rel, scan->block, scan->copy.data, off, snapshot) != IP_XID_NONE ?
-			IPV_NONE : ip_version_begin(v, rel, scan->block, scan->copy.data, off);
+	if (ip_version_deleter(rel, scan->block, scan->copy.data, off, snapshot, scan->horizon) != IP_XID_NONE)
+		return false;
+	result = ip_version_begin_copy(v, rel, scan->block, scan->copy.data, off, scan->horizon);
 	if (result == IPV_OK)
 		result = ip_version_satisfy(v, snapshot);
-	/* nor while we looked */
-	if (scan->clog_start != TransamVariables->oldestClogXid)
-		result = IPV_STALE;
 	if (result == IPV_STALE)
 	{
 		/* the page has changed since it was copied */
@@ -359,12 +356,14 @@ ip_scan_next_row(IpScan *scan)
 
 	while (next_item(scan, true))
 	{
-		switch (ip_version_begin(&scan->v, rel, scan->block, scan->copy.data, scan->off))
+		switch (ip_version_begin_copy(&scan->v, rel, scan->block, scan->copy.data, scan->off,
+									  scan->horizon))
 		{
 			case IPV_OK:
 				return true;
 			case IPV_NONE:
 				break;
+			case IPV_FAR:		/* not from a copy */
 			case IPV_STALE:
 				ItemPointerSet(&tid, scan->block, scan->off);
 				if (ip_version_fetch_newest(&scan->v, rel, &tid))
@@ -536,13 +535,47 @@ undo_excess(IpScan *scan)
 	return scan->excess;
 }
 
-/* A row counts as live or dead as heap counts it; see VACUUM's counts. */
+/*
+ * Count a row as heap counts it, see VACUUM's counts; true if it is alive: then v stands on
+ * the version to be sampled.
+ */
+static bool
+analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+	ItemId		lp = PageGetItemId(scan->copy.data, off);
+	IpVersion  *v = &scan->v;
+	ItemPointerData tid;
+	IpvResult	result;
+
+	if (ItemIdIsDead(lp) || ip_version_deleter(rel, scan->block, scan->copy.data, off, SnapshotSelf,
+											   scan->horizon) != IP_XID_NONE)
+	{
+		*deadrows += 1;
+		return false;
+	}
+	if (!ip_item_is_used(lp))
+		return false;
+	result = ip_version_begin_copy(v, rel, scan->block, scan->copy.data, off, scan->horizon);
+	/* its inserter will count it */
+	if (result == IPV_OK && (v->state & IP_ROW_INSERTED) && ip_version_status(v) == IP_XID_RUNNING)
+		return false;
+	if (result == IPV_OK)
+		result = ip_version_satisfy(v, SnapshotSelf);
+	if (result == IPV_STALE)
+	{
+		ItemPointerSet(&tid, scan->block, off);
+		result = ip_fetch_satisfy(v, rel, &tid, SnapshotSelf, NULL);
+	}
+	*(result == IPV_OK ? liverows : deadrows) += 1;
+	return result == IPV_OK;
+}
+
 bool
 ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double *liverows,
 						   double *deadrows, TupleTableSlot *slot)
 {
 	IpScan	   *scan = (IpScan *) sscan;
-	IpVersion  *v = &scan->v;
 
 	/* undo that VACUUM has to free counts as it does for autovacuum */
 	if (scan->is_undo)
@@ -550,30 +583,11 @@ ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double
 	scan->is_undo = false;
 	while (scan->off < scan->max_off)
 	{
-		ItemId		lp = PageGetItemId(scan->copy.data, ++scan->off);
-		IpXidStatus status;
-
-		if (ItemIdIsDead(lp) || ip_version_deleter(sscan->rs_rd, scan->block, scan->copy.data,
-												   scan->off, SnapshotSelf) != IP_XID_NONE)
+		if (analyze_row(scan, ++scan->off, liverows, deadrows))
 		{
-			*deadrows += 1;
-			continue;
+			store_version(scan, &scan->v, slot);
+			return true;
 		}
-		if (!ItemIdIsNormal(lp))
-			continue;
-		if (ip_version_begin(v, sscan->rs_rd, scan->block, scan->copy.data, scan->off) != IPV_OK)
-			continue;
-		status = ip_xid_status(v->xid);
-		if (status == IP_XID_RUNNING && (v->state & IP_ROW_INSERTED))
-			continue;			/* its inserter will count it */
-		if (ip_version_satisfy(v, SnapshotSelf) != IPV_OK)
-		{
-			*deadrows += 1;
-			continue;
-		}
-		*liverows += 1;
-		store_version(scan, v, slot);
-		return true;
 	}
 	ExecClearTuple(slot);
 	return false;

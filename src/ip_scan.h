@@ -28,7 +28,7 @@ typedef struct IpScan
 	BlockNumber block;			/* page in the copy, or InvalidBlockNumber */
 	OffsetNumber max_off;		/* 0: not a data page */
 	bool		is_undo;		/* but one of undo */
-	TransactionId clog_start;	/* oldest xid of pg_xact when the page was copied */
+	IpXid		horizon;		/* of pg_xact, before the page was copied */
 	OffsetNumber off;			/* last returned; 0 or max_off + 1 at the ends */
 	bool		has_excess;		/* ANALYZE: excess is known */
 	double		excess;			/* see undo_excess */

@@ -22,7 +22,7 @@ check_meta_page(Relation rel, Page page)
 	IpMeta	   *meta = IpPageGetMeta(page);
 
 	if (ip_page_kind(rel, IP_META_BLOCK, page) != IP_PAGE_META ||
-		meta->magic != IP_META_MAGIC)
+		!ip_item_is_decoy(&meta->decoy))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("block %u of relation \"%s\" is not the metapage of an inplace table",
@@ -271,12 +271,9 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
 		ip_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE)
 		*found = ip_space_free(block, page);
-	if (*found >= size)
-	{
-		if (ip_page_base_is_old(page))
-			ip_prune_page(rel, buffer, true);
+	if (*found >= size && (!ip_page_base_is_old(page) || ip_prune_for_base(rel, buffer)))
 		return buffer;
-	}
+	*found = Min(*found, size - 1);
 	UnlockReleaseBuffer(buffer);
 	return InvalidBuffer;
 }

@@ -31,12 +31,12 @@ ip_undo_item(Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec, bool *found)
 		return NULL;
 	lp = PageGetItemId(page, ptr.off);
 	len = ItemIdGetLength(lp);
-	if (!ItemIdIsNormal(lp) || ItemIdGetOffset(lp) < ph->pd_upper ||
-		ItemIdGetOffset(lp) + len > ph->pd_special)
+	if (!ip_item_is_ours(lp) || ip_item_start(lp) < ph->pd_upper ||
+		ip_item_start(lp) + len > ph->pd_special)
 		return "item reaches outside of the page's item space";
-	memcpy(buf, page + ItemIdGetOffset(lp), len);
+	memcpy(buf, page + ip_item_start(lp), len);
 	*found = true;
-	problem = ip_undo_decode(ptr.block, newest, buf, len, rec);
+	problem = ip_undo_decode(ptr.block, ip_undo_xid_base(IpPageGetSpecial(page)), buf, len, rec);
 	/* nobody must ask what became of a transaction that is still to come */
 	return problem == NULL && !xids_are_old(rec, newest) ? "bad transaction id" : problem;
 }

@@ -38,8 +38,8 @@ record_is_needed(const IpUndoRec *rec)
 	if (rec->flags & IP_REC_SAVED)
 		return true;
 	if (rec->kind == IP_UNDO_LOCK)
-		return !ip_xid_did_commit(rec->prev_xid);
-	return !ip_xid_did_commit(rec->xid);
+		return ip_xid_may_be_on_rows(rec->prev_xid);
+	return ip_xid_may_be_on_rows(rec->xid);
 }
 
 bool
@@ -362,8 +362,11 @@ ip_ring_clean_rows(Relation rel, const IpOldestPage *o)
 
 	for (int i = 0; i < o->ntids; i += n)
 	{
+		IpNeed		of_page;
+
 		n = same_page(&o->tids[i], o->ntids - i);
-		need = Max(need, ip_prune_rows(rel, &o->tids[i], n, o->block));
+		of_page = ip_prune_rows(rel, &o->tids[i], n, o->block);
+		need = Max(need, of_page);
 	}
 	return need;
 }

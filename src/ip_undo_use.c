@@ -16,8 +16,6 @@
 
 /* Look for the next page when the current one has less than this left. */
 #define UNDO_NEARLY_FULL	2048
-/* A page's xids stay within 2^31 of its newest; leave a wide margin. */
-#define UNDO_MAX_XID_AGE	((IpXid) 1 << 29)
 
 /* The oldest page cannot be cleaned: advance() takes it out of the ring. */
 static void
@@ -86,9 +84,9 @@ advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot)
 static uint32
 undo_free(Page page)
 {
-	IpXid		newest = IpPageGetSpecial(page)->u.undo.newest_xid;
+	uint64		base = ip_undo_xid_base(IpPageGetSpecial(page));
 
-	return newest + UNDO_MAX_XID_AGE < ip_next_xid() ? 0 : ip_page_free(page);
+	return ip_next_xid() > base + IP_UNDO_XIDS ? 0 : ip_page_free(page);
 }
 
 /* Is it time to look at the oldest page? */

@@ -4,7 +4,8 @@
  *
  * An update is made in place, at the same TID, when no column changes that an
  * index or a foreign key looks at, no trigger will ask for the row's versions
- * by TID afterwards, and the row has the room.  Otherwise the new version gets
+ * by TID afterwards, no foreign key's check of a version of our own can still
+ * be queued, and the row has the room.  Otherwise the new version gets
  * a TID of its own, and the old one is marked deleted with a link to it, as in
  * heap.
  *-------------------------------------------------------------------------
@@ -86,6 +87,7 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 	for (;;)
 	{
 		TransactionId wait_for = InvalidTransactionId;
+		bool		newer = false;
 		TM_Result	result;
 		IpFound		found;
 
@@ -111,8 +113,10 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 		if (found == IPF_OK && req->crosscheck != InvalidSnapshot &&
 			!ip_version_change_visible(v, req->crosscheck))
 			found = IPF_UPDATED;
-		if ((found == IPF_RUNNING || found == IPF_DELETED) &&
-			ip_modify_below_is_newer(v, req->snapshot, &req->target))
+		/* the version that was deleted has committed: it is not far */
+		if (found == IPF_DELETED)
+			(void) ip_modify_below_is_newer(v, req->snapshot, &req->target, &newer);
+		if (newer)
 			found = IPF_UPDATED;
 		if (found == IPF_RUNNING)
 			wait_for = (TransactionId) v->xid;
@@ -121,13 +125,21 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 		req->is_locker = ip_lock_is_ours(v);
 		if (found == IPF_OK && !TransactionIdIsValid(wait_for))
 			return TM_Ok;
-		if (!TransactionIdIsValid(wait_for) || !req->wait)
+		if (!TransactionIdIsValid(wait_for) || (!req->wait && found != IPF_RUNNING))
 		{
 			result = failure(v, found, req);
 			UnlockReleaseBuffer(*buffer);
 			return result;
 		}
+		ip_version_let_go(v);
 		UnlockReleaseBuffer(*buffer);
+		if (found == IPF_RUNNING)
+		{
+			if (ip_modify_below_is_newer(v, req->snapshot, &req->target, &newer) == IPV_STALE)
+				continue;
+			if (newer || !req->wait)
+				return failure(v, newer ? IPF_UPDATED : found, req);
+		}
 		if (!req->have_tuple_lock)
 			req->tuple_lock_mode = req->mode;
 		(void) ip_lock_wait(req->rel, &req->target.row, wait_for, req->mode, LockWaitBlock,
@@ -274,7 +286,7 @@ update_columns(ModifyRequest *req, IpVersion *v)
 	req->mode = LockTupleNoKeyExclusive;
 	/* a foreign key's check of a version that we made may still be queued */
 	req->blocked = req->never_in_place ||
-		(req->is_referencing && ip_xid_status(v->xid) == IP_XID_MINE);
+		(req->is_referencing && ip_version_status(v) == IP_XID_MINE);
 	if (req->blocking == NULL)
 		return;
 	values = palloc(2 * desc->natts * sizeof(Datum));

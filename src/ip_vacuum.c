@@ -74,9 +74,16 @@ check_failsafe(IpVacuum *v)
 
 /* ---- first pass: pages ------------------------------------------------------------------ */
 
+static void
+keep_in_pg_xact(IpVacuum *v, IpXid xid)
+{
+	if (v->unresolved == IP_XID_NONE || xid < v->unresolved)
+		v->unresolved = xid;
+}
+
 /*
- * Somebody holds a lock on the row, so its aborted changes could not be put
- * back: pg_xact must keep them all.
+ * The row is locked, so its aborted changes could not be put back: pg_xact must keep them all.
+ * If they are very many, it keeps what it has.
  */
 static void
 note_unresolved(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off)
@@ -84,12 +91,13 @@ note_unresolved(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off)
 	static IpVersion version;
 	IpvResult	result = ip_version_begin(&version, v->rel, block, page, off);
 
-	while (result == IPV_OK && ip_xid_status(version.xid) == IP_XID_ABORTED)
+	while (result == IPV_OK && ip_version_status(&version) == IP_XID_ABORTED)
 	{
-		if (v->unresolved == IP_XID_NONE || version.xid < v->unresolved)
-			v->unresolved = version.xid;
+		keep_in_pg_xact(v, version.xid);
 		result = ip_version_older(&version);
 	}
+	if (result == IPV_FAR)
+		keep_in_pg_xact(v, ip_xid_full(v->rel->rd_rel->relfrozenxid));
 	if (result == IPV_STALE)
 		ip_version_missing(&version);
 }
@@ -97,7 +105,7 @@ note_unresolved(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off)
 static void
 count_row(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off, const IpRow *row)
 {
-	switch (ip_xid_status(row->xid))
+	switch (ip_xid_status(row->xid, ip_xid_horizon()))
 	{
 		case IP_XID_ABORTED:
 			note_unresolved(v, block, page, off);
@@ -114,6 +122,9 @@ count_row(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off, const IpR
 			/* its transaction counts an insertion when it commits */
 			if (!(row->state & IP_ROW_INSERTED))
 				v->n.live += 1;
+			break;
+		case IP_XID_FORGOTTEN:
+			Assert(false);		/* the page is locked */
 			break;
 	}
 }
@@ -149,24 +160,63 @@ is_all_visible(Page page)
 		ItemId		lp = PageGetItemId(page, off);
 
 		if (ItemIdIsDead(lp) ||
-			(ItemIdIsNormal(lp) && ((uint8 *) PageGetItem(page, lp))[sizeof(uint16)] != 0))
+			(ip_item_is_used(lp) && (!ip_item_is_ours(lp) || ip_item_state(page, lp) != 0)))
 			return false;
 	}
 	return true;
 }
 
-/* The prunes that made the page so have told standbys already. */
+/*
+ * The page's flag and the map's bits must not say more than is true, nor may the bits say more
+ * than the flag: a change of the page clears the bits by the flag.  v->vm is the map's page.
+ */
 static void
-set_all_visible(IpVacuum *v, BlockNumber block, Buffer buffer)
+distrust_visible(IpVacuum *v, BlockNumber block, Buffer buffer, bool visible)
 {
 	Page		page = BufferGetPage(buffer);
+	bool		flag = !PageIsNew(page) && PageIsAllVisible(page);
+	bool		bits = visibilitymap_get_status(v->rel, block, &v->vm) != 0;
 
-	if (PageIsAllVisible(page) || !is_all_visible(page))
+	if (flag && !visible)
+	{
+		ereport(WARNING,
+				(errmsg("page that is not all-visible is marked as all-visible in relation \"%s\" page %u",
+						RelationGetRelationName(v->rel), block)));
+		PageClearAllVisible(page);
+		MarkBufferDirty(buffer);
+		flag = false;
+	}
+	if (bits && !flag)
+	{
+		ereport(WARNING,
+				(errmsg("page is not marked all-visible but visibility map bit is set in relation \"%s\" page %u",
+						RelationGetRelationName(v->rel), block)));
+		visibilitymap_clear(v->rel, block, v->vm, VISIBILITYMAP_VALID_BITS);
+	}
+}
+
+/* Set the flag and the bits where they are missing.  The prunes that made the page so have told standbys already. */
+static void
+set_visible(IpVacuum *v, BlockNumber block, Buffer buffer)
+{
+	const uint8 both = VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN;
+	Page		page = BufferGetPage(buffer);
+
+	if (PageIsAllVisible(page) && visibilitymap_get_status(v->rel, block, &v->vm) == both)
 		return;
 	PageSetAllVisible(page);
 	MarkBufferDirty(buffer);
-	visibilitymap_set(v->rel, block, buffer, InvalidXLogRecPtr, v->vm, InvalidTransactionId,
-					  VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN);
+	visibilitymap_set(v->rel, block, buffer, InvalidXLogRecPtr, v->vm, InvalidTransactionId, both);
+}
+
+static void
+reconcile_visible(IpVacuum *v, BlockNumber block, Buffer buffer)
+{
+	bool		visible = is_all_visible(BufferGetPage(buffer));
+
+	distrust_visible(v, block, buffer, visible);
+	if (visible)
+		set_visible(v, block, buffer);
 }
 
 /* No index names these dead items any more; true: the page has become a free one. */
@@ -207,12 +257,14 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 		before += ItemIdIsDead(PageGetItemId(page, off)) ? 1 : 0;
-	ip_prune_page(v->rel, buffer, true);
+	ip_prune_page(v->rel, buffer, v->horizon);
 	*ndead = look_at_page(v, block, page, dead);
 	v->n.removed += *ndead - before;
 	v->n.data_pages++;
 	v->n.dead_item_pages += *ndead > 0 ? 1 : 0;
 	v->n.dead_items += *ndead;
+	/* before dead items go: they may have been called all-visible */
+	reconcile_visible(v, block, buffer);
 	if (*ndead > 0 && ip_vacuum_nindexes(v) == 0)
 	{
 		freed = free_items(v, buffer, dead, *ndead);
@@ -222,8 +274,8 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 			ip_note_free_block(&v->free, block);
 			return IP_FREE_PAGE_SPACE;
 		}
+		reconcile_visible(v, block, buffer);
 	}
-	set_all_visible(v, block, buffer);
 	return space_of(block, page);
 }
 
@@ -244,8 +296,10 @@ vacuum_page(IpVacuum *v, BlockNumber block, OffsetNumber *dead, int *ndead)
 			break;
 		case IP_PAGE_UNDO:
 		case IP_PAGE_META:
+			distrust_visible(v, block, buffer, false);
 			break;
 		default:
+			distrust_visible(v, block, buffer, false);
 			space = IP_FREE_PAGE_SPACE; /* a free page, or one left empty by a crash */
 			ip_note_free_block(&v->free, block);
 			break;
@@ -275,7 +329,7 @@ free_page_items(IpVacuum *v, BlockNumber block, const OffsetNumber *dead, int nd
 		ip_note_free_block(&v->free, block);
 	else
 	{
-		set_all_visible(v, block, buffer);
+		reconcile_visible(v, block, buffer);
 		space = space_of(block, BufferGetPage(buffer));
 	}
 	UnlockReleaseBuffer(buffer);
@@ -345,12 +399,13 @@ collect(IpVacuum *v, BlockNumber block, const OffsetNumber *dead, int ndead)
 	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_DEAD_TUPLES, tidset_count(v->dead));
 }
 
-/* All-visible pages have nothing to do. */
+/* All-visible pages have nothing to do, as long as the map is right. */
 static bool
 may_skip(IpVacuum *v, BlockNumber block)
 {
 	return !(v->params->options & VACOPT_DISABLE_PAGE_SKIPPING) &&
-		VM_ALL_VISIBLE(v->rel, block, &v->vm);
+		visibilitymap_get_status(v->rel, block, &v->vm) ==
+		(VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN);
 }
 
 static void

@@ -17,9 +17,6 @@
 #include "ip_version.h"
 #include "ip_xid.h"
 
-/* More versions than a row can have had changes. */
-#define MAX_CHAIN	50000000
-
 void
 ip_version_missing(IpVersion *v)
 {
@@ -121,7 +118,7 @@ begin(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNumber off
 {
 	IpRow		row;
 
-	v->damaged = false;
+	v->damaged = v->forgotten = false;
 	if (!ip_row_read(rel, block, page, off, &row))
 		return IPV_NONE;
 	v->rel = rel;
@@ -135,7 +132,7 @@ begin(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNumber off
 	v->bodylen = row.bodylen;
 	v->end_xid = IP_XID_NONE;
 	v->end_cid = 0;
-	v->steps = 0;
+	v->steps = v->mark_at = 0;
 	v->rec_loaded = false;
 	v->has_lock = false;
 	v->saved = NULL;
@@ -149,6 +146,8 @@ IpvResult
 ip_version_begin(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNumber off)
 {
 	v->soft = false;
+	v->limit = IP_MAX_LOCKED_STEPS;
+	v->horizon = ip_xid_horizon();
 	return begin(v, rel, block, page, off);
 }
 
@@ -156,7 +155,46 @@ IpvResult
 ip_version_begin_soft(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNumber off)
 {
 	v->soft = true;
+	v->limit = IP_MAX_LOCKED_STEPS;
+	v->horizon = ip_xid_horizon();
 	return begin(v, rel, block, page, off);
+}
+
+IpvResult
+ip_version_begin_copy(IpVersion *v, Relation rel, BlockNumber block, Page copy,
+					  OffsetNumber off, IpXid horizon)
+{
+	v->soft = false;
+	v->limit = PG_UINT64_MAX;
+	v->horizon = horizon;
+	return begin(v, rel, block, copy, off);
+}
+
+void
+ip_version_begin_below(IpVersion *below, IpVersion *v)
+{
+	ip_version_unlock(v);
+	memcpy(below, v, offsetof(IpVersion, rec_loaded));
+	below->body = NULL;
+	below->rec_loaded = below->has_lock = false;
+	below->saved = NULL;
+}
+
+bool
+ip_version_is_newest(const IpVersion *v, Page page)
+{
+	IpRow		row;
+
+	return ip_row_read(v->rel, ItemPointerGetBlockNumber(&v->tid), page,
+					   ItemPointerGetOffsetNumber(&v->tid), &row) &&
+		row.state == v->top_state && row.xid == v->top_xid && IpPtrEquals(row.ptr, v->top_ptr);
+}
+
+void
+ip_version_let_go(IpVersion *v)
+{
+	ip_version_own_body(v);
+	v->limit = PG_UINT64_MAX;
 }
 
 void
@@ -183,21 +221,29 @@ ip_version_fetch_newest(IpVersion *v, Relation rel, const ItemPointerData *tid)
 	ip_version_missing(v);
 }
 
-IpvResult
-ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerData *tid)
+static IpvResult
+fetch(IpVersion *v, Relation rel, const ItemPointerData *tid, bool soft)
 {
 	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
 	Buffer		buffer = ip_read_buffer(rel, block);
 	Page		page = BufferGetPage(buffer);
 	IpvResult	result = IPV_NONE;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
-		result = ip_version_begin(v, rel, block, page, ItemPointerGetOffsetNumberNoCheck(tid));
+		result = soft ? ip_version_begin_soft(v, rel, block, page, off) :
+			ip_version_begin(v, rel, block, page, off);
 	if (result == IPV_OK)
-		ip_version_own_body(v);
+		ip_version_let_go(v);
 	UnlockReleaseBuffer(buffer);
 	return result;
+}
+
+IpvResult
+ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerData *tid)
+{
+	return fetch(v, rel, tid, false);
 }
 
 /* Read the record at v->ptr; false if it is not there. */
@@ -251,9 +297,22 @@ ip_version_unlock(IpVersion *v)
 		v->ptr.block = InvalidBlockNumber;
 }
 
+IpXidStatus
+ip_version_status(IpVersion *v)
+{
+	IpXidStatus status = ip_xid_status(v->xid, v->horizon);
+
+	if (likely(status != IP_XID_FORGOTTEN))
+		return status;
+	v->forgotten = true;
+	return IP_XID_ABORTED;
+}
+
 IpvResult
 ip_version_load_rec(IpVersion *v)
 {
+	if (v->forgotten)
+		return IPV_STALE;
 	if (v->rec_loaded)
 		return IPV_OK;
 	if (IpXidIsFinal(v->xid) || (v->state & IP_ROW_INSERTED))
@@ -268,6 +327,39 @@ ip_version_load_rec(IpVersion *v)
 	return IPV_OK;
 }
 
+/*
+ * Count a step.  A chain may have any length, but must not lead back to where it was: by
+ * Brent's algorithm, the versions with numbers 1, 2, 4, ... are remembered, each until the next,
+ * and none that follows is the same.  (That xids do not increase is no such test: after a
+ * subtransaction, its parent's smaller xid may come on top.)
+ */
+static bool
+note_step(IpVersion *v)
+{
+	if (v->steps > 0 && v->xid == v->mark_xid && IpPtrEquals(v->ptr, v->mark_ptr))
+	{
+		if (!v->soft)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("version chain of row (%u,%u) of relation \"%s\" does not end",
+							ItemPointerGetBlockNumber(&v->tid),
+							ItemPointerGetOffsetNumber(&v->tid),
+							RelationGetRelationName(v->rel)),
+					 errhint("Run inplace_check('%s') to find all damage.",
+							 RelationGetRelationName(v->rel))));
+		v->damaged = true;
+		return false;
+	}
+	if (v->steps == v->mark_at)
+	{
+		v->mark_xid = v->xid;
+		v->mark_ptr = v->ptr;
+		v->mark_at = v->mark_at == 0 ? 1 : 2 * v->mark_at;
+	}
+	v->steps++;
+	return true;
+}
+
 IpvResult
 ip_version_older(IpVersion *v)
 {
@@ -275,13 +367,11 @@ ip_version_older(IpVersion *v)
 
 	if (result != IPV_OK)
 		return result;
-	if (++v->steps > MAX_CHAIN)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("version chain of row (%u,%u) of relation \"%s\" does not end",
-						ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid),
-						RelationGetRelationName(v->rel))));
-	if (v->rec.kind == IP_UNDO_UPDATE)
+	if (v->steps >= v->limit)
+		return IPV_FAR;
+	if (!note_step(v))
+		return IPV_STALE;
+	if (v->rec.kind == IP_UNDO_UPDATE && v->body != NULL)
 	{
 		IpReader	r = {v->rec.delta, v->rec.delta + v->rec.deltalen, false};
 		int			to = 1 - v->bodycur;
@@ -316,6 +406,45 @@ ip_version_older(IpVersion *v)
 	return IPV_OK;
 }
 
+IpvResult
+ip_version_skip_aborted(IpVersion *v)
+{
+	while (ip_version_status(v) == IP_XID_ABORTED)
+	{
+		IpvResult	result;
+
+		if ((v->state & IP_ROW_INSERTED) && !v->forgotten)
+			return IPV_NONE;
+		result = ip_version_older(v);
+		if (result != IPV_OK)
+			return result;
+		CHECK_FOR_INTERRUPTS();
+	}
+	return IPV_OK;
+}
+
+IpvResult
+ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid, bool soft,
+					Buffer *buffer)
+{
+	IpvResult	result;
+
+	result = fetch(v, rel, tid, soft);
+	if (result == IPV_OK)
+		result = ip_version_skip_aborted(v);
+	else
+		result = IPV_STALE;
+	if (result == IPV_STALE)
+		return result;
+	*buffer = ip_read_buffer(rel, ItemPointerGetBlockNumberNoCheck(tid));
+	LockBuffer(*buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (ip_page_kind(rel, BufferGetBlockNumber(*buffer), BufferGetPage(*buffer)) == IP_PAGE_DATA &&
+		ip_version_is_newest(v, BufferGetPage(*buffer)))
+		return result;
+	UnlockReleaseBuffer(*buffer);
+	return IPV_STALE;
+}
+
 CommandId
 ip_version_cid(IpVersion *v)
 {
@@ -340,10 +469,11 @@ ip_version_change_visible(IpVersion *v, Snapshot snapshot)
 {
 	if (IpXidIsFinal(v->xid))
 		return true;
-	if (v->xid >= snapshot->xmin &&
+	if (!TransactionIdPrecedes((TransactionId) v->xid, snapshot->xmin) &&
 		TransactionIdIsCurrentTransactionId((TransactionId) v->xid))
 		return ip_version_cid(v) < snapshot->curcid;
-	return ip_xid_in_snapshot_past(v->xid, snapshot);
+	return !ip_xid_in_snapshot(v->xid, snapshot, v->horizon) &&
+		ip_version_status(v) == IP_XID_COMMITTED;
 }
 
 /* Serializable transactions: somebody has written what we do not see. */
@@ -354,7 +484,7 @@ note_conflict_out(IpVersion *v, Snapshot snapshot)
 
 	if (!CheckForSerializableConflictOutNeeded(v->rel, snapshot) ||
 		TransactionIdIsCurrentTransactionId(xid) ||
-		ip_xid_status(v->xid) == IP_XID_ABORTED ||
+		ip_version_status(v) == IP_XID_ABORTED ||
 		TransactionIdPrecedes(xid, TransactionXmin))
 		return;
 	xid = SubTransGetTopmostTransaction(xid);
@@ -425,7 +555,7 @@ satisfy_self(IpVersion *v)
 {
 	for (;;)
 	{
-		IpXidStatus status = ip_xid_status(v->xid);
+		IpXidStatus status = ip_version_status(v);
 		IpvResult	result;
 
 		if (status == IP_XID_MINE || status == IP_XID_COMMITTED)
@@ -433,6 +563,7 @@ satisfy_self(IpVersion *v)
 		result = ip_version_older(v);
 		if (result != IPV_OK)
 			return result;
+		CHECK_FOR_INTERRUPTS();
 	}
 }
 
@@ -444,7 +575,7 @@ satisfy_dirty(IpVersion *v, Snapshot snapshot)
 	snapshot->speculativeToken = 0;
 	for (;;)
 	{
-		IpXidStatus status = ip_xid_status(v->xid);
+		IpXidStatus status = ip_version_status(v);
 		IpvResult	result;
 
 		if (status == IP_XID_RUNNING)
@@ -464,6 +595,7 @@ satisfy_dirty(IpVersion *v, Snapshot snapshot)
 		result = ip_version_older(v);
 		if (result != IPV_OK)
 			return result;
+		CHECK_FOR_INTERRUPTS();
 	}
 }
 
@@ -471,28 +603,25 @@ satisfy_dirty(IpVersion *v, Snapshot snapshot)
 static IpvResult
 satisfy_any(IpVersion *v)
 {
+	IpvResult	result = ip_version_skip_aborted(v);
 	IpXidStatus status;
-	IpvResult	result;
 
-	while ((status = ip_xid_status(v->xid)) == IP_XID_ABORTED)
-	{
-		result = ip_version_older(v);
-		if (result != IPV_OK)
-			return result;
-	}
-	if (!(v->state & IP_ROW_DELETED))
-		return IPV_OK;
+	if (result != IPV_OK || !(v->state & IP_ROW_DELETED))
+		return result;
+	status = ip_version_status(v);
 	result = ip_version_older(v);
 	/* the undo of a committed delete is gone when the row is dead to everybody */
 	return (result == IPV_STALE && status == IP_XID_COMMITTED) ? IPV_NONE : result;
 }
 
 bool
-ip_state_is_dead(Relation rel, uint8 state, IpXid xid)
+ip_state_is_dead(Relation rel, uint8 state, IpXid xid, IpXid horizon)
 {
+	IpXidStatus status = ip_xid_status(xid, horizon);
+
 	if (state & IP_ROW_DELETED)
-		return ip_xid_status(xid) == IP_XID_COMMITTED && ip_xid_removable(rel, xid);
-	return (state & IP_ROW_INSERTED) && ip_xid_status(xid) == IP_XID_ABORTED;
+		return status == IP_XID_COMMITTED && ip_xid_removable(rel, xid);
+	return (state & IP_ROW_INSERTED) && status == IP_XID_ABORTED;
 }
 
 bool
@@ -514,9 +643,7 @@ satisfy_non_vacuumable(IpVersion *v, Snapshot snapshot)
 {
 	if (v->state & IP_ROW_DELETED)
 	{
-		IpXidStatus status = ip_xid_status(v->xid);
-
-		if (status == IP_XID_COMMITTED && removable_for(snapshot, v->xid))
+		if (ip_version_status(v) == IP_XID_COMMITTED && removable_for(snapshot, v->xid))
 			return IPV_NONE;
 	}
 	return satisfy_any(v);
@@ -550,22 +677,21 @@ ip_version_satisfy(IpVersion *v, Snapshot snapshot)
 
 /* Does the row's deletion by xid hide it from the snapshot? */
 static bool
-deletion_hides(IpXid xid, Snapshot snapshot)
+deletion_hides(IpXid xid, Snapshot snapshot, IpXid horizon)
 {
 	switch (snapshot->snapshot_type)
 	{
 		case SNAPSHOT_MVCC:
-			return !(xid >= snapshot->xmin &&
-					 TransactionIdIsCurrentTransactionId((TransactionId) xid)) &&
-				ip_xid_in_snapshot_past(xid, snapshot);
+			return !ip_xid_in_snapshot(xid, snapshot, horizon) &&
+				ip_xid_status(xid, horizon) == IP_XID_COMMITTED;
 		case SNAPSHOT_SELF:
-			return ip_xid_status(xid) == IP_XID_COMMITTED;
+			return ip_xid_status(xid, horizon) == IP_XID_COMMITTED;
 		case SNAPSHOT_DIRTY:
 			snapshot->xmin = snapshot->xmax = InvalidTransactionId;
 			snapshot->speculativeToken = 0;
-			return ip_xid_status(xid) == IP_XID_COMMITTED;
+			return ip_xid_status(xid, horizon) == IP_XID_COMMITTED;
 		case SNAPSHOT_NON_VACUUMABLE:
-			return ip_xid_status(xid) == IP_XID_COMMITTED && removable_for(snapshot, xid);
+			return ip_xid_status(xid, horizon) == IP_XID_COMMITTED && removable_for(snapshot, xid);
 		default:
 			return false;
 	}
@@ -573,12 +699,12 @@ deletion_hides(IpXid xid, Snapshot snapshot)
 
 IpXid
 ip_version_deleter(Relation rel, BlockNumber block, Page page, OffsetNumber off,
-				   Snapshot snapshot)
+				   Snapshot snapshot, IpXid horizon)
 {
 	IpRow		row;
 
 	return ip_row_read_deleted(rel, block, page, off, &row) &&
-		deletion_hides(row.xid, snapshot) ? row.xid : IP_XID_NONE;
+		deletion_hides(row.xid, snapshot, horizon) ? row.xid : IP_XID_NONE;
 }
 
 void

@@ -16,13 +16,18 @@
 
 #include "ip_page.h"
 #include "ip_row.h"
+#include "ip_xid.h"
 
 typedef enum IpvResult
 {
 	IPV_OK,						/* here is a version */
 	IPV_NONE,					/* there is none */
-	IPV_STALE					/* undo changed under us: start again */
+	IPV_STALE,					/* undo changed under us: start again */
+	IPV_FAR						/* too far down for a backend that holds the page's lock */
 } IpvResult;
+
+/* A backend that holds a data page's lock reads no more undo records of a row than this. */
+#define IP_MAX_LOCKED_STEPS	200
 
 typedef struct IpVersion
 {
@@ -35,6 +40,8 @@ typedef struct IpVersion
 	IpPtr		ptr;			/* undo record of the change that made it, or cid */
 	const uint8 *body;
 	uint32		bodylen;
+	IpXid		horizon;		/* of pg_xact when the page was locked, or before */
+	bool		forgotten;		/* it has moved beyond an xid since: IPV_STALE */
 	/* the row on its page */
 	uint8		top_state;
 	uint32		top_itemlen;	/* bytes that its item takes */
@@ -43,7 +50,11 @@ typedef struct IpVersion
 	/* the change that made the next newer version, if this is not the newest */
 	IpXid		end_xid;
 	CommandId	end_cid;
-	uint32		steps;			/* versions passed */
+	uint64		steps;			/* versions passed ... */
+	uint64		limit;			/* ... and how many may be: then IPV_FAR */
+	uint64		mark_at;		/* this one, a power of two, is marked: see note_step */
+	IpXid		mark_xid;
+	IpPtr		mark_ptr;
 	bool		soft;			/* undo that cannot be read is no error, ... */
 	bool		damaged;		/* ... but told here */
 	/* record at ptr, if loaded */
@@ -85,18 +96,56 @@ extern void ip_version_target(Relation rel, const ItemPointerData *tid, IpTarget
 extern bool ip_version_is_target(IpVersion *v, const IpTarget *target);
 
 /*
- * Stand on the newest version of the row at off of page, which is the locked
- * data page, or a copy that outlives the use of v->body.  IPV_NONE: no row.
+ * Stand on the newest version of the row at off of page, which is the locked data page, and
+ * stays locked as long as v is used, or until ip_version_let_go.  IPV_NONE: no row.
  */
 extern IpvResult ip_version_begin(IpVersion *v, Relation rel, BlockNumber block,
 								  Page page, OffsetNumber off);
 
 /*
- * The same for who must get by where the row's undo is damaged: then v->damaged becomes true,
- * and what needs undo finds IPV_STALE, or no lock.
+ * Like ip_version_begin, but damaged undo is recorded in v->damaged instead of raised: what
+ * needs undo finds IPV_STALE, or no lock.
  */
 extern IpvResult ip_version_begin_soft(IpVersion *v, Relation rel, BlockNumber block,
 									   Page page, OffsetNumber off);
+
+/*
+ * The same for a copy of the page that outlives the use of v->body.  horizon was
+ * ip_xid_horizon() before the page was copied.
+ */
+extern IpvResult ip_version_begin_copy(IpVersion *v, Relation rel, BlockNumber block,
+									   Page copy, OffsetNumber off, IpXid horizon);
+
+/*
+ * Stand on the version that v stands on, without its body: for a look at who made which change.
+ * v keeps its place.
+ */
+extern void ip_version_begin_below(IpVersion *below, IpVersion *v);
+
+/*
+ * Before the page is unlocked: make v->body a private copy.  From now on there is no limit to
+ * the versions that v may pass, nor is undo sure to stay (IPV_STALE).
+ */
+extern void ip_version_let_go(IpVersion *v);
+
+/*
+ * For a row with more aborted changes than may be passed while its page is locked: pass them
+ * with no lock held, then lock the page.  IPV_OK and IPV_NONE as for ip_version_skip_aborted: the
+ * buffer is locked exclusively, and the row's newest change is still the one that v began with.
+ * IPV_STALE: it is not, or v->damaged; nothing is locked.
+ */
+extern IpvResult ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid,
+									 bool soft, Buffer *buffer);
+
+/* Is the row's newest change the one that v began with?  Lock: the page, share. */
+extern bool ip_version_is_newest(const IpVersion *v, Page page);
+
+/*
+ * What became of the transaction that made this version.  If pg_xact has forgotten it since
+ * the page was locked, the change counts as aborted, and there is no older version to go to
+ * (IPV_STALE).
+ */
+extern IpXidStatus ip_version_status(IpVersion *v);
 
 /* The same by TID, with the page locked for a moment; the body is copied. */
 extern IpvResult ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerData *tid);
@@ -118,6 +167,9 @@ extern IpvResult ip_version_load_rec(IpVersion *v);
 
 /* Go to the next older version. */
 extern IpvResult ip_version_older(IpVersion *v);
+
+/* Go below aborted changes.  IPV_NONE: the insertion is one of them. */
+extern IpvResult ip_version_skip_aborted(IpVersion *v);
 
 /*
  * The command that made this version or deleted the row; the current
@@ -143,8 +195,11 @@ extern void ip_version_check_write(IpVersion *v);
 /* Does an MVCC snapshot see the change that made v's state? */
 extern bool ip_version_change_visible(IpVersion *v, Snapshot snapshot);
 
-/* Is the row dead to everybody for ever?  state and xid are those of the row on its page. */
-extern bool ip_state_is_dead(Relation rel, uint8 state, IpXid xid);
+/*
+ * Is the row dead to everybody for ever?  state and xid are those of the row on its page, and
+ * horizon is as for ip_xid_status.
+ */
+extern bool ip_state_is_dead(Relation rel, uint8 state, IpXid xid, IpXid horizon);
 
 /*
  * Can no crash take back the deletion of such a row by xid?  Only then it becomes a dead item: index
@@ -158,7 +213,7 @@ extern bool ip_deletion_is_durable(Relation rel, IpXid xid);
  * ip_version_begin has to for an overlaid row.  Lock: share, or a private copy.
  */
 extern IpXid ip_version_deleter(Relation rel, BlockNumber block, Page page, OffsetNumber off,
-								Snapshot snapshot);
+								Snapshot snapshot, IpXid horizon);
 
 extern void ip_version_id(IpVersion *v, IpVersionId *id);
 

@@ -255,7 +255,7 @@ redo_conflict(XLogReaderState *record, IpXid conflict)
 	if (!InHotStandby || conflict == IP_XID_NONE)
 		return;
 	XLogRecGetBlockTag(record, 0, &locator, NULL, NULL);
-	CompatConflict((TransactionId) conflict, false, locator);
+	CompatConflict(FullTransactionIdFromU64(conflict), false, locator);
 }
 
 /* The visibility map's own page may be older than the data page. */
@@ -319,7 +319,10 @@ ip_redo(XLogReaderState *record)
 		XLogRecGetBlockTag(record, IP_REF_DATA, NULL, NULL, &ctx.data_block);
 	if (XLogRecHasBlockRef(record, IP_REF_UNDO))
 		XLogRecGetBlockTag(record, IP_REF_UNDO, NULL, NULL, &ctx.undo_block);
-	/* data pages before the undo page: the order in which readers lock them */
+	/*
+	 * Data pages come before the undo page: the order in which readers lock
+	 * them.  A ring's record has no data page.
+	 */
 	for (int id = 0; id <= max; id++)
 	{
 		if (id != IP_REF_UNDO)

@@ -31,10 +31,10 @@ ip_next_xid(void)
 	 * A transaction cannot live through 2^31 others, so what was true at some
 	 * moment of it is good enough to tell epochs.
 	 */
-	if (known_for != MyProc->lxid || known_for == InvalidLocalTransactionId)
+	if (known_for != CompatMyLocalXid || known_for == InvalidLocalTransactionId)
 	{
 		next = U64FromFullTransactionId(ReadNextFullTransactionId());
-		known_for = MyProc->lxid;
+		known_for = CompatMyLocalXid;
 	}
 	return next;
 }
@@ -45,41 +45,76 @@ ip_xid_full(TransactionId xid)
 	return ip_xid_near(ip_next_xid(), xid);
 }
 
-bool
-ip_xid_did_commit(IpXid xid)
+IpXid
+ip_xid_horizon(void)
 {
-	DecidedXid *d;
+	return ip_xid_full(TransamVariables->oldestClogXid);
+}
 
-	if (IpXidIsFinal(xid))
-		return true;
-	d = &decided[xid & (DECIDED_CACHE_SIZE - 1)];
-	if (d->xid != xid)
+/*
+ * May pg_xact forget xid at any moment?  Truncation keeps what a snapshot of ours needs,
+ * unless this is VACUUM, whose snapshot is ignored, or a standby.
+ */
+static bool
+may_be_forgotten(IpXid xid)
+{
+	TransactionId xmin = MyProc->xmin;
+
+	return !TransactionIdIsValid(xmin) || TransactionIdPrecedes((TransactionId) xid, xmin) ||
+		(MyProc->statusFlags & (PROC_IN_VACUUM | PROC_IN_LOGICAL_DECODING)) != 0 ||
+		RecoveryInProgress();
+}
+
+/* Ask pg_xact about a transaction that has ended, and remember that. */
+static IpXidStatus
+look_up(IpXid xid)
+{
+	DecidedXid *d = &decided[xid & (DECIDED_CACHE_SIZE - 1)];
+	bool		lock = may_be_forgotten(xid);
+	IpXidStatus status = IP_XID_FORGOTTEN;
+
+	if (lock)
+		LWLockAcquire(XactTruncationLock, LW_SHARED);
+	if (xid >= ip_xid_horizon())
 	{
-		/*
-		 * Before pg_xact is truncated, VACUUM has put back every aborted
-		 * change that is older: what is left from then has committed.
-		 */
-		bool		committed =
-			xid < ip_xid_full(TransamVariables->oldestClogXid) ||
-			TransactionIdDidCommit((TransactionId) xid);
-
-		/* what is remembered is so for ever; a damaged xid may still be to come */
-		if (!committed)
-		{
-			if (TransactionIdIsInProgress((TransactionId) xid))
-				return false;
-			committed = TransactionIdDidCommit((TransactionId) xid);
-		}
+		status = TransactionIdDidCommit((TransactionId) xid) ? IP_XID_COMMITTED : IP_XID_ABORTED;
 		d->xid = xid;
-		d->committed = committed;
+		d->committed = status == IP_XID_COMMITTED;
 	}
-	return d->committed;
+	if (lock)
+		LWLockRelease(XactTruncationLock);
+	return status;
+}
+
+IpXidStatus
+ip_xid_status(IpXid xid, IpXid horizon)
+{
+	TransactionId xid32 = (TransactionId) xid;
+	DecidedXid *d = &decided[xid & (DECIDED_CACHE_SIZE - 1)];
+
+	if (IpXidIsFinal(xid) || xid < horizon)
+		return IP_XID_COMMITTED;
+	if (d->xid == xid)
+		return d->committed ? IP_XID_COMMITTED : IP_XID_ABORTED;
+	if (TransactionIdIsCurrentTransactionId(xid32))
+		return IP_XID_MINE;
+	if (TransactionIdIsInProgress(xid32))
+		return IP_XID_RUNNING;
+	return look_up(xid);
+}
+
+bool
+ip_xid_may_be_on_rows(IpXid xid)
+{
+	IpXidStatus status = ip_xid_status(xid, ip_xid_horizon());
+
+	return status != IP_XID_COMMITTED && status != IP_XID_FORGOTTEN;
 }
 
 bool
 ip_xid_commit_is_flushed(IpXid xid)
 {
-	return IpXidIsFinal(xid) || xid < ip_xid_full(TransamVariables->oldestClogXid) ||
+	return IpXidIsFinal(xid) || xid < ip_xid_horizon() ||
 		!XLogNeedsFlush(TransactionIdGetCommitLSN((TransactionId) xid));
 }
 
@@ -89,34 +124,11 @@ ip_xid_flush_commit(IpXid xid)
 	XLogFlush(TransactionIdGetCommitLSN((TransactionId) xid));
 }
 
-static bool
-known_decided(IpXid xid)
-{
-	return decided[xid & (DECIDED_CACHE_SIZE - 1)].xid == xid;
-}
-
-IpXidStatus
-ip_xid_status(IpXid xid)
-{
-	TransactionId xid32 = (TransactionId) xid;
-
-	if (!IpXidIsFinal(xid) && !known_decided(xid) &&
-		xid >= ip_xid_full(TransamVariables->oldestClogXid))
-	{
-		if (TransactionIdIsCurrentTransactionId(xid32))
-			return IP_XID_MINE;
-		if (TransactionIdIsInProgress(xid32))
-			return IP_XID_RUNNING;
-	}
-	return ip_xid_did_commit(xid) ? IP_XID_COMMITTED : IP_XID_ABORTED;
-}
-
 bool
-ip_xid_in_snapshot_past(IpXid xid, Snapshot snapshot)
+ip_xid_in_snapshot(IpXid xid, Snapshot snapshot, IpXid horizon)
 {
-	if (IpXidIsFinal(xid) || xid < ip_xid_full(TransamVariables->oldestClogXid))
-		return true;
-	return !XidInMVCCSnapshot((TransactionId) xid, snapshot) && ip_xid_did_commit(xid);
+	return !IpXidIsFinal(xid) && xid >= horizon &&
+		XidInMVCCSnapshot((TransactionId) xid, snapshot);
 }
 
 bool

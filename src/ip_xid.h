@@ -4,6 +4,14 @@
  *
  * Rows carry no hint bits: a backend-local cache of decided transactions does
  * their job without dirtying pages.
+ *
+ * pg_xact does not know transactions that are older than its horizon.  What a
+ * page still names of them has committed: VACUUM puts aborted changes back before
+ * relfrozenxid passes them.  But that is true of the page only.  A backend that
+ * has copied a row, and then lets go of the page, must not conclude it from a
+ * horizon that has moved since: the change may have been put back meanwhile.  So
+ * the questions here name the horizon of a moment at which the page was locked,
+ * or of one before that: ip_xid_horizon().
  *-------------------------------------------------------------------------
  */
 #ifndef IP_XID_H
@@ -19,7 +27,8 @@ typedef enum IpXidStatus
 	IP_XID_MINE,				/* the current transaction, or a live subtransaction of it */
 	IP_XID_RUNNING,
 	IP_XID_COMMITTED,
-	IP_XID_ABORTED
+	IP_XID_ABORTED,
+	IP_XID_FORGOTTEN			/* by pg_xact, since the page was looked at: do that again */
 } IpXidStatus;
 
 /* Visible to everybody for ever: no transaction id, or the frozen one. */
@@ -31,10 +40,17 @@ extern IpXid ip_next_xid(void);
 /* A recent transaction id with its epoch. */
 extern IpXid ip_xid_full(TransactionId xid);
 
-extern IpXidStatus ip_xid_status(IpXid xid);
+/* The oldest transaction id that pg_xact knows now. */
+extern IpXid ip_xid_horizon(void);
 
-/* Did this transaction commit?  It must not be running any more. */
-extern bool ip_xid_did_commit(IpXid xid);
+/*
+ * What became of xid, which a page named when pg_xact's horizon was this or a later
+ * one.  Not IP_XID_FORGOTTEN if the page has been locked since.
+ */
+extern IpXidStatus ip_xid_status(IpXid xid, IpXid horizon);
+
+/* Did xid abort, so that some row may still have to be put back? */
+extern bool ip_xid_may_be_on_rows(IpXid xid);
 
 /* Is the commit on disk?  The transaction did commit. */
 extern bool ip_xid_commit_is_flushed(IpXid xid);
@@ -42,8 +58,8 @@ extern bool ip_xid_commit_is_flushed(IpXid xid);
 /* See to it that it is. */
 extern void ip_xid_flush_commit(IpXid xid);
 
-/* Does an MVCC snapshot see another transaction's changes? */
-extern bool ip_xid_in_snapshot_past(IpXid xid, Snapshot snapshot);
+/* Had the other transaction not ended yet when the MVCC snapshot was taken?  The horizon is as above. */
+extern bool ip_xid_in_snapshot(IpXid xid, Snapshot snapshot, IpXid horizon);
 
 /* Does every snapshot that can read rel see that xid has ended? */
 extern bool ip_xid_removable(Relation rel, IpXid xid);

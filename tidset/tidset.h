@@ -5,8 +5,8 @@
  * An adaptive radix tree over block numbers whose leaves hold the offsets of
  * 256 blocks each.  Memory comes through an allocator interface and is
  * addressed by 32-bit references, so the same code works in local and in
- * dynamic shared memory.  Depends on the C library only; README.md has the
- * layout and the invariants.
+ * dynamic shared memory.  Depends on the C library only; tidset_int.h has the
+ * layout, README.md the invariants.
  *
  * USAGE
  *	  Fill (tidset_add_block), look up or iterate, tidset_reset, fill again.
@@ -26,6 +26,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C"
+{
+#endif
 
 /* offsets are 1 .. this; the most that a page of 32 kB can hold */
 #define TIDSET_MAX_OFFSET	8192
@@ -151,5 +156,9 @@ extern uint64_t tidset_handle(const TidSet *set);
 extern TidSet *tidset_attach(const TidSetAllocator *local, const TidSetAllocator *shared,
 							 uint64_t handle);
 extern void tidset_detach(TidSet *set);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif							/* TIDSET_H */

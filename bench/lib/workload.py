@@ -11,6 +11,7 @@ from .db import AMS, Database
 CLIENTS = 8
 NEVER = (0, 0)
 COUNTERS = 1000
+INDEXED = 100_000
 WAITING = 1000              # entries of the queue at first; each transaction adds one and takes one
 PROGRESS = re.compile(r'progress: ([\d.]+) s, ([\d.]+) tps')
 TRANSACTIONS = re.compile(r'number of transactions actually processed: (\d+)')
@@ -29,6 +30,10 @@ HOT_ROWS = Workload('hot rows', 'counters',
                     ('--protocol=prepared', f'--define=counters={COUNTERS}',
                      f'--file={Path(__file__).parent / "hot_rows.sql"}'))
 QUEUE = Workload('queue', 'queue', ('--protocol=prepared', f'--file={Path(__file__).parent / "queue.sql"}'))
+TPCB = Workload('TPC-B', 'pgbench_accounts', ('--builtin=tpcb-like', '--protocol=prepared'))
+FOUR_INDEXES = Workload('four indexes', 'indexed',
+                        ('--protocol=prepared', f'--define=rows={INDEXED}',
+                         f'--file={Path(__file__).parent / "four_indexes.sql"}'))
 LOOKUP = Workload('index lookup', 'pgbench_accounts', ('--builtin=select-only', '--protocol=prepared'))
 
 
@@ -78,10 +83,10 @@ def middle_half(seconds):
     return (seconds // 4, seconds // 4 + seconds // 2)
 
 
-def start_pgbench(am, *arguments):
+def start_pgbench(am, *arguments, stdin=None):
     """On the tables in the access method's own schema."""
     options = f'-c search_path={am} -c default_table_access_method={am}'
-    return subprocess.Popen(['pgbench', *arguments], env={**os.environ, 'PGOPTIONS': options}, text=True,
+    return subprocess.Popen(['pgbench', *arguments], env={**os.environ, 'PGOPTIONS': options}, text=True, stdin=stdin,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
@@ -100,6 +105,16 @@ def load_counters(db, am):
     db.execute('CREATE TABLE counters (id int PRIMARY KEY, n bigint NOT NULL)')
     db.execute('INSERT INTO counters SELECT i, 0 FROM generate_series(1, %s) i', COUNTERS)
     db.execute('VACUUM ANALYZE counters')
+
+
+def load_indexed(db, am):
+    db.use(am)
+    db.execute('DROP TABLE IF EXISTS indexed')
+    db.execute('CREATE TABLE indexed (id int PRIMARY KEY, a int, b int, c text, n bigint NOT NULL) WITH (fillfactor = 90)')
+    db.execute("INSERT INTO indexed SELECT i, i * 7 %% 1000, i * 13 %% 1000, md5(i::text), 0 FROM generate_series(1, %s) i", INDEXED)
+    for column in 'abc':
+        db.execute(f'CREATE INDEX ON indexed ({column})')
+    db.execute('VACUUM ANALYZE indexed')
 
 
 def load_queue(db, am):

@@ -2,8 +2,9 @@
 from lib import report
 from lib.db import AMS
 from lib.result import Bar, Result
-from lib.workload import (HOT_ROWS, NEVER, SIMPLE_UPDATE, Snapshot, join, load_accounts, load_counters, measure, middle_half,
-                          orders)
+from lib.workload import (FOUR_INDEXES, HOT_ROWS, NEVER, SIMPLE_UPDATE, TPCB, Snapshot, join, load_accounts, load_counters,
+                          load_indexed, measure, middle_half, orders)
+
 
 TURNS = 48      # of each side
 EDGE = 5        # seconds at the begin and at the end of a hold that are compared
@@ -23,7 +24,7 @@ def throughput_held(context):
     what = 'simple-update, snapshot held half of the time'
     seconds = context.seconds * 2
     hold = middle_half(seconds)
-    pairs = _in_turns(context, what, SIMPLE_UPDATE, seconds, hold, lambda am: load_accounts(context.db, am, context.scale))
+    pairs = _in_turns(context, what, SIMPLE_UPDATE, TPCB, seconds, hold, lambda am: load_accounts(context.db, am, context.scale))
     yield from _throughput(context, what, pairs, hold)
 
 
@@ -43,7 +44,25 @@ def _turn_seconds(context):
     return context.seconds // 2
 
 
-def _short_turns(context, what, turns, hold):
+def tpcb(context):
+    """A checkpoint comes first, so that WAL has page images."""
+    yield from _turns_of(context, 'TPC-B', TPCB, lambda am: load_accounts(context.db, am, context.scale))
+
+
+def four_indexes(context):
+    """The column that changes is in none of them."""
+    yield from _turns_of(context, 'update of a table with four indexes', FOUR_INDEXES, lambda am: load_indexed(context.db, am))
+
+
+def _turns_of(context, what, workload, load):
+    for am in AMS:
+        context.progress.step(f'{what}, loading: {am}')
+        load(am)
+    context.db.execute('CHECKPOINT')
+    yield from _throughput(context, what, _short_turns(context, what, 2 * context.rounds, NEVER, workload), NEVER)
+
+
+def _short_turns(context, what, turns, hold, workload=SIMPLE_UPDATE):
     """One round of many short turns: no machine stays the same for minutes.  During some of them a snapshot is held."""
     runs = {am: [] for am in AMS}
     snapshot = None
@@ -52,7 +71,7 @@ def _short_turns(context, what, turns, hold):
             snapshot = snapshot.release() if snapshot else Snapshot('heap')
         for am in order:
             context.progress.step(f'{what}: {am}, turn {number + 1}')
-            runs[am].append(measure(context.db, SIMPLE_UPDATE, am, _turn_seconds(context), NEVER, context.seed + number,
+            runs[am].append(measure(context.db, workload, am, _turn_seconds(context), NEVER, context.seed + number,
                                     context.show_tps))
     return [{am: join(runs[am]) for am in AMS}]
 

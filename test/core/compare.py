@@ -7,14 +7,16 @@ An entry of the allow-list names a statement and what about its output may diffe
     ctid    the same lines, apart from TIDs "(block,item)" and columns cmin (heap's is a combo number now and then)
     size    the same lines, apart from numbers, of a statement that asks for sizes, pages, costs or statistics
     pick    rows that depend on the physical order (LIMIT without ORDER BY, TABLESAMPLE, ...): checked against the
-            lines of the entry itself, which may not have another error than heap
+            lines of the entry itself, which may not have an error where heap has none
+    refused an error that says so, where heap has an answer; also checked against the lines of the entry
 """
 import collections
 import difflib
 import os
 import re
 
-KINDS = ('plan', 'order', 'ctid', 'size', 'pick')
+KINDS = ('plan', 'order', 'ctid', 'size', 'pick', 'refused')
+EXACT = ('pick', 'refused')     # the entry has the output
 TID = re.compile(r'\(\d+, ?\d+\)')
 LITERAL_TID = re.compile(r"""(['"])\((\d{1,2}), ?(\d+)\)\1""")
 NUMBER = re.compile(r'\d[\d.]*( bytes| [kMG]B)?')
@@ -154,7 +156,9 @@ class Entry:
         elif heap.statement != self.statement:
             return False
         if self.kind == 'pick':
-            return test.lines == self.lines and errors(test) in ([], errors(heap))
+            return test.lines == self.lines and len(errors(test)) <= len(errors(heap))
+        if self.kind == 'refused':
+            return test.lines == self.lines and bool(errors(test)) and all(' inplace ' in line for line in errors(test))
         return FITS[self.kind](heap, test)
 
 
@@ -167,7 +171,7 @@ def read_allowed(path):
             kind, _, statement = line.partition(': ')
             if line.startswith('#'):
                 reason, fresh = (reason + ' ' if fresh else '') + line[1:].strip(), True
-            elif line.startswith('|') and entries and entries[-1].kind == 'pick':
+            elif line.startswith('|') and entries and entries[-1].kind in EXACT:
                 entries[-1].lines.append(line[2:] if line != '|' else '')
             elif kind in KINDS and reason:
                 entries.append(Entry(kind, statement, reason))
@@ -215,9 +219,9 @@ class Difference:
 
     def suggestion(self):
         """An entry for the allow-list, still without a reason."""
-        kind = self.kind or 'pick'
+        kind = self.kind or ('refused' if len(errors(self.test)) > len(errors(self.heap)) else 'pick')
         lines = ['%s: %s' % (kind, self.heap.statement)]
-        return lines + ['| ' + line if line else '|' for line in self.test.lines] if kind == 'pick' else lines
+        return lines + ['| ' + line if line else '|' for line in self.test.lines] if kind in EXACT else lines
 
     def __str__(self):
         return '\n'.join(['[%s] %s' % (self.kind or 'RESULT', self.heap.statement)] +

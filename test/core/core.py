@@ -6,13 +6,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zlib
 
 import cluster
 from compare import AllowList, compare_test
-from suites import SUITES
+from modules import Contrib, Packages
+from suites import Isolation, Regress
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-LIMIT = 3600            # seconds, for one suite
+SUITES = {suite.name: suite for suite in (Regress, Isolation, Contrib, Packages)}
 
 
 def parse_options():
@@ -25,7 +27,7 @@ def parse_options():
     parser.add_argument('--report', default=None, help='write all differences to this file')
     parser.add_argument('--suggest', default=None, metavar='FOLDER',
                         help='write what the allow-list lacks to this folder; reasons are yours to find')
-    parser.add_argument('suites', nargs='*', default=[], help='regress, isolation, or single tests: isolation/NAME')
+    parser.add_argument('suites', nargs='*', default=[], help='regress, isolation, contrib, packages, or single tests: isolation/NAME')
     return parser.parse_args()
 
 
@@ -34,6 +36,7 @@ class Server:
         ask = lambda what: subprocess.run([pg_config, what], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
         self.pg_config, self.bindir, self.pkglibdir, self.version = (
             pg_config, ask('--bindir'), ask('--pkglibdir'), ask('--version'))
+        self.extensions = os.path.join(ask('--sharedir'), 'extension')
         self.pgxs = os.path.join(self.pkglibdir, 'pgxs')
 
 
@@ -48,7 +51,7 @@ def chosen_tests(options, name):
     single = {arg.partition('/')[2] for arg in options.suites if arg.startswith(name + '/')}
     if single:
         return single
-    if options.full:
+    if options.full or name not in ('regress', 'isolation'):
         return None
     if name in short_list():
         return None
@@ -56,7 +59,10 @@ def chosen_tests(options, name):
 
 
 def wanted(options, name):
-    return not options.suites or any(arg.partition('/')[0] == name for arg in options.suites)
+    """The extensions' suites only if they are named."""
+    if not options.suites:
+        return name in ('regress', 'isolation')
+    return any(arg.partition('/')[0] == name for arg in options.suites)
 
 
 class Run:
@@ -80,7 +86,7 @@ class Run:
     def heap_outputs(self, suite):
         """The folder of heap's outputs; a run on a cluster of its own, if they are not kept from an earlier one."""
         kept = self.options.heap and os.path.join(
-            self.options.heap, '%s-%s-%d' % (suite.name, self.server.version.replace(' ', '_'), len(suite.tests)))
+            self.options.heap, '%s-%s-%08x' % (suite.name, self.server.version.replace(' ', '_'), zlib.crc32(' '.join(suite.tests).encode())))
         if kept and os.path.exists(os.path.join(kept, 'complete')):
             return kept
         output = kept or os.path.join(self.folder, 'heap_' + suite.name)
@@ -89,8 +95,8 @@ class Run:
         os.makedirs(folder)
         node = cluster.Primary(self.server.bindir, folder, 'primary', 5432)
         self.nodes.append(node)
-        node.create(heap=True)
-        suite.run(node, output, LIMIT)
+        node.create(True, suite.libraries, suite.settings)
+        suite.run(node, output)
         node.stop('immediate')
         self.nodes.remove(node)
         shutil.rmtree(folder)
@@ -107,12 +113,12 @@ class Run:
         os.makedirs(folder)
         primary = cluster.Primary(self.server.bindir, folder, 'primary', 5432)
         self.nodes.append(primary)
-        primary.create(heap=False)
+        primary.create(False, suite.libraries, suite.settings)
         standby = primary.attach_standby()
         self.nodes.append(standby)
         output = os.path.join(self.folder, name + '_output')
         suite.shift_tids()
-        suite.run(primary, output, LIMIT)
+        suite.run(primary, output)
         allowed = AllowList(os.path.join(HERE, 'allow', name))
         for test in suite.tests:
             self.compare(suite, test, heap, output, allowed)
@@ -160,7 +166,7 @@ class Run:
                 for what, check in (('inplace_check', cluster.check_tables), ('amcheck', cluster.check_indexes)):
                     count, bad = check(node)
                     self.result('%s/%s' % (name, what), bad, '%d relations of the %s' % (count, node.name))
-        except (subprocess.CalledProcessError, TimeoutError) as error:
+        except (subprocess.CalledProcessError, ConnectionError) as error:
             self.result('%s/soundness' % name, [str(error), str(getattr(error, 'stderr', ''))], 'broke off')
         for node in (primary, standby):
             self.result('%s/log' % name, node.crashes(), 'no crash of the ' + node.name)

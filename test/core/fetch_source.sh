@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# fetch_source.sh VERSION FOLDER: PostgreSQL's regression and isolation suites, from the distribution's source package.
+# fetch_source.sh VERSION FOLDER: PostgreSQL's regression and isolation suites and those of contrib, from the distribution's source package.
 # Prints the folder of the unpacked source.  Takes exactly VERSION (15.9) where it can be had, else the newest of its major
 # version.  apt gets a configuration of its own: the machine's sources, lists and keys stay as they are.
 set -euo pipefail
@@ -7,11 +7,11 @@ version=$1
 folder=$2
 package=postgresql-${version%%.*}
 
-unpacked() { find "$folder" -maxdepth 1 -type d -name "postgresql-$1" | sort -V | tail -n 1; }
+unpacked() { find "$folder" -maxdepth 2 -path "*/postgresql-$1/contrib" -printf '%h\n' | sort -V | tail -n 1; }
 
 # The choice is remembered, so that apt is asked once.
 mkdir -p "$folder"
-if [[ -e $folder/for-$version ]]; then
+if [[ -d $folder/for-$version/contrib ]]; then
 	realpath "$folder/for-$version"
 	exit
 fi
@@ -50,7 +50,7 @@ available=$(apt-cache showsrc "$package" | sed -n 's/^Version: //p' | sort -rVu)
 for candidate in $(grep -E "^$version[-+~]" <<<"$available") $available; do
 	found=$(unpacked "${candidate%%[-+~]*}")
 	if [[ -z $found ]] && apt-get -q source --download-only "$package=$candidate" >&2; then
-		tar -C "$folder" -xf "$package"_*.orig.tar.* --wildcards '*/src/test/regress' '*/src/test/isolation'
+		tar -C "$folder" -xf "$package"_*.orig.tar.* --wildcards '*/src/test/regress' '*/src/test/isolation' '*/contrib'
 		found=$(unpacked "${candidate%%[-+~]*}")
 	fi
 	[[ -z $found ]] || break
@@ -59,5 +59,5 @@ done
 	echo "no source of $package to be had" >&2
 	exit 1
 }
-ln -s "$(basename "$found")" "$folder/for-$version"
+ln -sfn "$(basename "$found")" "$folder/for-$version"
 echo "$found"

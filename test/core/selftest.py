@@ -62,6 +62,14 @@ class Comparison(unittest.TestCase):
         entry = entry.replace('|  3\n', '| ERROR:  no\n')
         self.assertEqual(self.refused(changed((5, 'ERROR:  no')), entry), ['SELECT a FROM t;'])
 
+    def test_refused(self):
+        error = 'ERROR:  f cannot read inplace table "t"'
+        entry = '# not for it\nrefused: SELECT a FROM t;\n|  a \n| ---\n| %s\n|  2\n| (2 rows)\n|\n'
+        self.assertEqual(self.refused(changed((5, error)), entry % error), [])
+        self.assertEqual(self.refused(changed((5, error + 'x')), entry % error), ['SELECT a FROM t;'])
+        self.assertEqual(self.refused(changed((5, ' 3')), entry % ' 3'), ['SELECT a FROM t;'])
+        self.assertEqual(self.refused(changed((5, 'ERROR:  no')), entry % 'ERROR:  no'), ['SELECT a FROM t;'])
+
     def test_missing_statement(self):
         self.assertEqual(self.refused(OUTPUT[:9]), ['(other statements)'])
 

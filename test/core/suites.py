@@ -16,7 +16,9 @@ class Suite:
     """What regress and isolation have in common: a folder of inputs, a schedule, a driver.
 
     literal_tids: tests that name rows by TID.  On inplace they run with all of them a block further.
+    libraries, settings: what the server needs besides.
     """
+    libraries, settings = (), ''
     def __init__(self, server, source, folder, tests=None):
         self.server, self.folder = server, os.path.join(folder, self.name)
         self.source = os.path.join(source, 'src/test', self.name)
@@ -54,7 +56,7 @@ class Suite:
             found = [[compare.next_block(line) for line in output] for output in found]
         return found
 
-    def run(self, node, output, limit):
+    def run(self, node, output):
         """The driver's own verdicts are not ours; what counts is the outputs in output/results."""
         os.makedirs(output)
         command = [os.path.join(self.server.pgxs, 'src/test', self.name, self.driver), '--bindir=' + self.server.bindir,
@@ -62,8 +64,7 @@ class Suite:
                    '--host=' + node.folder, '--port=%d' % node.port, '--user=postgres', '--max-concurrent-tests=20',
                    '--schedule=' + os.path.join(self.folder, 'schedule')]
         with open(os.path.join(output, 'driver.log'), 'w') as log:
-            subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder,
-                           timeout=limit)
+            subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder)
 
     def result(self, output, test):
         path = os.path.join(output, self.results, test + '.out')
@@ -76,12 +77,7 @@ class Regress(Suite):
 
     def prepare(self):
         super().prepare()
-        self.library = os.path.join(self.folder, 'lib')
-        os.makedirs(self.library)
-        shutil.copy(os.path.join(self.source, 'regress.c'), self.library)
-        with open(os.path.join(self.library, 'Makefile'), 'w') as file:
-            file.write(REGRESS_MAKEFILE)
-        subprocess.run(['make', '-s', '-C', self.library, 'PG_CONFIG=' + self.server.pg_config, 'with_llvm=no'], check=True)
+        self.library = build_library(self.server, self.source, self.folder)
         for module in ('refint.so', 'autoinc.so'):
             shutil.copy(os.path.join(self.server.pkglibdir, module), self.library)
 
@@ -103,10 +99,19 @@ class Isolation(Suite):
         return compare.spec_blocks
 
 
+def build_library(server, source, folder):
+    """The functions in C of the regression suite: the folder of the library."""
+    library = os.path.join(folder, 'lib')
+    os.makedirs(library)
+    shutil.copy(os.path.join(source, 'regress.c'), library)
+    with open(os.path.join(library, 'Makefile'), 'w') as file:
+        file.write(REGRESS_MAKEFILE)
+    subprocess.run(['make', '-s', '-C', library, 'PG_CONFIG=' + server.pg_config, 'with_llvm=no'], check=True)
+    return library
+
+
 def schedule_line(line):
     """The tests of a line; "ignore" only says that a test may fail."""
     match = re.match(r'test: *(.*)', line)
     return match.group(1).split() if match else None
 
-
-SUITES = {'regress': Regress, 'isolation': Isolation}

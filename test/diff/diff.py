@@ -5,6 +5,7 @@ import collections
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -233,8 +234,13 @@ class Run:
         print('\nDIFFERENCE at step %d, statement %d, seed %d: %s' % (self.step, self.done, self.options.seed, difference))
 
 
+def give_up(*_):
+    raise Difference('terminated by a signal')
+
+
 def main():
     options = parse_options()
+    signal.signal(signal.SIGTERM, give_up)
     if options.seed is None:
         options.seed = random.SystemRandom().randrange(1000000)
     print('seed %d' % options.seed, flush=True)

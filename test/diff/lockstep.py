@@ -14,7 +14,7 @@ import psycopg2.extensions as ext
 SIDES = ('heap', 'test')
 SCHEMA = {'heap': 'diff_heap', 'test': 'diff_test'}
 TICK = 0.004            # no answer after this many seconds: ask whether the session is blocked
-HANG = 60               # neither an answer nor a lock wait for this long: a hang
+HANG = 600              # neither an answer nor a lock wait for this long: a hang
 LOCK_TIMEOUT = '15ms'   # of statements that must not wait for long
 LONG_TIMEOUT = '3s'     # of those that also wait for what ends by itself: transactions of the other side's CREATE INDEX
 LOOSE_ERRORS = {'23505', '23503', '40001', '55P03', '23514', '23P01', '44000', '27000', '21000', 'P0001', '54000'}

@@ -9,6 +9,7 @@ use warnings;
 
 use Exporter 'import';
 use File::Copy;
+use File::Path qw(make_path);
 use File::Temp ();
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
@@ -23,6 +24,9 @@ our @EXPORT = qw(
   new_cluster
   install_helpers
   create_flush_relation
+  create_heap_code
+  build_module
+  private_installation
   kill9_all
   crash_and_recover
   start_pgbench
@@ -63,12 +67,12 @@ sub random_between
 # ---- clusters ------------------------------------------------------------------
 
 # Creates and starts a cluster with the extension in database "postgres".
-# Parameters: streaming => 1, conf => 'more lines for postgresql.conf'.
+# Parameters: streaming => 1, conf => 'more lines for postgresql.conf', install_path => see private_installation.
 sub new_cluster
 {
 	my ($name, %params) = @_;
 
-	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $node = PostgreSQL::Test::Cluster->new($name, install_path => $params{install_path});
 	$node->init(allows_streaming => $params{streaming});
 
 	# The SQLSTATE in the log tells an internal error from an expected one.
@@ -111,16 +115,60 @@ sub create_extension
 sub create_flush_relation
 {
 	my ($node) = @_;
+	my $library = build_module('flush_relation');
+	$node->safe_psql('postgres',
+		"CREATE FUNCTION flush_relation(regclass) RETURNS void LANGUAGE C AS '$library'");
+	return;
+}
+
+# heap_code(what, regclass, tid, record), see heap_code.c.
+sub create_heap_code
+{
+	my ($node) = @_;
+	my $library = build_module('heap_code');
+	$node->safe_psql('postgres',
+		'CREATE FUNCTION heap_code(what text, rel regclass, at tid DEFAULT NULL, new record DEFAULT NULL) '
+		  . "RETURNS text LANGUAGE C AS '$library'");
+	return;
+}
+
+# Builds one of the C files of this folder; returns the library's path, without its suffix.
+sub build_module
+{
+	my ($name) = @_;
 	my $dir = PostgreSQL::Test::Utils::tempdir();
 	my $source = __FILE__ =~ s/[^\/]*$//r;
 
-	copy("$source/flush_relation.c", $dir) or die "could not copy flush_relation.c: $!";
+	copy("$source/$name.c", $dir) or die "could not copy $name.c: $!";
 	chomp(my $pgxs = `$ENV{PG_CONFIG} --pgxs`);
 	system_or_bail('make', '-s', '-C', $dir, '-f', $pgxs, "PGXS=$pgxs", "PG_CONFIG=$ENV{PG_CONFIG}",
-		'with_llvm=no', 'MODULES=flush_relation');
-	$node->safe_psql('postgres',
-		"CREATE FUNCTION flush_relation(regclass) RETURNS void LANGUAGE C AS '$dir/flush_relation'");
-	return;
+		'with_llvm=no', 'COPT=-Werror', "MODULES=$name");
+	return "$dir/$name";
+}
+
+# A copy of the server's installation to which extensions can be added; returns its install_path (see
+# PostgreSQL::Test::Cluster).  Parameters: names and contents of files in its folder "extension".
+sub private_installation
+{
+	my (%files) = @_;
+	my ($bin, $lib, $share) = map { chomp(my $dir = `$ENV{PG_CONFIG} --$_`); $dir } qw(bindir pkglibdir sharedir);
+	my $root = PostgreSQL::Test::Utils::tempdir();
+
+	# The server finds the other folders from where its program lies, if they lie to each other as they did.
+	my $common = $bin;
+	$common =~ s/[^\/]+\/?$// until "$lib/" =~ /^\Q$common\E/ && "$share/" =~ /^\Q$common\E/;
+	my ($new_bin, $new_lib, $new_share) = map { "$root/" . substr($_, length $common) } $bin, $lib, $share;
+	make_path($_ =~ s/[^\/]+$//r) foreach $new_bin, $new_lib;
+	make_path("$new_share/extension");
+	system_or_bail('cp', '-R', $bin, $new_bin);
+	symlink($lib, $new_lib) or die "could not link $new_lib: $!" if !-e $new_lib;
+	foreach my $from (glob("$share/*"), glob("$share/extension/*"))
+	{
+		my $to = $new_share . substr($from, length $share);
+		symlink($from, $to) or die "could not link $to: $!" if !-e $to;
+	}
+	append_to_file("$new_share/extension/$_", $files{$_}) foreach keys %files;
+	return $new_bin =~ s/\/bin$//r;
 }
 
 # Has the server got amcheck?  It is in contrib, so perhaps not.
@@ -281,7 +329,7 @@ sub kill9_all
 
 	for (my $tries = 0; grep { is_running($_) } @pids; $tries++)
 	{
-		die "processes survive SIGKILL: @pids" if $tries > 500;
+		die "processes survive SIGKILL: @pids" if $tries > 15_000;
 		usleep(20_000);
 	}
 

@@ -44,7 +44,7 @@ restart_after_crash = on
 max_prepared_transactions = 5
 max_locks_per_transaction = 256
 lock_timeout = '50ms'
-statement_timeout = '15s'
+statement_timeout = '300s'
 ));
 
 # ---- a table that has everything ---------------------------------------------
@@ -156,8 +156,9 @@ sub items
 	my ($block) = @_;
 	my $page = substr($main, $block * BLCKSZ, BLCKSZ);
 	my $lower = unpack 'S<', substr($page, 12, 2);
-	return map { $_ & 0x7FFF }
-	  grep { ($_ >> 15 & 3) == 1 } unpack 'L<*',
+	# an item begins 20 bytes behind its line pointer's offset
+	return map { ($_ & 0x7FFF) + 20 }
+	  grep { ($_ >> 15 & 3) == 2 } unpack 'L<*',
 	  substr($page, PAGE_HEADER, $lower - PAGE_HEADER);
 }
 
@@ -301,7 +302,7 @@ my %wild_blocks = (
 foreach my $id (keys %wild_blocks)
 {
 	my ($lp) = unpack 'L<', substr($wild, BLCKSZ + PAGE_HEADER + 4 * ($id - 1), 4);
-	substr($wild, BLCKSZ + ($lp & 0x7FFF) + 7, 4) = pack 'L<', $wild_blocks{$id};
+	substr($wild, BLCKSZ + ($lp & 0x7FFF) + 20 + 7, 4) = pack 'L<', $wild_blocks{$id};
 }
 unlink $wild_file;
 append_to_file($wild_file, $wild);
@@ -421,7 +422,7 @@ sub probe
 		'postgres', $script,
 		stderr        => \$stderr,
 		on_error_stop => 0,
-		timeout       => $PostgreSQL::Test::Utils::timeout_default / 3,
+		timeout       => $PostgreSQL::Test::Utils::timeout_default,
 		timed_out     => \$timed_out);
 	return ($stderr, $timed_out);
 }

@@ -139,7 +139,8 @@ sub item
 {
 	my ($file, $block, $off) = @_;
 	my $page = $block * BLCKSZ;
-	return $page + (0x7fff & unpack 'L<', substr $$file, $page + HEADER_SIZE + 4 * ($off - 1), 4);
+	# an item begins 20 bytes behind its line pointer's offset
+	return $page + 20 + (0x7fff & unpack 'L<', substr $$file, $page + HEADER_SIZE + 4 * ($off - 1), 4);
 }
 
 # Start the server with these contents of a file.
@@ -233,7 +234,7 @@ my $text = index($original, 'before', $record) - 1;
 is(unpack('H*', substr $original, $text - 7, 8), '010416000000000f', 'the record has the old values');
 my %replacements = (
 	'value in a delta reaches beyond the row' => [ $text,        "\x7f" ],
-	'row has too many columns'                => [ $row,         "\xff\x07" ],
+	'row has too many columns'                => [ $row,         "\xff\x1e" ],
 	'row points to a record that is not there' => [ $row + 11,    pack('S<', 99) ],
 	'row points to its own page'              => [ $row + 7,     pack('L<', $block) ],
 	'record of an unknown kind'               => [ $record,      "\x7f" ],

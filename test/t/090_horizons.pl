@@ -163,6 +163,38 @@ is($node->safe_psql('postgres', 'SELECT n FROM shared WHERE id = 1'),
 	'7', 'its holder could change the row');
 tables_ok($node, 'shared locks', 'shared');
 
+# ---- an index, built by a backend whose removal horizon is old ----------------------
+
+# A transaction that only has an id keeps RecentXmin where it is; so the backend does not look for
+# a newer horizon by itself, when the snapshot that was older has gone.
+$node->safe_psql(
+	'postgres', q(
+CREATE TABLE toasted (id int PRIMARY KEY, t text) USING inplace;
+ALTER TABLE toasted ALTER t SET STORAGE external;
+INSERT INTO toasted SELECT i, repeat(md5(i::text), 200) FROM generate_series(1, 20) i));
+my ($first, $reader, $last, $builder) = map { session() } 1 .. 4;
+$first->query_safe('BEGIN; SELECT pg_current_xact_id()');
+$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM toasted');
+$first->query_safe('COMMIT');
+$node->safe_psql('postgres', 'DELETE FROM toasted WHERE id > 10');
+$last->query_safe('BEGIN; SELECT pg_current_xact_id()');
+# finds the deleted rows, and asks for a horizon
+$builder->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM toasted WHERE id > 0');
+$reader->query_safe('COMMIT');
+$node->safe_psql(
+	'postgres', q(
+SELECT format('VACUUM %s', reltoastrelid::regclass) FROM pg_class WHERE relname = 'toasted' \gexec
+));
+is( $node->safe_psql('postgres', q(
+SELECT pg_relation_size(reltoastrelid) < 100000 FROM pg_class WHERE relname = 'toasted')),
+	't', 'index build: the values of deleted rows are gone');
+my (undef, $failed) = $builder->query('CREATE INDEX toasted_md5 ON toasted (md5(t))');
+is( $node->safe_psql('postgres', q(SELECT count(*) FROM pg_index WHERE indrelid = 'toasted'::regclass AND indisvalid)),
+	'2', 'index build: a backend with an old horizon builds the index');
+$_->query('COMMIT') foreach $last;
+$_->quit foreach $first, $reader, $last, $builder;
+tables_ok($node, 'index build', 'toasted');
+
 # ---- an aborted change under a row lock, and pg_xact ------------------------------
 
 # The change belongs to the first segment of pg_xact, the lock to the second one.

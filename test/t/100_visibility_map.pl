@@ -285,8 +285,67 @@ CREATE FUNCTION in_plpgsql(t regclass) RETURNS bigint LANGUAGE plpgsql AS
 		'pg_visibility_map_summary counts');
 }
 
-log_ok($primary, 'primary', 0);
 log_ok($standby, 'standby', 0);
 $standby->stop;
+
+# ---- a map and pages that do not agree ------------------------------------------------
+
+# Sets the page's flags in the file.
+sub set_flags
+{
+	my ($block, $flags) = @_;
+	my $path = $primary->data_dir . '/' . $primary->safe_psql('postgres', q(SELECT pg_relation_filepath('vm')));
+
+	$primary->stop;
+	open my $file, '+<', $path or die "$path: $!";
+	binmode $file;
+	seek $file, $block * 8192 + 10, 0;
+	print $file pack('S', $flags);
+	close $file or die "$path: $!";
+	$primary->start;
+	return;
+}
+
+sub vacuum_warns
+{
+	my ($pattern, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	foreach my $times (1, 2)
+	{
+		my (undef, undef, $stderr) = $primary->psql('postgres', 'VACUUM (DISABLE_PAGE_SKIPPING) vm');
+		like($stderr, $times == 1 ? $pattern : qr/^$/, "$name: VACUUM warns once, $times");
+	}
+	map_ok($primary, $name);
+	return;
+}
+
+$primary->append_conf('postgresql.conf', 'max_prepared_transactions = 2');
+$primary->safe_psql('postgres', $_) foreach 'SELECT refill()', 'VACUUM vm';
+set_flags(1, 0);
+# without the flag, the change does not clear the map's bit
+$primary->safe_psql('postgres', 'DELETE FROM vm WHERE id = 1');
+vacuum_warns(qr/^[^\n]*WARNING:  page is not marked all-visible but visibility map bit is set in relation "vm" page 1$/,
+	'flag lost');
+
+$primary->safe_psql('postgres', q(BEGIN; UPDATE vm SET n = 7 WHERE id = 2; PREPARE TRANSACTION 'changed'));
+set_flags(1, 4);
+vacuum_warns(qr/^[^\n]*WARNING:  page that is not all-visible is marked as all-visible in relation "vm" page 1$/,
+	'flag without reason');
+$primary->safe_psql('postgres', q(COMMIT PREPARED 'changed'));
+$primary->safe_psql('postgres', 'VACUUM vm');
+map_ok($primary, 'in the end');
+
+SKIP:
+{
+	skip 'pg_visibility is not installed', 1
+	  if $primary->safe_psql('postgres', "SELECT count(*) FROM pg_extension WHERE extname = 'pg_visibility'") eq '0';
+	my $summary = q(SELECT elsewhere.pg_visibility_map_summary('vm'));
+	my $before = $primary->safe_psql('postgres', $summary);
+	$primary->safe_psql('postgres', q(SELECT elsewhere.pg_truncate_visibility_map('vm')));
+	$primary->safe_psql('postgres', 'VACUUM vm');
+	is($primary->safe_psql('postgres', $summary), $before, 'VACUUM makes a map that was lost again');
+}
+
+log_ok($primary, 'primary', 0);
 $primary->stop;
 done_testing();

@@ -102,7 +102,7 @@ is( $primary->safe_psql(
 		"SELECT 'overlaid' = ANY (flags) FROM inplace_rows('moves', $block) WHERE off = 1"),
 	't',
 	'the version block covers the first bytes of a row');
-ok(catches_up(30), 'standby is there');
+ok(catches_up(300), 'standby is there');
 
 # fetches the row all the time
 my $reader = $standby->background_psql('postgres');
@@ -128,7 +128,7 @@ cmp_ok(
 	),
 	'>', 10,
 	'rows have moved onto its page');
-my $alive = catches_up(30);
+my $alive = catches_up(300);
 ok($alive, 'replay and a reader do not wait for each other');
 if (!$alive)
 {
@@ -167,7 +167,7 @@ DROP TABLE IF EXISTS f;
 CREATE TABLE f (id int PRIMARY KEY, note text) USING inplace;
 INSERT INTO f VALUES (1, '$long');");
 		$primary->safe_psql('postgres', 'VACUUM f');
-		catches_up(30) or die 'standby lags behind';
+		catches_up(300) or die 'standby lags behind';
 
 		my $log_offset = -s $standby->logfile;
 		my $query = 'SELECT id, note FROM f';
@@ -176,7 +176,7 @@ INSERT INTO f VALUES (1, '$long');");
 		is($session->query_safe($query), "1|$long", "$name: first look");
 		$primary->safe_psql('postgres', $_) foreach @changes;
 		# with delay -1 replay may wait for the session
-		catches_up($delay eq '-1' ? 1 : 30);
+		catches_up($delay eq '-1' ? 1 : 300);
 		# an idle session is not only cancelled but disconnected
 		my $answer = eval { $session->query($query) } // '';
 		my $cancelled = slurp_file($standby->logfile, $log_offset) =~

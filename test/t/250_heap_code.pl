@@ -1,0 +1,145 @@
+# What stock heap code does when it is let loose on our tables.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_cluster('main', conf => 'autovacuum = off');
+create_heap_code($node);
+
+# ---- on a heap, the functions do what they are for ---------------------------------------
+
+$node->safe_psql('postgres', q(
+CREATE TABLE h (id int PRIMARY KEY, body text) USING heap;
+INSERT INTO h SELECT i, 'row ' || i FROM generate_series(1, 20) i));
+my @calls = (
+	[ 'insert',             undef,    q(ROW(101, 'new')::h),   '(0,21)' ],
+	[ 'multi_insert',       undef,    q(ROW(102, 'new')::h),   '(0,22)' ],
+	[ 'simple_insert',      undef,    q(ROW(103, 'new')::h),   '(0,23)' ],
+	[ 'catalog_insert',     undef,    q(ROW(104, 'new')::h),   '(0,24)' ],
+	[ 'update',             '(0,1)',  q(ROW(1, 'newer')::h),   'ok' ],
+	[ 'simple_update',      '(0,2)',  q(ROW(2, 'newer')::h),   '(0,26)' ],
+	[ 'catalog_update',     '(0,3)',  q(ROW(3, 'newer')::h),   '(0,27)' ],
+	[ 'inplace_update',     '(0,4)',  q(ROW(4, 'ROW 4')::h),   'done' ],
+	[ 'delete',             '(0,5)',  undef,                   'ok' ],
+	[ 'simple_delete',      '(0,6)',  undef,                   'done' ],
+	[ 'catalog_delete',     '(0,7)',  undef,                   'done' ],
+	[ 'lock_key_share',     '(0,8)',  undef,                   'ok' ],
+	[ 'lock_share',         '(0,8)',  undef,                   'ok' ],
+	[ 'lock_no_key_update', '(0,8)',  undef,                   'ok' ],
+	[ 'lock_update',        '(0,8)',  undef,                   'ok' ],
+	[ 'fetch',              '(0,9)',  undef,                   '1' ],
+	[ 'fetch',              '(0,5)',  undef,                   '0' ],
+	[ 'fetch_any',          '(0,5)',  undef,                   '1' ],
+	[ 'hot_search',         '(0,1)',  undef,                   '1' ],
+	[ 'latest_tid',         '(0,1)',  undef,                   '(0,25)' ],
+	[ 'prune',              '(0,1)',  undef,                   'done' ],
+	[ 'scan',               undef,    undef,                   '21' ],
+	[ 'getnext',            undef,    undef,                   '21' ],
+	[ 'index_build',        undef,    undef,                   '21' ]);
+
+sub call
+{
+	my ($rel, $what, $tid, $row) = @_;
+	return sprintf "SELECT heap_code('%s', '%s', %s, %s)", $what, $rel, $tid ? "'$tid'" : 'NULL', $row // 'NULL';
+}
+
+foreach my $c (@calls)
+{
+	my ($what, $tid, $row, $answer) = @$c;
+	is($node->safe_psql('postgres', call('h', $what, $tid, $row)), $answer, "heap: $what");
+}
+
+# ---- on an inplace table, what would change a row fails before it writes --------------------
+
+# Core's assertions say that a line pointer is a tuple's; production servers do not ask.
+my $asserts = $node->safe_psql('postgres', 'SHOW debug_assertions') eq 'on';
+$node->safe_psql('postgres', q(
+CREATE TABLE i (id int PRIMARY KEY, body text) USING inplace;
+INSERT INTO i SELECT i, 'row ' || i FROM generate_series(1, 400) i;
+UPDATE i SET body = body || ', changed' WHERE id % 3 = 0;
+BEGIN; UPDATE i SET body = 'aborted' WHERE id % 5 = 0; ROLLBACK;
+DELETE FROM i WHERE id % 7 = 0));
+my $rows = $node->safe_psql('postgres', 'SELECT id, body FROM i ORDER BY id');
+# [function, new row, what happens; at each of the first rows of block 1]
+my @refused = (
+	[ 'update',             q(ROW(1, 'heap')::i), qr/^deleted$/ ],
+	[ 'simple_update',      q(ROW(1, 'heap')::i), qr/ERROR:  tuple concurrently deleted/ ],
+	[ 'catalog_update',     q(ROW(1, 'heap')::i), qr/ERROR:  tuple concurrently deleted/ ],
+	[ 'inplace_update',     q(ROW(1, 'row 1')::i), qr/ERROR:  invalid lp/ ],
+	[ 'delete',             undef, qr/ERROR:  attempted to delete invisible tuple/ ],
+	[ 'simple_delete',      undef, qr/ERROR:  attempted to delete invisible tuple/ ],
+	[ 'catalog_delete',     undef, qr/ERROR:  attempted to delete invisible tuple/ ],
+	[ 'lock_key_share',     undef, qr/^invisible$/ ],
+	[ 'lock_update',        undef, qr/^invisible$/ ],
+	[ 'finish_speculative', undef, qr/ERROR:  invalid lp/ ],
+	[ 'abort_speculative',  undef, qr/ERROR:  / ],
+	[ 'fetch',              undef, qr/^0$/ ],
+	[ 'fetch_any',          undef, qr/^0$/ ],
+	[ 'hot_search',         undef, qr/^0$/ ],
+	[ 'latest_tid',         undef, qr/^\(1,\d+\)$/ ],
+	[ 'prune',              undef, qr/^done$/ ]);
+foreach my $c (@refused)
+{
+	my ($what, $row, $answer) = @$c;
+	next if $asserts && $what =~ /^(delete|simple_delete|catalog_delete|lock_|abort_)/;
+	my %answers;
+	foreach my $off (1 .. 20)
+	{
+		my ($ret, $stdout, $stderr) = $node->psql('postgres', call('i', $what, "(1,$off)", $row));
+		$answers{ $ret == 0 ? $stdout : $stderr } = $off;
+	}
+	is(join('', grep { $_ !~ $answer } keys %answers), '', "inplace: $what");
+	is($node->safe_psql('postgres', 'SELECT id, body FROM i ORDER BY id'), $rows, "inplace: $what changes nothing");
+}
+my (undef, undef, $refused) = $node->psql('postgres', call('i', 'scan'));
+like($refused, qr/ERROR:  MultiXactId 4294967295 does no longer exist/, 'inplace: scan');
+(undef, undef, $refused) = $node->psql('postgres', call('i', 'getnext'));
+like($refused, qr/ERROR:  only heap AM is supported/, 'inplace: getnext');
+tables_ok($node, 'all that was refused', 'i');
+$node->safe_psql('postgres', 'UPDATE i SET body = body || 1; VACUUM i');
+tables_ok($node, 'all that was refused, then changes', 'i');
+
+# ---- the whole file under heap's access method ----------------------------------------------
+
+$node->safe_psql('postgres', q(
+CREATE TABLE k (id int, body text) USING inplace;
+INSERT INTO k SELECT i, 'row ' || i FROM generate_series(1, 1000) i));
+my $set_am = q(UPDATE pg_class SET relam = (SELECT oid FROM pg_am WHERE amname = '%s') WHERE relname = 'k');
+$node->safe_psql('postgres', sprintf $set_am, 'heap');
+foreach my $statement ('SELECT count(*) FROM k', 'VACUUM k', 'VACUUM (FREEZE) k', 'VACUUM FULL k', 'ANALYZE k',
+	'UPDATE k SET id = 0', 'DELETE FROM k', 'CREATE INDEX ON k (id)')
+{
+	my (undef, undef, $stderr) = $node->psql('postgres', $statement);
+	like($stderr, qr/ERROR:  MultiXactId 4294967295 does no longer exist/, "under heap: $statement");
+}
+$node->safe_psql('postgres', sprintf $set_am, 'inplace');
+is($node->safe_psql('postgres', 'SELECT count(*), sum(id) FROM k'), '1000|500500', 'and back: nothing is lost');
+tables_ok($node, 'and back', 'k');
+
+# ---- an insertion cannot be refused; what it leaves behind is found -------------------------
+
+foreach my $what ('insert', 'multi_insert', 'simple_insert')
+{
+	$node->safe_psql('postgres', 'DROP TABLE IF EXISTS j; CREATE TABLE j (id int, body text) USING inplace;
+		INSERT INTO j SELECT i, $$row $$ || i FROM generate_series(1, 10) i');
+	my $at = $node->safe_psql('postgres', call('j', $what, undef, q(ROW(101, 'heap')::j)));
+	my (undef, undef, $stderr) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT count(*) FROM j");
+	like($stderr, qr/ERROR:  XX001: .*relation "j"/, "inplace: $what at $at: a scan stops at the tuple");
+	is($node->safe_psql('postgres', q(SELECT body FROM j WHERE ctid = '(1,3)')), 'row 3',
+		"inplace: $what: other rows can be read");
+	isnt($node->safe_psql('postgres', 'SELECT count(*) FROM inplace_check($$j$$)'), '0',
+		"inplace: $what: inplace_check finds it");
+}
+
+my $log = slurp_file($node->logfile);
+unlike($log, qr/PANIC|TRAP:|terminated by signal/, 'no crash');
+$node->stop;
+done_testing();
