@@ -963,6 +963,7 @@ pg1-user=postgres
     packed = [os.path.join(d, f) for d, _, files in os.walk(os.path.join(folder, "repo", "archive")) for f in files
               if SEGMENT.match(f)]
     check(packed and all(content(f).startswith(b"WALPACK") for f in packed if not f.endswith(".backup")), "not packed")
+    run(PACK, "verify", "-q", *packed)
     other = moved("pgbackrest_b", cluster)
     run(*command.split(), f"--pg1-path={other.data}", "restore",
         f"--recovery-option=restore_command={command} archive-get %f {spool}/%f && "
