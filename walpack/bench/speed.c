@@ -104,7 +104,7 @@ main(int argc, char **argv)
 		else
 			check(false, "usage: speed [-l LEVEL] [-r ROUNDS] SEGMENT...");
 	}
-	check(optind < argc && rounds > 0, "usage: speed [-l LEVEL] [-r ROUNDS] SEGMENT...");
+	check(optind < argc && rounds >= 0, "usage: speed [-l LEVEL] [-r ROUNDS] SEGMENT...");
 	codec = wp_codec_new(level);
 	check(codec != NULL, "out of memory");
 	for (int round = 0; round <= rounds; round++)

@@ -86,8 +86,8 @@ read_class(WpDecoder *d, WpClass *c)
 		}
 		if (b->flags & WP_HAS_DATA)
 		{
+			b->data_mode = wp_get_limited(ctx, sec, WP_DATA_TUPLES);
 			b->data_bucket = wp_get_u8(ctx, sec);
-			b->copied = wp_get_limited(ctx, sec, 1);
 		}
 	}
 	if (c->flags & (WP_CLASS_MAIN_SHORT | WP_CLASS_MAIN_LONG))
@@ -141,6 +141,7 @@ read_model(WpDecoder *d, uint32 raw_len)
 	{
 		WpRelation *rel = &d->rels[i];
 
+		wp_tuples_read(ctx, &rel->inserted, d->sections, &budget);
 		wp_group_read(ctx, &rel->headers, d->sections, &budget);
 		if (rel->headers.n == 0)
 			continue;
@@ -277,11 +278,16 @@ take_block(WpDecoder *d, WpClassBlock *cb, uint32 i, uint32 pos, WpBlock *b, uin
 		b->data = wp_group_next(ctx, &cb->data, &len);
 		if (len > PG_UINT16_MAX)
 			wp_fail(ctx, "block data is too long");
-		if (cb->copied)
+		if (cb->data_mode != WP_DATA_PLAIN)
 		{
 			uint8	   *joined = d->joined + (size_t) WP_MAX_IMAGE * i;
 
-			len = join_copies(d, cb, pos, b->data, len, joined, from);
+			if (cb->data_mode == WP_DATA_COPIED)
+				len = join_copies(d, cb, pos, b->data, len, joined, from);
+			else if (len != 2)
+				wp_fail(ctx, "no number of tuples");
+			else
+				len = wp_tuples_take(ctx, &rel->inserted, wp_get16(b->data), joined, PG_UINT16_MAX);
 			b->data = joined;
 		}
 		b->data_len = len;
@@ -395,7 +401,7 @@ take_record(WpDecoder *d, uint32 pos)
 		if ((c->blocks[i].flags & WP_HAS_IMAGE) && c->blocks[i].img_mode != WP_IMAGE_OPAQUE)
 			image = d->images + WP_MAX_IMAGE * npages++;
 		take_block(d, &c->blocks[i], i, pos, &blocks[i], image, &from);
-		copied |= c->blocks[i].copied;
+		copied |= c->blocks[i].data_mode == WP_DATA_COPIED;
 		len += blocks[i].img_len + blocks[i].data_len;
 	}
 	if (c->flags & (WP_CLASS_MAIN_SHORT | WP_CLASS_MAIN_LONG))

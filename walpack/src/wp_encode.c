@@ -17,10 +17,19 @@
 
 #define MAX_KEY		(16 + (WP_MAX_BLOCK_ID + 1) * 9)
 
+/*
+ * Of so many random bytes the squares of the frequencies add up to less than this, as a rule: 1,534
+ * are expected, and the deviation is 45.
+ */
+#define LONG_ROW		512
+#define RANDOM_SQUARES	1700
+#define RANDOM_BUCKET	0x80
+
 /* What a record copies from earlier ones. */
 typedef struct RecordCopies
 {
 	uint32		start;			/* where its transaction's copies are expected */
+	uint8		mode[WP_MAX_BLOCK_ID + 1];	/* WP_DATA_... */
 	uint32		n[WP_MAX_BLOCK_ID + 1];
 	uint32		rest[WP_MAX_BLOCK_ID + 1];	/* bytes of data that are not copied */
 	WpCopy		copies[WP_MAX_BLOCK_ID + 1][WP_MAX_COPIES];
@@ -192,8 +201,16 @@ find_copies(WpEncoder *e, uint32 pos, const WpRecord *rec, const uint16 *rels)
 	for (uint32 i = 0; i < rec->nblocks; i++)
 	{
 		const WpBlock *b = &rec->blocks[i];
-		uint32		n = wp_match_block(e->matcher, pos, rec, i, rels[i], from, rc->copies[i]);
+		uint32		n = 0;
 
+		rc->mode[i] = WP_DATA_PLAIN;
+		if (WP_IS_MULTI_INSERT(rec->rmid, rec->info) && b->data_len > 0 &&
+			wp_tuples_check(e->ctx, &e->rels[rels[i]]->inserted, b->data, b->data_len))
+			rc->mode[i] = WP_DATA_TUPLES;
+		else
+			n = wp_match_block(e->matcher, pos, rec, i, rels[i], from, rc->copies[i]);
+		if (n > 0)
+			rc->mode[i] = WP_DATA_COPIED;
 		rc->n[i] = n;
 		rc->rest[i] = b->data_len;
 		for (uint32 j = 0; j < n; j++)
@@ -201,6 +218,26 @@ find_copies(WpEncoder *e, uint32 pos, const WpRecord *rec, const uint16 *rels)
 		if (n > 0)
 			from = rc->copies[i][n - 1].source + rc->copies[i][n - 1].len;
 	}
+}
+
+/*
+ * Rows of similar length share a group.  Long ones without redundancy, such as
+ * parts of large values that were compressed already, have one of their own,
+ * which is stored.
+ */
+static uint8
+data_bucket(const WpBlock *b, uint32 rest)
+{
+	uint32		count[256] = {0};
+	uint32		squares = 0;
+
+	if (rest < LONG_ROW || rest != b->data_len)
+		return wp_bucket(rest);
+	for (uint32 i = 0; i < LONG_ROW; i++)
+		count[b->data[b->data_len - 1 - i]]++;
+	for (int i = 0; i < 256; i++)
+		squares += count[i] * count[i];
+	return wp_bucket(rest) | (squares < RANDOM_SQUARES ? RANDOM_BUCKET : 0);
 }
 
 /* The class's key, and tokens of images that pglz compressed; false if the record is better stored literally. */
@@ -246,8 +283,8 @@ make_key(WpEncoder *e, uint32 pos, const WpRecord *rec, bool prev_ok, uint8 *key
 		}
 		if (b->flags & WP_HAS_DATA)
 		{
-			*p++ = wp_bucket(e->copies.rest[i]);
-			*p++ = e->copies.n[i] > 0;
+			*p++ = e->copies.mode[i];
+			*p++ = e->copies.mode[i] == WP_DATA_TUPLES ? 0 : data_bucket(b, e->copies.rest[i]);
 		}
 	}
 	if (rec->main_id != 0)
@@ -271,7 +308,7 @@ fill_class(WpEncoder *e, WpClass *c, const WpRecord *rec, uint8 flags,
 		c->blocks[i].flags = rec->blocks[i].flags;
 		c->blocks[i].img_mode = modes[i];
 		c->blocks[i].img_info = rec->blocks[i].img_info;
-		c->blocks[i].copied = e->copies.n[i] > 0;
+		c->blocks[i].data_mode = e->copies.mode[i];
 		c->blocks[i].rel = rels[i];
 	}
 }
@@ -376,9 +413,18 @@ static uint32
 put_data(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i, uint32 from)
 {
 	const RecordCopies *rc = &e->copies;
-	uint8	   *rest = wp_group_add(e->ctx, &cb->data, rc->rest[i]);
+	uint8	   *rest;
 	const uint8 *data = b->data;
 
+	if (rc->mode[i] == WP_DATA_TUPLES)
+	{
+		uint32		n = wp_tuples_put(e->ctx, &e->rels[cb->rel]->inserted, data, b->data_len);
+
+		wp_set16(wp_group_add(e->ctx, &cb->data, 2), n);
+		wp_match_remember(e->matcher, b, cb->rel, NULL, 0);
+		return from;
+	}
+	rest = wp_group_add(e->ctx, &cb->data, rc->rest[i]);
 	if (rc->n[i] > 0)
 		*wp_group_add(e->ctx, &cb->copy_counts, 1) = rc->n[i];
 	for (uint32 j = 0; j < rc->n[i]; j++)
@@ -664,6 +710,7 @@ write_class(WpEncoder *e, WpClass *c)
 static void
 write_rel(WpEncoder *e, WpRelation *rel)
 {
+	wp_tuples_write(e->ctx, &rel->inserted, e->sections);
 	wp_group_write(e->ctx, &rel->headers, e->sections);
 	if (rel->headers.n == 0)
 		return;

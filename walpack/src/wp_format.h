@@ -138,6 +138,11 @@ typedef enum WpColumn
 /* A class code is one byte, or this and two bytes. */
 #define WP_CODE_SHORT		255
 
+/* How block data is stored. */
+#define WP_DATA_PLAIN		0
+#define WP_DATA_COPIED		1		/* parts of it stand earlier */
+#define WP_DATA_TUPLES		2		/* of a multi-insert record: see wp_tuple.h; the row is their number, u16 */
+
 /* Limits that bound the decoder. */
 #define WP_MAX_CLASSES		0xFFFF
 #define WP_MAX_RELS			0xFFFF

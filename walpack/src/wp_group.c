@@ -19,7 +19,7 @@
 #define RANDOM_RUN		12		/* so many columns side by side, at least: numbers repeat in other groups */
 #define TRY_COLUMNS		16		/* with more columns, and that many bytes, fewer are tried */
 #define TRY_BYTES		65536
-#define TRY_MAX			98304	/* bytes of the sample that is compressed */
+#define TRY_MAX			49152	/* bytes of the sample that is compressed */
 
 /* Bytes that a row's length takes. */
 static uint32
@@ -49,19 +49,25 @@ group_remember_len(WpContext *ctx, WpGroup *g, uint32 len)
 	g->maxlen = Max(g->maxlen, len);
 }
 
+/* Make room for len more bytes. */
+static void
+group_reserve(WpContext *ctx, WpGroup *g, uint32 len)
+{
+	uint32		cap = Max(g->cap * 2, g->used + len);
+
+	if (g->cap - g->used >= len && g->data != NULL)
+		return;
+	cap = Max(32, cap);
+	g->data = wp_realloc(ctx, g->data, g->cap, cap);
+	g->cap = cap;
+}
+
 uint8 *
 wp_group_add(WpContext *ctx, WpGroup *g, uint32 len)
 {
 	uint8	   *row;
 
-	if (g->cap - g->used < len || g->data == NULL)
-	{
-		uint32		cap = Max(g->cap * 2, g->used + len);
-
-		cap = Max(32, cap);
-		g->data = wp_realloc(ctx, g->data, g->cap, cap);
-		g->cap = cap;
-	}
+	group_reserve(ctx, g, len);
 	if (g->n == 0)
 		g->minlen = g->maxlen = len;
 	else if (g->lens != NULL || len != g->minlen)
@@ -70,6 +76,16 @@ wp_group_add(WpContext *ctx, WpGroup *g, uint32 len)
 	g->used += len;
 	g->n++;
 	return row;
+}
+
+uint8 *
+wp_group_extend(WpContext *ctx, WpGroup *g, uint32 len)
+{
+	group_reserve(ctx, g, len);
+	g->used += len;
+	g->n = 1;
+	g->minlen = g->maxlen = g->used;
+	return g->data + g->used - len;
 }
 
 /* ---- encoder ---- */
@@ -353,7 +369,7 @@ trial_size(WpContext *ctx, const WpGroup *g, const uint8 *row, uint32 first, uin
 		tail += len - ncols;
 		row += len;
 	}
-	got = ZSTD_compressCCtx(ctx->trial, out, ZSTD_compressBound(size), in, tail - in, 3);
+	got = ZSTD_compressCCtx(ctx->trial, out, ZSTD_compressBound(size), in, tail - in, 1);
 	if (ZSTD_isError(got))
 		wp_fail(ctx, "zstd: %s", ZSTD_getErrorName(got));
 	return got;

@@ -33,6 +33,9 @@ typedef struct WpGroup
 /* Room for a new row of len bytes. */
 extern uint8 *wp_group_add(WpContext *ctx, WpGroup *g, uint32 len);
 
+/* Room for len bytes more of the only row. */
+extern uint8 *wp_group_extend(WpContext *ctx, WpGroup *g, uint32 len);
+
 /* Encoder: is there nothing in these bytes that zstd could use, as far as their frequencies tell? */
 extern bool wp_is_random(const uint8 *p, size_t n);
 

@@ -22,7 +22,7 @@ typedef struct WpClassBlock
 	uint8		img_info;
 	uint8		img_mode;		/* WP_IMAGE_... */
 	uint8		data_bucket;	/* of what is not copied */
-	uint8		copied;			/* parts of the data stand earlier in the chunk */
+	uint8		data_mode;		/* WP_DATA_... */
 	uint16		rel;			/* index of the relation */
 	WpGroup		numbers;		/* block numbers */
 	WpGroup		rel_numbers;	/* encoder: the same, relative to the relation's last */

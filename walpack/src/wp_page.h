@@ -8,6 +8,7 @@
 
 #include "wp_group.h"
 #include "wp_record.h"
+#include "wp_tuple.h"
 
 /* What the codec knows of a relation's fork. */
 typedef struct WpRelation
@@ -18,6 +19,7 @@ typedef struct WpRelation
 	WpGroup		items;			/* 4 bytes an item pointer */
 	WpGroup		special;
 	WpGroup    *tuples;			/* WP_BUCKETS groups, if there are headers */
+	WpTuples	inserted;		/* of multi-insert records */
 } WpRelation;
 
 /* Where the tuples of a page start, and which item pointers they belong to. */

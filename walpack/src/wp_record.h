@@ -32,6 +32,7 @@
 #define WP_RMID_XACT			1
 #define WP_RMID_HEAP2			9
 #define WP_RMID_HEAP			10
+#define WP_IS_MULTI_INSERT(rmid, info)	((rmid) == WP_RMID_HEAP2 && ((info) & 0x70) == 0x50)
 #define WP_RMID_BRIN			17
 #define WP_MAGIC_15				0xD110
 #define WP_MAGIC_16				0xD113

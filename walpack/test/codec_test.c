@@ -116,16 +116,71 @@ put32(uint8 *p, uint32 v)
 	return p + 4;
 }
 
-/* Bytes with some regularity. */
+/* Bytes with some regularity; some that came before, as the key of an index entry. */
 static uint8 *
 put_payload(uint8 *p, uint32 len)
 {
 	static uint8 counter;
+	static uint8 earlier[512];
 
 	counter++;
 	for (uint32 i = 0; i < len; i++)
 		p[i] = one_in(4) ? random64() : i == 3 ? counter : i;
+	if (len >= 24 && len <= 128)
+	{
+		if (one_in(3))
+			memcpy(p + 8, earlier + below(sizeof(earlier) - len), len - 8 - below(8));
+		else
+			memcpy(earlier + below(sizeof(earlier) - len), p, len);
+	}
 	return p + len;
+}
+
+/* The tuples of a multi-insert: int4, text, bool, text, some of them null; sometimes something else.  At most 4 kB. */
+static uint8 *
+put_tuples(uint8 *start)
+{
+	uint8	   *p = start;
+
+	for (uint32 n = 1 + below(30); n > 0; n--)
+	{
+		bool		nulls = one_in(4);
+		uint8		bitmap = nulls ? random64() | 0xF0 : 0xFF;
+		uint8	   *header = p += (p - start) & 1;
+		uint8	   *data;
+
+		p = put16(p + 2, 4);
+		p = put16(p, nulls);
+		*p++ = 24;
+		data = p + 1;
+		*p++ = nulls ? bitmap : 0;
+		if (bitmap & 1)
+			p = put32(p, below(1000));
+		for (int i = 1; i < 4; i++)
+		{
+			uint32		len = 1 + below(40);
+
+			if ((bitmap >> i & 1) == 0)
+				continue;
+			if (i == 2)
+				*p++ = below(2);
+			else if (one_in(20))
+			{
+				while ((p - data) % 4 != 0)
+					*p++ = 0;
+				p = put_payload(put32(p, (len + 4) << 2), len);
+			}
+			else
+			{
+				*p++ = len << 1 | 1;
+				p = put_payload(p, len - 1);
+			}
+		}
+		put16(header, p - header - 7);
+		if (one_in(50))
+			header[below(8)] ^= 1 << below(8);
+	}
+	return p;
 }
 
 /* A page with tuples; returns its length without the hole. */
@@ -177,9 +232,11 @@ make_pglz(uint8 *p, uint32 len)
 
 /* A block's header to p, its data to the end of *data. */
 static uint8 *
-make_block(Maker *m, uint8 *p, uint8 id, bool same_rel, uint8 **data)
+make_block(Maker *m, uint8 *p, uint8 id, bool same_rel, bool multi_insert, uint8 **data)
 {
-	uint16		data_len = one_in(3) ? 0 : one_in(10) ? 1 + below(600) : 1 + below(30);
+	uint8		tuples[4096];
+	uint16		data_len = multi_insert ? put_tuples(tuples) - tuples :
+		one_in(3) ? 0 : one_in(10) ? 1 + below(600) : 1 + below(40);
 	uint8		flags = (data_len > 0 ? WP_HAS_DATA : 0) | (same_rel ? WP_SAME_REL : 0) | (one_in(9) ? 1 : 0);
 	bool		image = one_in(6);
 
@@ -209,7 +266,13 @@ make_block(Maker *m, uint8 *p, uint8 id, bool same_rel, uint8 **data)
 		p = put32(p, 5);
 		p = put32(p, 16384 + below(m->nrels));
 	}
-	*data = put_payload(*data, data_len);
+	if (multi_insert)
+	{
+		memcpy(*data, tuples, data_len);
+		*data += data_len;
+	}
+	else
+		*data = put_payload(*data, data_len);
 	return put32(p, one_in(2) ? below(100) : below(1000000));
 }
 
@@ -220,7 +283,8 @@ make_record(Maker *m)
 	static uint8 data_buf[MAX_CASE];
 	uint8	   *data = data_buf;
 	uint8	   *p = m->record + WP_REC_HEADER;
-	uint32		nblocks = one_in(50) ? WP_MAX_BLOCK_ID + 1 : below(4);
+	bool		multi_insert = one_in(8);
+	uint32		nblocks = multi_insert ? 1 : one_in(50) ? WP_MAX_BLOCK_ID + 1 : below(4);
 	uint32		main_len = one_in(4) ? 0 : one_in(100) ? below(30000) : one_in(10) ? below(600) : below(20);
 	uint8		id = 0;
 	uint32		len;
@@ -229,7 +293,7 @@ make_record(Maker *m)
 	{
 		if (nblocks < 5 && one_in(20))
 			id++;
-		p = make_block(m, p, id++, i > 0 && one_in(2), &data);
+		p = make_block(m, p, id++, i > 0 && one_in(2), multi_insert, &data);
 	}
 	if (one_in(20))
 	{
@@ -261,6 +325,11 @@ make_record(Maker *m)
 	wp_set64(m->record + 8, one_in(100) ? random64() : m->prev);
 	m->record[16] = below(16) << 4;
 	m->record[17] = one_in(10) ? 128 + below(128) : below(22);
+	if (multi_insert)
+	{
+		m->record[16] = 0x50;
+		m->record[17] = WP_RMID_HEAP2;
+	}
 	put16(m->record + 18, one_in(500) ? 1 : 0);
 	put32(m->record + 20, one_in(200) ? random64() : wp_record_crc(m->record, len));
 	return len;

@@ -1,0 +1,481 @@
+/*-------------------------------------------------------------------------
+ * wp_tuple.c
+ *	  The tuples of a multi-insert record, taken apart into attributes.
+ *-------------------------------------------------------------------------
+ */
+#include "wp_port.h"
+
+#include "wp_tuple.h"
+
+#define HAS_NULLS			0x0001	/* infomask */
+#define NATTS_MASK			0x07FF	/* infomask2 */
+#define ATTEMPTS			8
+#define SAMPLE				64		/* tuples that a layout is guessed from */
+#define FEW					8
+#define MAX_RUN				12
+#define MAX_STEPS			4000	/* attributes tried until a guess is given up */
+
+/*
+ * Copy n bytes, mostly few: where room bytes can be read and written, whole
+ * words, as the call of memcpy() would take most of the time.
+ */
+#define SHORT				32
+
+static inline void
+copy_short(uint8 *dst, const uint8 *src, uint32 n, size_t room)
+{
+	if (n <= SHORT && room >= SHORT)
+	{
+		uint8		word[SHORT];
+
+		memcpy(word, src, SHORT);
+		memcpy(dst, word, SHORT);
+	}
+	else
+		memcpy(dst, src, n);
+}
+
+/* A tuple in a block's data. */
+typedef struct Tuple
+{
+	const uint8 *start;			/* its header */
+	const uint8 *data;			/* bitmap and attributes */
+	uint32		len;			/* of data */
+	uint32		skip;			/* bytes of data in front of the attributes */
+	uint32		natts;
+	bool		has_nulls;
+} Tuple;
+
+/* The tuple at offset *pos, which then is that of the next one; false if there is none that is whole. */
+static bool
+next_tuple(const uint8 *data, uint32 len, uint32 *pos, Tuple *t)
+{
+	*pos += *pos & 1;
+	if (*pos > len || len - *pos < WP_TUPLE_HEADER)
+		return false;
+	t->start = data + *pos;
+	t->len = wp_get16(t->start);
+	t->natts = wp_get16(t->start + 2) & NATTS_MASK;
+	t->has_nulls = (wp_get16(t->start + 4) & HAS_NULLS) != 0;
+	t->skip = t->start[6] - WP_TUPLE_FIXED;
+	t->data = t->start + WP_TUPLE_HEADER;
+	*pos += WP_TUPLE_HEADER;
+	if (t->start[6] < WP_TUPLE_FIXED || t->len > len - *pos || t->skip > t->len ||
+		(t->has_nulls && t->skip < (t->natts + 7) / 8))
+		return false;
+	*pos += t->len;
+	return true;
+}
+
+static inline bool
+is_null(const uint8 *bitmap, bool has_nulls, uint32 i)
+{
+	return has_nulls && (bitmap[i / 8] >> (i % 8) & 1) == 0;
+}
+
+/* Skip zeros up to the alignment; false if there are others, or the end is in between. */
+static inline bool
+skip_padding(const Tuple *t, uint32 *pos, uint32 align)
+{
+	for (; ((*pos - t->skip) & (align - 1)) != 0; (*pos)++)
+		if (*pos >= t->len || t->data[*pos] != 0)
+			return false;
+	return true;
+}
+
+/* The value at *pos: *start is behind the padding, *pos then behind the value.  False if it does not fit. */
+static inline bool
+next_value(const Tuple *t, uint32 len, uint32 align, uint32 *pos, uint32 *start)
+{
+	*start = *pos;
+	if (len == 0 && *pos < t->len && (t->data[*pos] & 1) != 0)
+	{
+		len = t->data[*pos] >> 1;
+		/* 0 stands for a pointer to a value that is elsewhere */
+		if (len == 0)
+			return false;
+	}
+	else if (!skip_padding(t, pos, len == 0 ? 4 : align))
+		return false;
+	else
+	{
+		*start = *pos;
+		if (len == 0)
+		{
+			if (t->len - *pos < 4 || (t->data[*pos] & 1) != 0)
+				return false;
+			len = wp_get32(t->data + *pos) >> 2;
+			if (len < 4)
+				return false;
+		}
+	}
+	if (t->len - *pos < len)
+		return false;
+	*pos += len;
+	return true;
+}
+
+/* ---- the layout ---- */
+
+/* What attributes may be, in the order in which that is tried. */
+static const struct
+{
+	uint8		len;
+	uint8		align;
+}			candidates[] = {{0, 4}, {4, 4}, {8, 8}, {1, 1}, {2, 2}, {16, 1}, {16, 8}, {64, 1}, {8, 4}, {6, 2}, {12, 4}, {32, 8}};
+
+typedef struct Guess
+{
+	Tuple		tuples[SAMPLE];
+	uint32		n;
+	uint32		natts;
+	uint32		steps;
+	uint32	   *pos;			/* of each tuple at each attribute */
+	uint8	   *choice;			/* for each attribute */
+	uint32	   *run;			/* attributes of fixed length just in front of each */
+} Guess;
+
+/* Does this candidate fit attribute i of all tuples? */
+static bool
+candidate_fits(Guess *g, uint32 i, uint32 c)
+{
+	const uint32 *pos = g->pos + (size_t) i * SAMPLE;
+	uint32	   *next = g->pos + (size_t) (i + 1) * SAMPLE;
+
+	for (uint32 k = 0; k < g->n; k++)
+	{
+		const Tuple *t = &g->tuples[k];
+		uint32		start;
+
+		next[k] = pos[k];
+		if (!is_null(t->data, t->has_nulls, i) &&
+			!next_value(t, candidates[c].len, candidates[c].align, &next[k], &start))
+			return false;
+		if (i + 1 == g->natts && next[k] != t->len)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * A layout with at most max_run attributes of fixed length side by side, depth first.
+ * A varlena that fits all tuples is hardly ever wrong, but any fixed length fits
+ * anything: so few in a row are tried before many.
+ */
+static bool
+find_layout(Guess *g, uint32 max_run)
+{
+	uint32		i = 0;
+
+	g->steps = 0;
+	g->choice[0] = 0;
+	g->run[0] = 0;
+	while (i < g->natts)
+	{
+		if (g->choice[i] == lengthof(candidates) || (g->choice[i] > 0 && g->run[i] == max_run))
+		{
+			if (i == 0)
+				return false;
+			g->choice[--i]++;
+		}
+		else if (g->steps++ > MAX_STEPS)
+			return false;
+		else if (!candidate_fits(g, i, g->choice[i]))
+			g->choice[i]++;
+		else if (++i < g->natts)
+		{
+			g->run[i] = g->choice[i - 1] > 0 ? g->run[i - 1] + 1 : 0;
+			g->choice[i] = 0;
+		}
+	}
+	return true;
+}
+
+static void
+guess_layout(WpContext *ctx, WpTuples *t, const uint8 *data, uint32 len)
+{
+	size_t		mark = ctx->arena_used;
+	Guess	   *g = wp_zalloc(ctx, sizeof(Guess));
+	uint32		pos = 0;
+	uint8	   *choice;
+
+	while (pos < len && g->n < SAMPLE && next_tuple(data, len, &pos, &g->tuples[g->n]))
+	{
+		if (g->n == 0)
+			g->natts = g->tuples[0].natts;
+		if (g->tuples[g->n].natts == g->natts)
+			g->n++;
+	}
+	if (g->n < FEW || g->natts == 0 || g->natts > WP_MAX_ATTRIBUTES)
+	{
+		ctx->arena_used = mark;
+		return;
+	}
+	t->attempts++;
+	choice = g->choice = wp_alloc(ctx, g->natts);
+	g->run = wp_alloc(ctx, g->natts * sizeof(uint32));
+	g->pos = wp_alloc(ctx, (size_t) (g->natts + 1) * SAMPLE * sizeof(uint32));
+	for (uint32 k = 0; k < g->n; k++)
+		g->pos[k] = g->tuples[k].skip;
+	for (uint32 run = 1; run <= Min(g->natts, MAX_RUN) && t->natts == 0; run++)
+		if (find_layout(g, run))
+			t->natts = g->natts;
+	if (t->natts == 0)
+	{
+		ctx->arena_used = mark;
+		return;
+	}
+	/* the guess's memory stays in use: there are few of them */
+	t->atts = wp_zalloc(ctx, t->natts * sizeof(WpAttribute));
+	for (uint32 i = 0; i < t->natts; i++)
+	{
+		uint8	   *row = wp_group_add(ctx, &t->layout, 2);
+
+		t->atts[i].len = row[0] = candidates[choice[i]].len;
+		t->atts[i].align = row[1] = candidates[choice[i]].align;
+	}
+}
+
+bool
+wp_tuples_check(WpContext *ctx, WpTuples *t, const uint8 *data, uint32 len)
+{
+	uint32		pos = 0;
+	Tuple		tuple;
+
+	if (t->natts == 0 && t->attempts < ATTEMPTS)
+		guess_layout(ctx, t, data, len);
+	if (t->natts == 0)
+		return false;
+	while (pos < len)
+		if (!next_tuple(data, len, &pos, &tuple))
+			return false;
+	return true;
+}
+
+/* ---- encoder ---- */
+
+static bool
+tuple_fits(const WpTuples *t, const Tuple *tuple)
+{
+	uint32		pos = tuple->skip;
+	uint32		start;
+
+	if (tuple->natts != t->natts)
+		return false;
+	for (uint32 i = 0; i < t->natts; i++)
+		if (!is_null(tuple->data, tuple->has_nulls, i) &&
+			!next_value(tuple, t->atts[i].len, t->atts[i].align, &pos, &start))
+			return false;
+	return pos == tuple->len;
+}
+
+static void
+put_attributes(WpContext *ctx, WpTuples *t, const Tuple *tuple, const uint8 *end)
+{
+	uint32		pos = tuple->skip;
+
+	for (uint32 i = 0; i < t->natts; i++)
+	{
+		WpAttribute *a = &t->atts[i];
+		uint32		start;
+		uint32		head;
+		uint32		text;
+		const uint8 *src;
+		uint8	   *p;
+
+		if (is_null(tuple->data, tuple->has_nulls, i))
+			continue;
+		(void) next_value(tuple, a->len, a->align, &pos, &start);
+		head = a->len > 0 ? a->len : (tuple->data[start] & 1) != 0 ? 1 : 4;
+		text = pos - start - head;
+		src = tuple->data + start;
+		p = wp_group_add(ctx, &a->values, head);
+		copy_short(p, src, head, Min(end - src, a->values.data + a->values.cap - p));
+		if (text == 0)
+			continue;
+		src += head;
+		p = wp_group_extend(ctx, &a->texts, text);
+		copy_short(p, src, text, Min(end - src, a->texts.data + a->texts.cap - p));
+	}
+}
+
+uint32
+wp_tuples_put(WpContext *ctx, WpTuples *t, const uint8 *data, uint32 len)
+{
+	uint32		pos = 0;
+	uint32		n = 0;
+	const uint8 *end = data;
+	Tuple		tuple;
+
+	while (pos < len && next_tuple(data, len, &pos, &tuple))
+	{
+		bool		fits = tuple_fits(t, &tuple);
+
+		n++;
+		if (tuple.start > end)
+			*wp_group_add(ctx, &t->padding, 1) = *end;
+		end = tuple.data + tuple.len;
+		*wp_group_add(ctx, &t->fits, 1) = fits;
+		if (!fits)
+		{
+			memcpy(wp_group_add(ctx, &t->others, WP_TUPLE_HEADER + tuple.len), tuple.start,
+				   WP_TUPLE_HEADER + tuple.len);
+			continue;
+		}
+		memcpy(wp_group_add(ctx, &t->headers, WP_TUPLE_HEADER - 2), tuple.start + 2, WP_TUPLE_HEADER - 2);
+		memcpy(wp_group_add(ctx, &t->bitmaps, tuple.skip), tuple.data, tuple.skip);
+		put_attributes(ctx, t, &tuple, data + len);
+	}
+	return n;
+}
+
+void
+wp_tuples_write(WpContext *ctx, WpTuples *t, WpBuf *sections)
+{
+	wp_group_write(ctx, &t->layout, sections);
+	if (t->natts == 0)
+		return;
+	wp_group_write(ctx, &t->padding, sections);
+	wp_group_write(ctx, &t->fits, sections);
+	wp_group_write(ctx, &t->headers, sections);
+	wp_group_write(ctx, &t->bitmaps, sections);
+	wp_group_write(ctx, &t->others, sections);
+	for (uint32 i = 0; i < t->natts; i++)
+	{
+		wp_group_write(ctx, &t->atts[i].values, sections);
+		if (t->atts[i].len == 0)
+			wp_group_write(ctx, &t->atts[i].texts, sections);
+	}
+}
+
+/* ---- decoder ---- */
+
+void
+wp_tuples_read(WpContext *ctx, WpTuples *t, WpReader *sections, size_t *budget)
+{
+	wp_group_read(ctx, &t->layout, sections, budget);
+	t->natts = t->layout.n;
+	if (t->natts == 0)
+		return;
+	if (t->natts > WP_MAX_ATTRIBUTES)
+		wp_fail(ctx, "too many attributes");
+	t->atts = wp_zalloc(ctx, t->natts * sizeof(WpAttribute));
+	wp_group_read(ctx, &t->padding, sections, budget);
+	wp_group_read(ctx, &t->fits, sections, budget);
+	wp_group_read(ctx, &t->headers, sections, budget);
+	wp_group_read(ctx, &t->bitmaps, sections, budget);
+	wp_group_read(ctx, &t->others, sections, budget);
+	for (uint32 i = 0; i < t->natts; i++)
+	{
+		WpAttribute *a = &t->atts[i];
+		const uint8 *row = wp_group_take(ctx, &t->layout, 2);
+
+		a->len = row[0];
+		a->align = row[1];
+		if (a->align == 0 || (a->align & (a->align - 1)) != 0)
+			wp_fail(ctx, "an attribute's alignment is no power of two");
+		wp_group_read(ctx, &a->values, sections, budget);
+		if (a->len > 0)
+			continue;
+		wp_group_read(ctx, &a->texts, sections, budget);
+		if (a->texts.n > 1)
+			wp_fail(ctx, "texts in several rows");
+	}
+}
+
+/* Where a tuple is written. */
+typedef struct Output
+{
+	uint8	   *p;
+	uint8	   *end;
+} Output;
+
+static inline uint8 *
+output_room(WpContext *ctx, Output *out, uint32 n)
+{
+	uint8	   *p = out->p;
+
+	if ((size_t) (out->end - p) < n)
+		wp_fail(ctx, "block data is too long");
+	out->p += n;
+	return p;
+}
+
+/* The next value of an attribute; the attributes begin at start. */
+static void
+take_value(WpContext *ctx, WpAttribute *a, const uint8 *start, Output *out)
+{
+	uint32		head;
+	const uint8 *value = wp_group_next(ctx, &a->values, &head);
+	uint32		align = a->len > 0 ? a->align : head == 1 ? 1 : 4;
+	uint32		pad = -(uint32) (out->p - start) & (align - 1);
+	uint32		text = 0;
+	uint8	   *p;
+
+	p = output_room(ctx, out, pad + head);
+	if (pad > 0)
+		memset(p, 0, pad);
+	p += pad;
+	copy_short(p, value, head, Min(out->end - p, a->values.data + a->values.used - value));
+	if (a->len > 0)
+	{
+		if (head != a->len)
+			wp_fail(ctx, "an attribute has %u bytes instead of %u", head, a->len);
+		return;
+	}
+	if (head == 1)
+		text = *value >> 1;
+	else if (head == 4)
+		text = wp_get32(value) >> 2;
+	if (text < head || text - head > a->texts.used - a->text_used)
+		wp_fail(ctx, "an attribute has a wrong length");
+	text -= head;
+	p = output_room(ctx, out, text);
+	if (text > 0)
+		copy_short(p, a->texts.data + a->text_used, text, Min(out->end - p, a->texts.used - a->text_used));
+	a->text_used += text;
+}
+
+static void
+take_tuple(WpContext *ctx, WpTuples *t, Output *out)
+{
+	uint8	   *start = output_room(ctx, out, WP_TUPLE_HEADER);
+	uint8	   *data = out->p;
+	const uint8 *bitmap;
+	uint32		skip;
+	bool		has_nulls;
+
+	memcpy(start + 2, wp_group_take(ctx, &t->headers, WP_TUPLE_HEADER - 2), WP_TUPLE_HEADER - 2);
+	has_nulls = (wp_get16(start + 4) & HAS_NULLS) != 0;
+	bitmap = wp_group_next(ctx, &t->bitmaps, &skip);
+	if (has_nulls && skip < (t->natts + 7) / 8)
+		wp_fail(ctx, "a null bitmap is too short");
+	memcpy(output_room(ctx, out, skip), bitmap, skip);
+	for (uint32 i = 0; i < t->natts; i++)
+		if (!is_null(bitmap, has_nulls, i))
+			take_value(ctx, &t->atts[i], data + skip, out);
+	wp_set16(start, out->p - data);
+}
+
+uint32
+wp_tuples_take(WpContext *ctx, WpTuples *t, uint32 n, uint8 *data, uint32 max)
+{
+	Output		out = {data, data + max};
+
+	while (n-- > 0)
+	{
+		uint32		len;
+		const uint8 *whole;
+
+		if (((out.p - data) & 1) != 0)
+			*output_room(ctx, &out, 1) = *wp_group_take(ctx, &t->padding, 1);
+		if (*wp_group_take(ctx, &t->fits, 1) != 0)
+			take_tuple(ctx, t, &out);
+		else
+		{
+			whole = wp_group_next(ctx, &t->others, &len);
+			memcpy(output_room(ctx, &out, len), whole, len);
+		}
+	}
+	return out.p - data;
+}
