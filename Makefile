@@ -20,6 +20,7 @@ OBJS = \
 	src/ip_insert.o \
 	src/ip_inspect.o \
 	src/ip_lock.o \
+	src/ip_lockers.o \
 	src/ip_logical.o \
 	src/ip_modify.o \
 	src/ip_page.o \

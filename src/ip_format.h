@@ -129,8 +129,8 @@ StaticAssertDecl(sizeof(IpMeta) == 16 + 8 * IP_UNDO_SLOTS, "metapage layout");
 StaticAssertDecl(IP_ITEM_BIAS <= SizeOfPageHeaderData, "lp_off cannot be negative");
 
 /*
- * ... and a row's first two bytes, its stored hdr, say there that the inserter has aborted, so that
- * heap code gives up.
+ * ... and those, the stored hdr of a row, or the kind and flags of an undo record, say there that the
+ * inserter has aborted, so that heap code gives up.
  */
 #define IP_HDR_HEAP_MASK		(HEAP_XMIN_COMMITTED | HEAP_XMIN_INVALID)
 #define IP_HDR_HEAP_BITS		HEAP_XMIN_INVALID
@@ -185,6 +185,15 @@ typedef enum IpUndoKind
 
 #define IP_KIND_MASK		0x0F
 #define IP_KIND_CID			0x80	/* in the kind's byte: a cid follows, else it is 0 */
+
+/*
+ * Kind and flags as stored, in one word: the flags' lowest bits, which are heap's there, are in the
+ * kind's byte.  See IP_ITEM_BIAS.
+ */
+#define IpRecStore(kind, flags) \
+	((kind) | (((flags) & 0x03) << 4) | (((flags) & 0xFC) << 8) | IP_HDR_HEAP_BITS)
+#define IpRecLoadKind(stored)	((stored) & (IP_KIND_MASK | IP_KIND_CID))
+#define IpRecLoadFlags(stored)	((((stored) >> 8) & 0xFC) | (((stored) >> 4) & 0x03))
 
 /*
  * Record: kind (1) flags (1) xid (4), row block, row offset, [cid]

@@ -23,7 +23,7 @@
 #include "utils/pg_lsn.h"
 #include "utils/rls.h"
 
-#include "ip_lock.h"
+#include "ip_lockers.h"
 #include "ip_undo.h"
 #include "ip_version.h"
 #include "ip_xid.h"

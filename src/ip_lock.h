@@ -1,11 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_lock.h
- *	  Row locks and waiting for other transactions.
- *
- * A row lock is an undo record on top of the row's chain, with the locker's xid
- * and mode, or a MultiXactId when there are several lockers.  There is at most
- * one such record in a chain; whoever locks or changes the row next takes the
- * live lockers over into a record of his own.
+ *	  Locking rows.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_LOCK_H
@@ -13,62 +8,7 @@
 
 #include "access/tableam.h"
 
-#include "ip_version.h"
-
-typedef struct IpLocker
-{
-	TransactionId xid;
-	LockTupleMode mode;
-	bool		mine;			/* current transaction or a subtransaction of it */
-} IpLocker;
-
-/* A lock record's contents: what to write, or nothing if !any. */
-typedef struct IpLockState
-{
-	bool		any;
-	bool		multi;
-	uint32		locker;			/* xid or MultiXactId */
-	LockTupleMode mode;			/* strongest */
-	IpXid		newest;			/* newest member */
-} IpLockState;
-
-/* Live lockers of a lock record, palloc'd; their number. */
-extern int	ip_lock_members(const IpUndoRec *lock, IpLocker **lockers);
-
-/* Has a lock record a live locker? */
-extern bool ip_lock_is_live(const IpUndoRec *lock);
-
-/*
- * What remains of v's lock after a change by xid, which excludes others like a
- * lock in that mode (with add: and is such a lock).  xid's own locks that are
- * not stronger are not kept.
- */
-extern void ip_lock_merge(IpVersion *v, TransactionId xid, bool add, LockTupleMode mode,
-						  IpLockState *state);
-
-/* A live locker of v, not ours, that conflicts with mode; or invalid. */
-extern TransactionId ip_lock_conflict(IpVersion *v, LockTupleMode mode);
-
-/* Do we hold a lock of at least that mode on v already? */
-extern bool ip_lock_held(IpVersion *v, LockTupleMode mode);
-
-extern bool ip_lock_modes_conflict(LockTupleMode a, LockTupleMode b);
-
-/* Is the current transaction among v's lockers? */
-extern bool ip_lock_is_ours(IpVersion *v);
-
-/*
- * Wait for xid to end, as wait_policy says; *have_tuple_lock: the heavyweight
- * tuple lock that keeps the queue fair is taken at the first wait.  Who is a
- * locker already does not queue: those in the queue may be waiting for him.
- * False: would block.  No buffer lock may be held.
- */
-extern bool ip_lock_wait(Relation rel, const ItemPointerData *tid, TransactionId xid,
-						 LockTupleMode mode, LockWaitPolicy policy, XLTW_Oper oper,
-						 bool is_locker, bool *have_tuple_lock);
-
-extern void ip_lock_wait_end(Relation rel, const ItemPointerData *tid,
-							 LockTupleMode mode, bool have_tuple_lock);
+#include "ip_lockers.h"
 
 /*
  * Did the transaction's last call of ip_tuple_lock lock this row for command cid?

@@ -9,7 +9,7 @@
 #include "access/tableam.h"
 #include "ip_compat.h"
 
-#include "ip_lock.h"
+#include "ip_lockers.h"
 #include "ip_undo.h"
 #include "ip_version.h"
 

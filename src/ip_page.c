@@ -145,11 +145,11 @@ ip_undo_decode(BlockNumber block, uint64 xid_base, const uint8 *item, uint32 len
 	IpReader	r = {item, item + len, false};
 	BlockNumber row_block;
 	TransactionId xid;
-	uint8		kind;
+	uint16		stored = ip_get_u16(&r);
+	uint8		kind = IpRecLoadKind(stored);
 
-	kind = ip_get_u8(&r);
 	rec->kind = kind & IP_KIND_MASK;
-	rec->flags = ip_get_u8(&r);
+	rec->flags = IpRecLoadFlags(stored);
 	xid = ip_get_u32(&r);
 	rec->xid = ip_xid_after(xid_base, xid);
 	row_block = ip_get_varint(&r);
@@ -190,6 +190,8 @@ ip_undo_decode(BlockNumber block, uint64 xid_base, const uint8 *item, uint32 len
 	rec->deltalen = r.end - r.p;
 	if (r.bad)
 		return "undo record is too short";
+	if ((stored & IP_HDR_HEAP_MASK) != IP_HDR_HEAP_BITS)
+		return "undo record has wrong bits";
 	if (!ItemPointerIsValid(&rec->row))
 		return "undo record names no row";
 	if (rec->kind < IP_UNDO_LOCK || rec->kind > IP_UNDO_DELETE)

@@ -320,8 +320,7 @@ apply_undo(Page page, IpReader *r, const IpOpContext *ctx)
 	IpUndoRec	rec;
 	const char *problem;
 
-	ip_put_u8(&w, kind);
-	ip_put_u8(&w, flags);
+	ip_put_u16(&w, IpRecStore(kind, flags));
 	ip_put_u32(&w, ctx->xid);
 	ip_put_varint(&w, ctx->data_block);
 	ip_put_varint(&w, row_off);

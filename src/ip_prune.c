@@ -10,7 +10,7 @@
  */
 #include "ip_compat.h"
 
-#include "ip_lock.h"
+#include "ip_lockers.h"
 #include "ip_prune.h"
 #include "ip_space.h"
 #include "ip_wal.h"

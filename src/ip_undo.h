@@ -78,6 +78,14 @@ extern Buffer ip_undo_begin(Relation rel, uint32 size, OffsetNumber *off);
 extern BlockNumber ip_undo_shrink(Relation rel, IpXid limit, IpFreeBlocks *lowest,
 								  bool *moved);
 
+/*
+ * VACUUM: undo pages that damage has put out of the rings become free, if their records can be read,
+ * all their xids precede limit, and no row needs them; how many.  pages: all undo pages that VACUUM
+ * has met, and not freed since.  limit is as above.  No buffer lock may be held.
+ */
+extern BlockNumber ip_undo_reclaim(Relation rel, IpXid limit, const BlockNumber *pages,
+								   BlockNumber npages, IpFreeBlocks *lowest);
+
 /* Pages that a ring may have, on average, in a relation of so many blocks; more is VACUUM's business. */
 #define IP_UNDO_TOLERATED(nblocks) (8 + (nblocks) / 400)
 

@@ -10,6 +10,7 @@
 #include "ip_space.h"
 #include "ip_undo.h"
 #include "ip_undo_ring.h"
+#include "ip_wal.h"
 #include "ip_xid.h"
 
 typedef enum Tried
@@ -114,6 +115,112 @@ move_ring(Relation rel, uint16 slot, BlockNumber to)
 	}
 	UnlockReleaseBuffer(current);
 	return moved;
+}
+
+/* ---- pages in no ring --------------------------------------------------------------- */
+
+/*
+ * Mark the ring's pages in the bitmap; false if it cannot be followed.  Only VACUUM takes sound pages
+ * out of a ring, so that no lock is needed for longer than it takes to read a link.
+ */
+static bool
+mark_ring(Relation rel, uint16 slot, BlockNumber first, uint8 *in_ring, BlockNumber nblocks)
+{
+	BlockNumber block = first;
+
+	if (first == InvalidBlockNumber)
+		return true;
+	do
+	{
+		Buffer		buffer = block < nblocks ? ip_undo_lock(rel, block, BUFFER_LOCK_SHARE) : InvalidBuffer;
+		bool		found;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!BufferIsValid(buffer))
+			return false;
+		found = ip_ring_has(BufferGetPage(buffer), slot) &&
+			!(in_ring[block / 8] & (1 << (block % 8)));
+		in_ring[block / 8] |= 1 << (block % 8);
+		if (found)
+			block = IpPageGetSpecial(BufferGetPage(buffer))->u.undo.next;
+		UnlockReleaseBuffer(buffer);
+		if (!found)
+			return false;
+	} while (block != first);
+	return true;
+}
+
+/* Free an undo page that is in no ring of these slots, if that can be done. */
+static bool
+reclaim_page(Relation rel, BlockNumber block, uint32 slots, IpXid limit)
+{
+	IpOldestPage	o = {.block = InvalidBlockNumber};
+	bool		done = false;
+	Buffer		buffer;
+	IpSpecial  *special;
+	IpChange	change;
+
+	for (int tries = 0; tries < 2 && !done; tries++)
+	{
+		o.ntids = 0;
+		o.problem = NULL;
+		buffer = ip_undo_lock(rel, block, BUFFER_LOCK_EXCLUSIVE);
+		if (!BufferIsValid(buffer))
+			return false;
+		special = IpPageGetSpecial(BufferGetPage(buffer));
+		if (ip_ring_has(BufferGetPage(buffer), special->u.undo.slot) &&
+			special->u.undo.slot < IP_UNDO_SLOTS && (slots & (1 << special->u.undo.slot)) &&
+			special->u.undo.newest_xid < limit && ip_ring_page_is_old(rel, BufferGetPage(buffer)) &&
+			!ip_ring_is_needed(BufferGetPage(buffer), block, &o))
+		{
+			ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
+			if (!IpXidIsFinal(special->u.undo.newest_xid))
+				change.conflict = special->u.undo.newest_xid;
+			ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
+			ip_change_apply(&change);
+			done = true;
+		}
+		UnlockReleaseBuffer(buffer);
+		if (done || o.problem || o.ntids == 0)
+			break;
+		o.clean = ip_ring_clean_rows(rel, &o) == IP_NEED_NONE;
+	}
+	return done;
+}
+
+BlockNumber
+ip_undo_reclaim(Relation rel, IpXid limit, const BlockNumber *pages, BlockNumber npages,
+				IpFreeBlocks *lowest)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+	BlockNumber reclaimed = 0;
+	uint32		whole = 0;
+	IpMetaSlot	slots[IP_UNDO_SLOTS];
+	uint8	   *in_ring;
+
+	if (npages <= ip_undo_pages(rel))
+		return 0;				/* all are in the rings */
+	in_ring = MemoryContextAllocExtended(CurrentMemoryContext, nblocks / 8 + 1,
+										 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	ip_ring_read_slots(rel, slots);
+	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
+	{
+		if (mark_ring(rel, slot, slots[slot].current, in_ring, nblocks))
+			whole |= 1 << slot;
+	}
+	for (BlockNumber i = 0; i < npages; i++)
+	{
+		BlockNumber block = pages[i];
+
+		compat_vacuum_delay_point(false);
+		if ((in_ring[block / 8] & (1 << (block % 8))) || !reclaim_page(rel, block, whole, limit))
+			continue;
+		RecordPageWithFreeSpace(rel, block, IP_FREE_PAGE_SPACE);
+		ip_note_free_block(lowest, block);
+		reclaimed++;
+	}
+	pfree(in_ring);
+	return reclaimed;
 }
 
 BlockNumber

@@ -20,6 +20,7 @@
 #include "utils/fmgroids.h"
 
 #include "ip_insert.h"
+#include "ip_lock.h"
 #include "ip_logical.h"
 #include "ip_modify.h"
 #include "ip_space.h"

@@ -279,6 +279,18 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 	return space_of(block, page);
 }
 
+static void
+note_undo_page(IpVacuum *v, BlockNumber block)
+{
+	if (v->n.undo_seen == v->undo_size)
+	{
+		v->undo_size = Max(1024, 2 * v->undo_size);
+		v->undo = v->undo == NULL ? palloc(v->undo_size * sizeof(BlockNumber)) :
+			repalloc_huge(v->undo, v->undo_size * sizeof(BlockNumber));
+	}
+	v->undo[v->n.undo_seen++] = block;
+}
+
 /* *ndead dead items are left for the indexes. */
 static void
 vacuum_page(IpVacuum *v, BlockNumber block, OffsetNumber *dead, int *ndead)
@@ -295,6 +307,9 @@ vacuum_page(IpVacuum *v, BlockNumber block, OffsetNumber *dead, int *ndead)
 			space = vacuum_data_page(v, block, buffer, dead, ndead);
 			break;
 		case IP_PAGE_UNDO:
+			note_undo_page(v, block);
+			distrust_visible(v, block, buffer, false);
+			break;
 		case IP_PAGE_META:
 			distrust_visible(v, block, buffer, false);
 			break;
@@ -624,7 +639,8 @@ vacuum_table(IpVacuum *v)
 	if (BufferIsValid(v->vm))
 		ReleaseBuffer(v->vm);
 	v->vm = InvalidBuffer;
-	v->n.undo_freed = ip_undo_shrink(v->rel, v->horizon, &v->free, &v->rings_moved);
+	v->n.undo_freed = ip_undo_reclaim(v->rel, v->horizon, v->undo, v->n.undo_seen, &v->free);
+	v->n.undo_freed += ip_undo_shrink(v->rel, v->horizon, &v->free, &v->rings_moved);
 	v->n.undo_pages = ip_undo_pages(v->rel) + v->n.undo_freed;
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_INDEX_CLEANUP);
 	if (v->params->index_cleanup != VACOPTVALUE_DISABLED && !v->failsafe)

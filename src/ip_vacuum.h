@@ -22,6 +22,7 @@ typedef struct IpVacuumCounts
 	BlockNumber dead_item_pages;
 	BlockNumber scanned;
 	BlockNumber data_pages;		/* of the scanned ones */
+	BlockNumber undo_seen;
 	BlockNumber undo_pages;
 	BlockNumber undo_freed;
 	BlockNumber truncated;
@@ -40,6 +41,8 @@ typedef struct IpVacuum
 	IpXid		unresolved;		/* oldest xid that could not be put back, or none */
 	BlockNumber nblocks;
 	IpFreeBlocks free;
+	BlockNumber *undo;			/* the undo pages, n.undo_seen of them, in an array of undo_size */
+	BlockNumber undo_size;
 	bool		rings_moved;
 	IpVacuumIndexes *indexes;
 	TidSet	   *dead;			/* dead items that indexes may name */

@@ -193,6 +193,11 @@ foreach my $damage (sort keys %damages)
 		$_->query($change) foreach @all;
 		is(join('', map { $_->{stderr} } @all), '', "$damage: nobody is stopped any more");
 		$_->quit foreach @all;
+		# what a ring has lost comes back, unless it cannot be read
+		$node->safe_psql('postgres', 'VACUUM base') foreach 1 .. 3;
+		my $lost = $node->safe_psql('postgres', q(
+			SELECT count(*) FROM inplace_check('base') WHERE problem LIKE 'undo page is not in ring%'));
+		is($lost, '0', "$damage: VACUUM finds the pages that are in no ring") if $damage !~ /record/;
 	}
 	$node->stop;
 }

@@ -99,6 +99,20 @@ foreach my $c (@refused)
 	is(join('', grep { $_ !~ $answer } keys %answers), '', "inplace: $what");
 	is($node->safe_psql('postgres', 'SELECT id, body FROM i ORDER BY id'), $rows, "inplace: $what changes nothing");
 }
+# undo records are no tuples either
+my $undo = $node->safe_psql('postgres', q(SELECT min(b) FROM generate_series(1, pg_relation_size('i') / 8192 - 1) b,
+	inplace_page('i', b) WHERE kind = 'undo'));
+foreach my $c (grep { !$asserts && $_->[0] =~ /^(update|delete|lock_update|fetch)$/ } @refused)
+{
+	my ($what, $row, $answer) = @$c;
+	my %answers;
+	foreach my $off (1 .. 100)
+	{
+		my ($ret, $stdout, $stderr) = $node->psql('postgres', call('i', $what, "($undo,$off)", $row));
+		$answers{ $ret == 0 ? $stdout : $stderr } = $off;
+	}
+	is(join('', grep { $_ !~ $answer } keys %answers), '', "inplace: $what at undo records");
+}
 my (undef, undef, $refused) = $node->psql('postgres', call('i', 'scan'));
 like($refused, qr/ERROR:  MultiXactId 4294967295 does no longer exist/, 'inplace: scan');
 (undef, undef, $refused) = $node->psql('postgres', call('i', 'getnext'));
