@@ -441,17 +441,19 @@ take_items(WpDecoder *d)
 	{
 		uint32		run = wp_get_limited(ctx, items, d->payload_len / WP_REC_HEADER);
 		uint32		literal = wp_get_limited(ctx, items, d->payload_len);
+		uint32		zeros = wp_get_limited(ctx, items, d->payload_len);
 		uint32		announced = wp_get_limited(ctx, items, PG_UINT32_MAX);
 
-		if (run == 0 && literal == 0)
+		if (run == 0 && literal == 0 && zeros == 0)
 			wp_fail(ctx, "empty item");
 		while (run-- > 0)
 			pos = take_record(d, pos);
-		if (literal > d->payload_len - pos)
+		if (literal > d->payload_len - pos || zeros > d->payload_len - pos - literal)
 			wp_fail(ctx, "literal bytes go beyond the end");
 		memcpy(d->payload + pos, wp_get_bytes(ctx, &d->sections[WP_SEC_LITERAL], literal), literal);
-		wp_pages_item(&d->pages, pos, announced, pos + literal);
-		pos += literal;
+		memset(d->payload + pos + literal, 0, zeros);
+		wp_pages_item(&d->pages, pos, announced, pos + literal + zeros);
+		pos += literal + zeros;
 	}
 }
 

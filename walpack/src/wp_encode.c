@@ -530,12 +530,17 @@ static void
 flush_literal(WpEncoder *e, uint32 pos, uint32 announced)
 {
 	WpBuf	   *items = &e->sections[WP_SEC_ITEMS];
+	uint32		end = pos;
 
+	/* most of a segment that a switch has ended */
+	while (end > e->literal && e->payload[end - 1] == 0)
+		end--;
 	wp_put_varint(e->ctx, items, e->run);
-	wp_put_varint(e->ctx, items, pos - e->literal);
+	wp_put_varint(e->ctx, items, end - e->literal);
+	wp_put_varint(e->ctx, items, pos - end);
 	wp_put_varint(e->ctx, items, announced);
 	wp_pages_item(&e->pages, e->literal, announced, pos);
-	wp_put_bytes(e->ctx, &e->sections[WP_SEC_LITERAL], e->payload + e->literal, pos - e->literal);
+	wp_put_bytes(e->ctx, &e->sections[WP_SEC_LITERAL], e->payload + e->literal, end - e->literal);
 	e->run = 0;
 }
 

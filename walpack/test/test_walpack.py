@@ -309,6 +309,16 @@ def sizes():
         check(0 < worst <= bar, f"{name}: {worst:.3f} of zstd -3, the bar is {bar}")
         remarks.append(f"{name} {worst:.2f}")
     cluster.stop("immediate")
+    # as ended by a switch: next to nothing, and zeros
+    for pages in (1, 2, 16):
+        raw = os.path.join(options.work, segment)
+        with open(raw, "wb") as file:
+            whole = content(os.path.join(cluster.wal, segment))
+            file.write(whole[:pages * 8192] + bytes(len(whole) - pages * 8192))
+        os.unlink(raw + ".wpk") if os.path.exists(raw + ".wpk") else None
+        run(PACK, "pack", raw, raw + ".wpk")
+        size, zstd = against_zstd(raw, raw + ".wpk")
+        check(size <= zstd, f"{pages} pages and zeros: {size} bytes, zstd -3 {zstd}")
     return "of zstd -3: " + " ".join(remarks)
 
 
