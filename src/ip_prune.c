@@ -42,7 +42,6 @@ typedef struct Prune
 	Page		page;
 	bool		thorough;
 	IpXid		horizon;		/* what precedes it is removable */
-	IpXid		clog;			/* pg_xact's horizon */
 	IpChange	change;
 	IpWriter   *w;
 	bool		changed;
@@ -66,7 +65,6 @@ begin_prune(Prune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizon)
 	p->page = BufferGetPage(buffer);
 	p->thorough = thorough;
 	p->horizon = horizon;
-	p->clog = ip_xid_horizon();
 	p->changed = p->unflushed = false;
 	p->oldest = ip_next_xid();
 	p->nfar = 0;
@@ -256,7 +254,7 @@ static bool
 is_deleted(Prune *p, OffsetNumber off, IpRow *row)
 {
 	return ip_row_read_deleted(p->rel, p->block, p->page, off, row) &&
-		is_removable(p, row->xid) && ip_xid_status(row->xid, p->clog) == IP_XID_COMMITTED;
+		is_removable(p, row->xid) && ip_xid_status_locked(row->xid) == IP_XID_COMMITTED;
 }
 
 /* Put the operation for such a row; false if its deletion has to be flushed before. */
@@ -343,7 +341,7 @@ prune_page(Prune *p)
 	OffsetNumber max = PageGetMaxOffsetNumber(p->page);
 	IpXid		next = p->oldest;
 	IpXid		inserter = default_inserter(p->page);
-	IpXidStatus inserter_status = ip_xid_status(inserter, p->clog);
+	IpXidStatus inserter_status = ip_xid_status_locked(inserter);
 
 	/*
 	 * The inserter's status is what it was before we look at rows: if it aborts
@@ -387,7 +385,7 @@ restore_far(Relation rel, const ItemPointerData *tid, bool soft)
 			ip_restore_found(top, &far_v, below, buffer);
 	}
 	UnlockReleaseBuffer(buffer);
-	return true;
+	return !far_v.damaged;
 }
 
 void
@@ -596,5 +594,7 @@ ip_restore_found(IpVersion *top, IpVersion *v, IpvResult below, Buffer buffer)
 	set_base(top, &op);
 	if (below == IPV_OK)
 		set_target(&p, v, &op);
+	if (v->damaged)
+		return;
 	apply_restore(&p, below == IPV_OK ? PRUNE_CHANGE : PRUNE_DEAD, &op);
 }
