@@ -45,6 +45,7 @@ typedef struct Prune
 	IpChange	change;
 	IpWriter   *w;
 	bool		changed;
+	int			nrows;			/* rows that are changed */
 	bool		unflushed;		/* a deletion has to be flushed before its row can go */
 	IpXid		oldest;			/* of the xids that stay */
 	int			nfar;			/* rows whose aborted changes are too many */
@@ -66,6 +67,7 @@ begin_prune(Prune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizon)
 	p->thorough = thorough;
 	p->horizon = horizon;
 	p->changed = p->unflushed = false;
+	p->nrows = 0;
 	p->oldest = ip_next_xid();
 	p->nfar = 0;
 	ip_change_begin(&p->change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
@@ -245,7 +247,11 @@ prune_one(Prune *p, IpVersion *v)
 		ip_op_row(p->w, &op);
 	else if (action == PRUNE_FAR && p->nfar < IP_MAX_ROWS_PER_PAGE)
 		p->far[p->nfar++] = ItemPointerGetOffsetNumber(&v->tid);
-	p->changed |= action == PRUNE_DEAD || action == PRUNE_CHANGE;
+	if (action == PRUNE_DEAD || action == PRUNE_CHANGE)
+	{
+		p->changed = true;
+		p->nrows++;
+	}
 	return action;
 }
 
@@ -266,6 +272,7 @@ prune_deleted(Prune *p, OffsetNumber off, const IpRow *row)
 	p->change.conflict = Max(p->change.conflict, row->xid);
 	ip_op_dead(p->w, off);
 	p->changed = true;
+	p->nrows++;
 	return true;
 }
 
@@ -334,6 +341,18 @@ prune_row(Prune *p, OffsetNumber off)
 	}
 }
 
+/* Write the changes; false if the page is so damaged that they might fail. */
+static bool
+apply_prune(Prune *p)
+{
+	if (!p->changed)
+		return true;
+	if (p->nrows > 1 && ip_page_items_overlap(p->page))
+		return false;
+	ip_change_apply(&p->change);
+	return true;
+}
+
 /* Clean all rows; p->far has those for which the page would have to be unlocked. */
 static void
 prune_page(Prune *p)
@@ -359,8 +378,13 @@ prune_page(Prune *p)
 		ip_op_base(p->w, next - NEW_BASE_AGE);
 		p->changed = true;
 	}
-	if (p->changed)
-		ip_change_apply(&p->change);
+	if (!apply_prune(p))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("items of block %u of relation \"%s\" overlap",
+						p->block, RelationGetRelationName(p->rel)),
+				 errhint("Run inplace_check('%s') to find all damage.",
+						 RelationGetRelationName(p->rel))));
 	((PageHeader) p->page)->pd_prune_xid =
 		(TransactionId) next + (p->unflushed ? FLUSH_XIDS : 0) + HINT_OFFSET;
 }
@@ -522,8 +546,8 @@ prune_rows(Prune *p, Relation rel, const ItemPointerData *tids, int ntids, Block
 
 			need = Max(need, of_row);
 		}
-		if (p->changed)
-			ip_change_apply(&p->change);
+		if (!apply_prune(p))
+			need = IP_NEED_BAD;
 	}
 	else if (!ip_page_is_ours(page) && !PageIsNew(page))
 		need = IP_NEED_BAD;

@@ -1,5 +1,6 @@
 # Damage far below a row's newest change: what passes very many aborted changes with the page
 # unlocked reports it like what passes a few, and neighbours can be changed all the time.
+# And rows that share bytes, each of which is sound.
 
 use strict;
 use warnings;
@@ -101,6 +102,20 @@ damage(
 update_neighbour('too long');
 my (undef, undef, $stderr) = $node->psql('postgres', 'VACUUM chain');
 like($stderr, qr/corrupted version of row \(1,1\) of relation "chain"/, 'too long: VACUUM');
+
+# Two line pointers to one row: VACUUM would change it twice.
+sql('CREATE TABLE twice (id int, n int) USING inplace',
+	'INSERT INTO twice SELECT i, 0 FROM generate_series(1, 5) i', 'UPDATE twice SET n = 1');
+my $file = $node->data_dir . '/' . sql(q(SELECT pg_relation_filepath('twice')));
+$node->stop;
+my $bytes = slurp_file($file);
+substr($bytes, BLCKSZ + 28, 4) = substr($bytes, BLCKSZ + 24, 4);
+open my $out, '+<:raw', $file or die "$file: $!";
+print $out $bytes;
+close $out or die "$file: $!";
+$node->start;
+(undef, undef, $stderr) = $node->psql('postgres', 'VACUUM twice');
+like($stderr, qr/items of block 1 of relation "twice" overlap/, 'one row twice: VACUUM');
 
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP:|terminated by signal/, 'no crash');
 $node->stop;
