@@ -91,10 +91,8 @@ ipc_refresh_horizon(IpCheck *c)
 IpXidStatus
 ipc_status(IpXid xid)
 {
-	IpXidStatus status = ip_xid_status(xid, ip_xid_horizon());
-
-	/* what pg_xact forgets just now has no aborted change left */
-	return status == IP_XID_FORGOTTEN ? IP_XID_COMMITTED : status;
+	/* the page is not locked, but what pg_xact forgets just now has no aborted change left */
+	return ip_xid_status_locked(xid);
 }
 
 bool

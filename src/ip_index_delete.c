@@ -85,7 +85,7 @@ is_deletable(Relation rel, BlockNumber block, Page page, OffsetNumber off, bool 
 
 	if (!ip_row_read(rel, block, page, off, &row))
 		return true;
-	status = ip_xid_status(row.xid, ip_xid_horizon());
+	status = ip_xid_status_locked(row.xid);
 	if (!known && !ip_state_is_dead(rel, row.state, row.xid, ip_xid_horizon()) &&
 		!(status == IP_XID_ABORTED && insertion_aborted(rel, block, page, off)))
 		return false;

@@ -60,8 +60,9 @@ static IpVersion lock_v;
 static bool
 far_is_known(LockRequest *req, IpVersion *v)
 {
-	req->far = !req->far_known || v->top_xid != req->far_xid ||
-		!IpPtrEquals(v->top_ptr, req->far_ptr) || ip_version_status(v) != req->far_status;
+	ip_version_unlock(v);
+	req->far = !req->far_known || v->xid != req->far_xid ||
+		!IpPtrEquals(v->ptr, req->far_ptr) || ip_version_status(v) != req->far_status;
 	return !req->far;
 }
 
@@ -97,8 +98,10 @@ look_far(LockRequest *req, const ItemPointerData *tid)
 	req->far = req->far_known = false;
 	if (!ip_version_fetch_newest(v, req->rel, tid))
 		return;
-	req->far_xid = v->top_xid;
-	req->far_ptr = v->top_ptr;
+	/* the change, not a lock on top of it: others take locks all the time */
+	ip_version_unlock(v);
+	req->far_xid = v->xid;
+	req->far_ptr = v->ptr;
 	req->far_status = ip_version_status(v);
 	(void) ip_modify_inserter(v, &req->far_inserter);
 	req->far_known =
@@ -372,6 +375,8 @@ need_not_wait(LockRequest *req, IpVersion *v, TM_Result *result)
 		ip_modify_keys_changed(v, req->snapshot, &newer) :
 		ip_modify_below_is_newer(v, req->snapshot, &req->target, &newer);
 
+	if (found == IPV_STALE && ++req->far_tries > IP_MAX_STALE)
+		ip_version_missing(v);
 	if (found == IPV_STALE)
 		return TRY_REPEAT;
 	if (!newer)

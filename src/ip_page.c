@@ -47,6 +47,34 @@ ip_page_kind(Relation rel, BlockNumber block, Page page)
 	return IpPageGetSpecial(page)->kind;
 }
 
+bool
+ip_page_items_overlap(Page page)
+{
+	static uint16 len_at[BLCKSZ];
+	PageHeader	ph = (PageHeader) page;
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	int			n = 0;
+
+	memset(len_at, 0, sizeof(len_at));
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		uint32		start = ip_item_start(lp);
+		uint32		len = ItemIdGetLength(lp);
+
+		if (!ip_item_is_ours(lp) || len == 0 || start < ph->pd_upper || start + len > ph->pd_special)
+			continue;
+		if (len_at[start] != 0)
+			return true;
+		len_at[start] = len;
+		n++;
+	}
+	/* the walk from item to item does not meet one that begins within another */
+	for (uint32 pos = ph->pd_upper; pos < ph->pd_special; pos += Max(len_at[pos], 1))
+		n -= len_at[pos] != 0 ? 1 : 0;
+	return n != 0;
+}
+
 const char *
 ip_row_decode(Page page, OffsetNumber off, IpRow *row)
 {

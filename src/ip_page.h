@@ -174,6 +174,12 @@ ip_row_may_be(Page page, OffsetNumber off, uint8 state)
 		 !ip_item_is_ours(lp) || (ip_item_state(page, lp) & state));
 }
 
+/*
+ * Do items share bytes?  Then a change of one damages another, and two changes that were checked
+ * one by one may fail together.  Lock: exclusive.
+ */
+extern bool ip_page_items_overlap(Page page);
+
 /* Why the row cannot be right, or NULL; for ip_row_read and inplace_check. */
 extern const char *ip_row_decode(Page page, OffsetNumber off, IpRow *row);
 

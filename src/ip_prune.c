@@ -42,10 +42,10 @@ typedef struct Prune
 	Page		page;
 	bool		thorough;
 	IpXid		horizon;		/* what precedes it is removable */
-	IpXid		clog;			/* pg_xact's horizon */
 	IpChange	change;
 	IpWriter   *w;
 	bool		changed;
+	int			nrows;			/* rows that are changed */
 	bool		unflushed;		/* a deletion has to be flushed before its row can go */
 	IpXid		oldest;			/* of the xids that stay */
 	int			nfar;			/* rows whose aborted changes are too many */
@@ -66,8 +66,8 @@ begin_prune(Prune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizon)
 	p->page = BufferGetPage(buffer);
 	p->thorough = thorough;
 	p->horizon = horizon;
-	p->clog = ip_xid_horizon();
 	p->changed = p->unflushed = false;
+	p->nrows = 0;
 	p->oldest = ip_next_xid();
 	p->nfar = 0;
 	ip_change_begin(&p->change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
@@ -247,7 +247,11 @@ prune_one(Prune *p, IpVersion *v)
 		ip_op_row(p->w, &op);
 	else if (action == PRUNE_FAR && p->nfar < IP_MAX_ROWS_PER_PAGE)
 		p->far[p->nfar++] = ItemPointerGetOffsetNumber(&v->tid);
-	p->changed |= action == PRUNE_DEAD || action == PRUNE_CHANGE;
+	if (action == PRUNE_DEAD || action == PRUNE_CHANGE)
+	{
+		p->changed = true;
+		p->nrows++;
+	}
 	return action;
 }
 
@@ -256,7 +260,7 @@ static bool
 is_deleted(Prune *p, OffsetNumber off, IpRow *row)
 {
 	return ip_row_read_deleted(p->rel, p->block, p->page, off, row) &&
-		is_removable(p, row->xid) && ip_xid_status(row->xid, p->clog) == IP_XID_COMMITTED;
+		is_removable(p, row->xid) && ip_xid_status_locked(row->xid) == IP_XID_COMMITTED;
 }
 
 /* Put the operation for such a row; false if its deletion has to be flushed before. */
@@ -268,6 +272,7 @@ prune_deleted(Prune *p, OffsetNumber off, const IpRow *row)
 	p->change.conflict = Max(p->change.conflict, row->xid);
 	ip_op_dead(p->w, off);
 	p->changed = true;
+	p->nrows++;
 	return true;
 }
 
@@ -336,6 +341,18 @@ prune_row(Prune *p, OffsetNumber off)
 	}
 }
 
+/* Write the changes; false if the page is so damaged that they might fail. */
+static bool
+apply_prune(Prune *p)
+{
+	if (!p->changed)
+		return true;
+	if (p->nrows > 1 && ip_page_items_overlap(p->page))
+		return false;
+	ip_change_apply(&p->change);
+	return true;
+}
+
 /* Clean all rows; p->far has those for which the page would have to be unlocked. */
 static void
 prune_page(Prune *p)
@@ -343,7 +360,7 @@ prune_page(Prune *p)
 	OffsetNumber max = PageGetMaxOffsetNumber(p->page);
 	IpXid		next = p->oldest;
 	IpXid		inserter = default_inserter(p->page);
-	IpXidStatus inserter_status = ip_xid_status(inserter, p->clog);
+	IpXidStatus inserter_status = ip_xid_status_locked(inserter);
 
 	/*
 	 * The inserter's status is what it was before we look at rows: if it aborts
@@ -361,8 +378,13 @@ prune_page(Prune *p)
 		ip_op_base(p->w, next - NEW_BASE_AGE);
 		p->changed = true;
 	}
-	if (p->changed)
-		ip_change_apply(&p->change);
+	if (!apply_prune(p))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("items of block %u of relation \"%s\" overlap",
+						p->block, RelationGetRelationName(p->rel)),
+				 errhint("Run inplace_check('%s') to find all damage.",
+						 RelationGetRelationName(p->rel))));
 	((PageHeader) p->page)->pd_prune_xid =
 		(TransactionId) next + (p->unflushed ? FLUSH_XIDS : 0) + HINT_OFFSET;
 }
@@ -387,7 +409,7 @@ restore_far(Relation rel, const ItemPointerData *tid, bool soft)
 			ip_restore_found(top, &far_v, below, buffer);
 	}
 	UnlockReleaseBuffer(buffer);
-	return true;
+	return !far_v.damaged;
 }
 
 void
@@ -524,8 +546,8 @@ prune_rows(Prune *p, Relation rel, const ItemPointerData *tids, int ntids, Block
 
 			need = Max(need, of_row);
 		}
-		if (p->changed)
-			ip_change_apply(&p->change);
+		if (!apply_prune(p))
+			need = IP_NEED_BAD;
 	}
 	else if (!ip_page_is_ours(page) && !PageIsNew(page))
 		need = IP_NEED_BAD;
@@ -596,5 +618,7 @@ ip_restore_found(IpVersion *top, IpVersion *v, IpvResult below, Buffer buffer)
 	set_base(top, &op);
 	if (below == IPV_OK)
 		set_target(&p, v, &op);
+	if (v->damaged)
+		return;
 	apply_restore(&p, below == IPV_OK ? PRUNE_CHANGE : PRUNE_DEAD, &op);
 }

@@ -59,7 +59,7 @@ extern bool ip_restore_row(IpVersion *v, Buffer buffer);
 
 /*
  * The same when v stands below the aborted changes already, as ip_version_find_far has found
- * (below), and top on the newest.
+ * (below), and top on the newest.  If v turns out to be damaged, nothing is done.
  */
 extern void ip_restore_found(IpVersion *top, IpVersion *v, IpvResult below, Buffer buffer);
 

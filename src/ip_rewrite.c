@@ -262,6 +262,7 @@ copy_row(Rewrite *r, IpVersion *v)
 	MemoryContext context = MemoryContextSwitchTo(r->row_context);
 
 	MemoryContextReset(r->row_context);
+	v->locked = true;			/* as the table is */
 	switch (row_fate(r, v))
 	{
 		case ROW_DEAD:

@@ -85,6 +85,8 @@ failure(IpVersion *v, IpFound found, ModifyRequest *req)
 static TM_Result
 modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 {
+	int			stale = 0;
+
 	for (;;)
 	{
 		TransactionId wait_for = InvalidTransactionId;
@@ -137,7 +139,11 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 		if (found == IPF_RUNNING)
 		{
 			if (ip_modify_below_is_newer(v, req->snapshot, &req->target, &newer) == IPV_STALE)
+			{
+				if (++stale > IP_MAX_STALE)
+					ip_version_missing(v);
 				continue;
+			}
 			if (newer || !req->wait)
 				return failure(v, newer ? IPF_UPDATED : found, req);
 		}

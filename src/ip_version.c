@@ -147,6 +147,7 @@ ip_version_begin(IpVersion *v, Relation rel, BlockNumber block, Page page, Offse
 {
 	v->soft = false;
 	v->limit = IP_MAX_LOCKED_STEPS;
+	v->locked = true;
 	v->horizon = ip_xid_horizon();
 	return begin(v, rel, block, page, off);
 }
@@ -156,6 +157,7 @@ ip_version_begin_soft(IpVersion *v, Relation rel, BlockNumber block, Page page, 
 {
 	v->soft = true;
 	v->limit = IP_MAX_LOCKED_STEPS;
+	v->locked = true;
 	v->horizon = ip_xid_horizon();
 	return begin(v, rel, block, page, off);
 }
@@ -166,6 +168,7 @@ ip_version_begin_copy(IpVersion *v, Relation rel, BlockNumber block, Page copy,
 {
 	v->soft = false;
 	v->limit = PG_UINT64_MAX;
+	v->locked = false;
 	v->horizon = horizon;
 	return begin(v, rel, block, copy, off);
 }
@@ -195,6 +198,7 @@ ip_version_let_go(IpVersion *v)
 {
 	ip_version_own_body(v);
 	v->limit = PG_UINT64_MAX;
+	v->locked = false;
 }
 
 void
@@ -304,6 +308,11 @@ ip_version_status(IpVersion *v)
 
 	if (likely(status != IP_XID_FORGOTTEN))
 		return status;
+	if (v->locked)
+	{
+		v->horizon = ip_xid_horizon();
+		return IP_XID_COMMITTED;
+	}
 	v->forgotten = true;
 	return IP_XID_ABORTED;
 }
@@ -427,21 +436,28 @@ IpvResult
 ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid, bool soft,
 					Buffer *buffer)
 {
-	IpvResult	result;
+	IpvResult	result = fetch(v, rel, tid, soft);
+	bool		same;
 
-	result = fetch(v, rel, tid, soft);
-	if (result == IPV_OK)
-		result = ip_version_skip_aborted(v);
-	else
-		result = IPV_STALE;
-	if (result == IPV_STALE)
-		return result;
+	/* a change that is not aborted has come meanwhile: there is nothing to pass */
+	if (result != IPV_OK || ip_version_status(v) != IP_XID_ABORTED)
+		return IPV_STALE;
+	result = ip_version_skip_aborted(v);
 	*buffer = ip_read_buffer(rel, ItemPointerGetBlockNumberNoCheck(tid));
 	LockBuffer(*buffer, BUFFER_LOCK_EXCLUSIVE);
-	if (ip_page_kind(rel, BufferGetBlockNumber(*buffer), BufferGetPage(*buffer)) == IP_PAGE_DATA &&
-		ip_version_is_newest(v, BufferGetPage(*buffer)))
+	same = ip_page_kind(rel, BufferGetBlockNumber(*buffer), BufferGetPage(*buffer)) == IP_PAGE_DATA &&
+		ip_version_is_newest(v, BufferGetPage(*buffer));
+	v->locked = same;
+	if (same && result != IPV_STALE)
 		return result;
 	UnlockReleaseBuffer(*buffer);
+	/* the row needs undo that is not there? */
+	if (same && !v->forgotten)
+	{
+		if (!v->soft)
+			ip_version_missing(v);
+		v->damaged = true;
+	}
 	return IPV_STALE;
 }
 

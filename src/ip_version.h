@@ -41,7 +41,8 @@ typedef struct IpVersion
 	const uint8 *body;
 	uint32		bodylen;
 	IpXid		horizon;		/* of pg_xact when the page was locked, or before */
-	bool		forgotten;		/* it has moved beyond an xid since: IPV_STALE */
+	bool		locked;			/* and it still is: what pg_xact forgets meanwhile has committed */
+	bool		forgotten;		/* it is not, and pg_xact has forgotten an xid since: IPV_STALE */
 	/* the row on its page */
 	uint8		top_state;
 	uint32		top_itemlen;	/* bytes that its item takes */
@@ -131,8 +132,9 @@ extern void ip_version_let_go(IpVersion *v);
 /*
  * For a row with more aborted changes than may be passed while its page is locked: pass them
  * with no lock held, then lock the page.  IPV_OK and IPV_NONE as for ip_version_skip_aborted: the
- * buffer is locked exclusively, and the row's newest change is still the one that v began with.
- * IPV_STALE: it is not, or v->damaged; nothing is locked.
+ * buffer is locked exclusively, and the row's newest change is still the one that v began with,
+ * which has aborted.  IPV_STALE: it is another one, or v->damaged; nothing is locked.  Errors:
+ * data_corrupted, unless soft.
  */
 extern IpvResult ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid,
 									 bool soft, Buffer *buffer);
@@ -142,7 +144,7 @@ extern bool ip_version_is_newest(const IpVersion *v, Page page);
 
 /*
  * What became of the transaction that made this version.  If pg_xact has forgotten it since
- * the page was locked, the change counts as aborted, and there is no older version to go to
+ * the page was unlocked, the change counts as aborted, and there is no older version to go to
  * (IPV_STALE).
  */
 extern IpXidStatus ip_version_status(IpVersion *v);

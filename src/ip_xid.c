@@ -103,25 +103,45 @@ ip_xid_status(IpXid xid, IpXid horizon)
 	return look_up(xid);
 }
 
-bool
-ip_xid_may_be_on_rows(IpXid xid)
+IpXidStatus
+ip_xid_status_locked(IpXid xid)
 {
 	IpXidStatus status = ip_xid_status(xid, ip_xid_horizon());
 
-	return status != IP_XID_COMMITTED && status != IP_XID_FORGOTTEN;
+	return status == IP_XID_FORGOTTEN ? IP_XID_COMMITTED : status;
+}
+
+bool
+ip_xid_may_be_on_rows(IpXid xid)
+{
+	return ip_xid_status_locked(xid) != IP_XID_COMMITTED;
+}
+
+/* An LSN behind the commit, or none where pg_xact has forgotten it: then it is on disk. */
+static XLogRecPtr
+commit_lsn(IpXid xid)
+{
+	XLogRecPtr	lsn = InvalidXLogRecPtr;
+
+	LWLockAcquire(XactTruncationLock, LW_SHARED);
+	if (!IpXidIsFinal(xid) && xid >= ip_xid_horizon())
+		lsn = TransactionIdGetCommitLSN((TransactionId) xid);
+	LWLockRelease(XactTruncationLock);
+	return lsn;
 }
 
 bool
 ip_xid_commit_is_flushed(IpXid xid)
 {
-	return IpXidIsFinal(xid) || xid < ip_xid_horizon() ||
-		!XLogNeedsFlush(TransactionIdGetCommitLSN((TransactionId) xid));
+	XLogRecPtr	lsn = commit_lsn(xid);
+
+	return XLogRecPtrIsInvalid(lsn) || !XLogNeedsFlush(lsn);
 }
 
 void
 ip_xid_flush_commit(IpXid xid)
 {
-	XLogFlush(TransactionIdGetCommitLSN((TransactionId) xid));
+	XLogFlush(commit_lsn(xid));
 }
 
 bool

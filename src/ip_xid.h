@@ -45,9 +45,15 @@ extern IpXid ip_xid_horizon(void);
 
 /*
  * What became of xid, which a page named when pg_xact's horizon was this or a later
- * one.  Not IP_XID_FORGOTTEN if the page has been locked since.
+ * one.
  */
 extern IpXidStatus ip_xid_status(IpXid xid, IpXid horizon);
+
+/*
+ * The same for a page that has been locked since, so that no change of it was put back: what
+ * pg_xact has forgotten meanwhile has committed.  Never IP_XID_FORGOTTEN.
+ */
+extern IpXidStatus ip_xid_status_locked(IpXid xid);
 
 /* Did xid abort, so that some row may still have to be put back? */
 extern bool ip_xid_may_be_on_rows(IpXid xid);
