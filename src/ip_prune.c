@@ -305,7 +305,7 @@ prune_default(Prune *p, IpXid xid, IpXidStatus status)
 bool
 ip_page_base_is_old(Page page)
 {
-	return ip_next_xid() > IpPageGetSpecial(page)->u.data.xid_base + MAX_BASE_AGE;
+	return ip_next_xid_exceeds(IpPageGetSpecial(page)->u.data.xid_base + MAX_BASE_AGE);
 }
 
 /* Clean the row at off, and note what stays of it. */

@@ -39,6 +39,17 @@ ip_next_xid(void)
 	return next;
 }
 
+bool
+ip_next_xid_exceeds(IpXid limit)
+{
+	IpXid		next = ip_next_xid();
+
+	/* what is known may be as old as the transaction */
+	if (next <= limit && next + ((IpXid) 1 << 31) > limit)
+		next = U64FromFullTransactionId(ReadNextFullTransactionId());
+	return next > limit;
+}
+
 IpXid
 ip_xid_full(TransactionId xid)
 {

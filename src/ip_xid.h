@@ -37,6 +37,9 @@ typedef enum IpXidStatus
 /* The next transaction id, as of some moment of the current transaction. */
 extern IpXid ip_next_xid(void);
 
+/* Is the next transaction id of this very moment beyond limit? */
+extern bool ip_next_xid_exceeds(IpXid limit);
+
 /* A recent transaction id with its epoch. */
 extern IpXid ip_xid_full(TransactionId xid);
 
