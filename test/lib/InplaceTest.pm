@@ -36,6 +36,9 @@ our @EXPORT = qw(
   same_contents
   same_as_heap
   log_ok
+  hold_backend
+  is_held
+  release_backend
 );
 
 # ---- seed and size of a run --------------------------------------------------
@@ -551,6 +554,60 @@ sub log_ok
 	is(scalar(@bad), 0, "$name: no crash or internal error in the server's log");
 	diag(join "\n", @bad[ 0 .. ($#bad > 20 ? 20 : $#bad) ]) if @bad;
 	return $offset + length $log;
+}
+
+# ---- holding a server process with gdb -----------------------------------------
+
+# Prepares to stop the process at its next call of the function.  undef: there is no gdb, or it may
+# not attach.
+sub hold_backend
+{
+	my ($pid, $function) = @_;
+	my %hold = (dir => PostgreSQL::Test::Utils::tempdir(), output => '');
+	my $dir = $hold{dir};
+
+	return undef if system('gdb --version >/dev/null 2>&1') != 0;
+	$hold{gdb} = IPC::Run::start(
+		[
+			'gdb', '-nx', '-batch', '-p', $pid,
+			'-ex', "break $function", '-ex', "shell touch $dir/attached", '-ex', 'continue',
+			'-ex', "shell touch $dir/held; while [ ! -e $dir/go ]; do sleep 0.1; done",
+			'-ex', 'delete', '-ex', 'detach'
+		],
+		'<', \undef, '>&', \$hold{output});
+	wait_for_file(\%hold, 'attached');
+	if ($hold{output} =~ /not permitted|No such process|not defined/ || !-e "$dir/attached")
+	{
+		diag($hold{output});
+		append_to_file("$dir/go", '');
+		$hold{gdb}->finish;
+		return undef;
+	}
+	return \%hold;
+}
+
+sub wait_for_file
+{
+	my ($hold, $name) = @_;
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		return 1 if -e "$hold->{dir}/$name";
+		$hold->{gdb}->pump_nb;
+		return 0 if !$hold->{gdb}->pumpable && !-e "$hold->{dir}/$name";
+		usleep(100_000);
+	}
+	return 0;
+}
+
+# Waits until it stands there.
+sub is_held { my ($hold) = @_; return wait_for_file($hold, 'held'); }
+
+sub release_backend
+{
+	my ($hold) = @_;
+	append_to_file("$hold->{dir}/go", '');
+	$hold->{gdb}->finish;
+	return;
 }
 
 1;

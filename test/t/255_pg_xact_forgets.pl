@@ -11,28 +11,11 @@ use InplaceTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
-
-plan skip_all => 'gdb is not installed' if system('gdb --version >/dev/null 2>&1') != 0;
 
 my $node = new_cluster('main', conf => "autovacuum = off\n");
-my $dir  = PostgreSQL::Test::Utils::tempdir();
 my $next = 0;
 
 sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
-
-sub wait_for_file
-{
-	my ($file, $gdb) = @_;
-	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		return 1 if -e $file;
-		$gdb->pump_nb;
-		return 0 if !$gdb->pumpable && !-e $file;
-		usleep(100_000);
-	}
-	return 0;
-}
 
 # In another segment of pg_xact, so that it can be truncated.
 sub jump
@@ -70,30 +53,19 @@ foreach my $case (
 	my $pid = $reader->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT pg_backend_pid()');
 	$reader->query_safe('SELECT count(*) FROM forgets WHERE id = 3');
 	my $output = '';
-	unlink "$dir/held", "$dir/go", "$dir/attached";
-	my $gdb = IPC::Run::start(
-		[
-			'gdb', '-nx', '-batch', '-p', $pid,
-			'-ex', "break $where", '-ex', "shell touch $dir/attached", '-ex', 'continue',
-			'-ex', "shell touch $dir/held; while [ ! -e $dir/go ]; do sleep 0.1; done", '-ex', 'delete', '-ex', 'detach'
-		],
-		'<', \undef, '>&', \$output);
-	wait_for_file("$dir/attached", $gdb);
-	if ($output =~ /not permitted|No such process|Function .* not defined/ || !-e "$dir/attached")
+	my $hold = hold_backend($pid, $where);
+	if (!$hold)
 	{
-		diag($output);
-		$gdb->finish;
 		$reader->quit;
 		$node->stop;
 		plan skip_all => 'gdb may not attach to a server process';
 	}
 	$reader->query_until(qr/asked/, "\\echo asked\n$query;\n\\echo the_answer_is_complete\n");
-	ok(wait_for_file("$dir/held", $gdb), "$name: held between the row and pg_xact");
+	ok(is_held($hold), "$name: held between the row and pg_xact");
 	vacuum_all();
 	ok(!-e sprintf('%s/pg_xact/%04X', $node->data_dir, $next - 1), "$name: pg_xact was truncated");
-	append_to_file("$dir/go", '');
+	release_backend($hold);
 	my $answer = $reader->query_until(qr/the_answer_is_complete/, '');
-	$gdb->finish;
 	$answer =~ s/\s*the_answer_is_complete\s*//;
 	is($answer, $expected, "$name: no rolled-back data");
 	$reader->quit;

@@ -1,0 +1,53 @@
+# A row with very many aborted changes, under a row lock: while a backend that is to put them back holds no
+# lock on the page, another one does so, moves the row, and commits.  A debugger holds the first one there.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_cluster('main', conf => "autovacuum = off\n");
+
+sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+
+foreach my $case (
+	[ 'moved',   'UPDATE r SET k = k + 1 WHERE id = 1', '1|1|100' ],
+	[ 'changed', 'UPDATE r SET n = n + 1000 WHERE id = 1', '1|0|1100' ],
+	[ 'VACUUM',  'VACUUM r', '1|0|100' ])
+{
+	my ($name, $other, $expected) = @$case;
+	sql('DROP TABLE IF EXISTS r',
+		'CREATE TABLE r (id int PRIMARY KEY, k int, n int) USING inplace',
+		'CREATE INDEX ON r (k)',
+		'INSERT INTO r SELECT i, 0, 0 FROM generate_series(1, 5) i');
+	my $locker = $node->background_psql('postgres', on_error_stop => 1);
+	$locker->query_safe('BEGIN; SELECT id FROM r WHERE id = 1 FOR KEY SHARE');
+	sql('DO $$BEGIN FOR i IN 1..500 LOOP UPDATE r SET n = n + 1 WHERE id = 1; END LOOP; ROLLBACK; END$$');
+
+	my $writer = $node->background_psql('postgres', on_error_stop => 1);
+	my $hold = hold_backend($writer->query_safe('SELECT pg_backend_pid()'), 'ip_version_find_far');
+	if (!$hold)
+	{
+		$_->quit foreach $writer, $locker;
+		$node->stop;
+		plan skip_all => 'gdb may not attach to a server process';
+	}
+	$writer->query_until(qr/began/, "\\echo began\nUPDATE r SET n = n + 100 WHERE id = 1;\n\\echo it_ended\n");
+	ok(is_held($hold), "$name: held while the page is unlocked");
+	sql($other);
+	release_backend($hold);
+	$writer->query_until(qr/it_ended/, '');
+	$locker->query_safe('COMMIT');
+	$_->quit foreach $writer, $locker;
+	is(sql('SELECT id, k, n FROM r WHERE id = 1'), $expected, "$name: one row, with both changes");
+	tables_ok($node, $name, 'r');
+}
+log_ok($node, 'whole run', 0);
+$node->stop;
+done_testing();
