@@ -136,8 +136,7 @@ store_simple(IpScan *scan, ItemId lp, OffsetNumber off, TupleTableSlot *slot)
 	ItemPointerData tid;
 	uint16		stored;
 
-	if (unlikely(len < IP_ROW_MIN_ITEM || start < ph->pd_upper || start + len > ph->pd_special ||
-				 !ip_item_is_ours(lp)) ||
+	if (unlikely(len < IP_ROW_MIN_ITEM || start < ph->pd_upper || start + len > ph->pd_special) ||
 		item[IP_ROW_STATE] != 0)
 		return false;
 	memcpy(&stored, item, sizeof(stored));
@@ -158,11 +157,14 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	IpvResult	result;
 	ItemPointerData tid;
 
-	if (!ip_item_is_used(lp))
-		return false;
 	slot->tts_tableOid = RelationGetRelid(rel);
-	if (snapshot->snapshot_type != SNAPSHOT_DIRTY && store_simple(scan, lp, off, slot))
-		return true;
+	if (likely(ip_item_is_ours(lp)))
+	{
+		if (snapshot->snapshot_type != SNAPSHOT_DIRTY && store_simple(scan, lp, off, slot))
+			return true;
+	}
+	else if (!ip_item_is_used(lp))
+		return false;
 	if (ip_version_deleter(rel, scan->block, scan->copy.data, off, snapshot, scan->horizon) != IP_XID_NONE)
 		return false;
 	result = ip_version_begin_copy(v, rel, scan->block, scan->copy.data, off, scan->horizon);
