@@ -119,12 +119,12 @@ lock_page(Relation rel, BlockNumber block, Buffer *buffer)
 
 /* Prune the page thoroughly, if it has to be before a new xid is written to it. */
 static bool
-renew_base(Relation rel, BlockNumber block, Buffer *buffer)
+renew_base(Relation rel, BlockNumber block, Buffer buffer)
 {
-	if (!ip_page_base_is_old(BufferGetPage(*buffer)))
+	if (!ip_page_base_is_old(BufferGetPage(buffer)))
 		return true;
-	ip_prune_page(rel, *buffer, IP_XID_NONE);
-	return ip_page_kind(rel, block, BufferGetPage(*buffer)) == IP_PAGE_DATA;
+	ip_prune_page(rel, buffer, IP_XID_NONE);
+	return ip_page_kind(rel, block, BufferGetPage(buffer)) == IP_PAGE_DATA;
 }
 
 IpFound
@@ -135,7 +135,7 @@ ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid, Transact
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
 	bool		pruned = false;
 
-	if (!lock_page(rel, block, buffer) || !renew_base(rel, block, buffer))
+	if (!lock_page(rel, block, buffer) || !renew_base(rel, block, *buffer))
 		return IPF_DELETED;
 	for (;;)
 	{

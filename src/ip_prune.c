@@ -412,28 +412,38 @@ restore_far(Relation rel, const ItemPointerData *tid, bool soft)
 	return !far_v.damaged;
 }
 
+/* Put back all such rows of p, which has been unlocked.  False: one was damaged. */
+static bool
+restore_far_rows(const Prune *p, bool soft)
+{
+	ItemPointerData tid;
+
+	for (int i = 0; i < p->nfar; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ItemPointerSet(&tid, p->block, p->far[i]);
+		if (!restore_far(p->rel, &tid, soft))
+			return false;
+	}
+	return true;
+}
+
 void
 ip_prune_page(Relation rel, Buffer buffer, IpXid horizon)
 {
-	ItemPointerData tid;
 	Prune		p;
 
-	begin_prune(&p, rel, buffer, true, horizon);
-	prune_page(&p);
-	if (p.nfar == 0)
-		return;
-	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	for (int i = 0; i < p.nfar; i++)
+	/* once more at most, unless others roll back as many changes again meanwhile */
+	do
 	{
-		CHECK_FOR_INTERRUPTS();
-		ItemPointerSet(&tid, p.block, p.far[i]);
-		(void) restore_far(rel, &tid, false);
-	}
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	if (ip_page_kind(rel, p.block, p.page) != IP_PAGE_DATA)
-		return;
-	begin_prune(&p, rel, buffer, true, horizon);
-	prune_page(&p);
+		begin_prune(&p, rel, buffer, true, horizon);
+		prune_page(&p);
+		if (p.nfar == 0)
+			return;
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		(void) restore_far_rows(&p, false);
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	} while (ip_page_kind(rel, p.block, p.page) == IP_PAGE_DATA);
 }
 
 bool
@@ -559,7 +569,6 @@ IpNeed
 ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber undo_block)
 {
 	BlockNumber block = ItemPointerGetBlockNumber(tids);
-	ItemPointerData tid;
 	IpNeed		need;
 	Prune		p;
 
@@ -570,13 +579,8 @@ ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber 
 	need = prune_rows(&p, rel, tids, ntids, undo_block);
 	if (need == IP_NEED_BAD || p.nfar == 0)
 		return need;
-	for (int i = 0; i < p.nfar; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		ItemPointerSet(&tid, block, p.far[i]);
-		if (!restore_far(rel, &tid, true))
-			return IP_NEED_BAD;
-	}
+	if (!restore_far_rows(&p, true))
+		return IP_NEED_BAD;
 	return prune_rows(&p, rel, tids, ntids, undo_block);
 }
 

@@ -198,7 +198,7 @@ ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	IpChange	change;
 
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
-	change.conflict = IpXidIsFinal(old->u.undo.newest_xid) ? IP_XID_NONE : old->u.undo.newest_xid;
+	change.conflict = old->u.undo.newest_xid;
 	ip_op_ring(ip_change_block(&change, current, false), block, 0);
 	ip_op_init_undo(ip_change_block(&change, oldest, true), ip_next_xid() - 1, slot,
 					IP_UNDO_CURRENT, old->u.undo.next);
@@ -300,7 +300,7 @@ ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	IpChange	change;
 
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
-	change.conflict = IpXidIsFinal(old->u.undo.newest_xid) ? IP_XID_NONE : old->u.undo.newest_xid;
+	change.conflict = old->u.undo.newest_xid;
 	if (current == oldest)
 		ms.current = InvalidBlockNumber;
 	else

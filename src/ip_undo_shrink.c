@@ -150,42 +150,58 @@ mark_ring(Relation rel, uint16 slot, BlockNumber first, uint8 *in_ring, BlockNum
 	return true;
 }
 
+/* Could the undo page, which is in no ring, be free, as far as its own fields tell?  Its ring is one of these slots. */
+static bool
+may_reclaim(Relation rel, Page page, uint32 slots, IpXid limit)
+{
+	IpSpecial  *special;
+
+	if (!ip_page_is_ours(page))
+		return false;
+	special = IpPageGetSpecial(page);
+	return special->kind == IP_PAGE_UNDO && special->u.undo.slot < IP_UNDO_SLOTS &&
+		(slots & (1 << special->u.undo.slot)) && special->u.undo.newest_xid < limit &&
+		ip_ring_page_is_old(rel, page);
+}
+
+static void
+free_undo_page(Relation rel, Buffer buffer)
+{
+	IpChange	change;
+
+	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
+	change.conflict = IpPageGetSpecial(BufferGetPage(buffer))->u.undo.newest_xid;
+	ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
+	ip_change_apply(&change);
+}
+
 /* Free an undo page that is in no ring of these slots, if that can be done. */
 static bool
 reclaim_page(Relation rel, BlockNumber block, uint32 slots, IpXid limit)
 {
 	IpOldestPage	o = {.block = InvalidBlockNumber};
-	bool		done = false;
-	Buffer		buffer;
-	IpSpecial  *special;
-	IpChange	change;
 
-	for (int tries = 0; tries < 2 && !done; tries++)
+	for (;;)
 	{
-		o.ntids = 0;
-		o.problem = NULL;
-		buffer = ip_undo_lock(rel, block, BUFFER_LOCK_EXCLUSIVE);
+		Buffer		buffer = ip_undo_lock(rel, block, BUFFER_LOCK_EXCLUSIVE);
+		bool		possible;
+		bool		needed = false;
+
 		if (!BufferIsValid(buffer))
 			return false;
-		special = IpPageGetSpecial(BufferGetPage(buffer));
-		if (ip_ring_has(BufferGetPage(buffer), special->u.undo.slot) &&
-			special->u.undo.slot < IP_UNDO_SLOTS && (slots & (1 << special->u.undo.slot)) &&
-			special->u.undo.newest_xid < limit && ip_ring_page_is_old(rel, BufferGetPage(buffer)) &&
-			!ip_ring_is_needed(BufferGetPage(buffer), block, &o))
-		{
-			ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
-			if (!IpXidIsFinal(special->u.undo.newest_xid))
-				change.conflict = special->u.undo.newest_xid;
-			ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
-			ip_change_apply(&change);
-			done = true;
-		}
+		possible = may_reclaim(rel, BufferGetPage(buffer), slots, limit);
+		if (possible)
+			needed = ip_ring_is_needed(BufferGetPage(buffer), block, &o);
+		if (possible && !needed)
+			free_undo_page(rel, buffer);
 		UnlockReleaseBuffer(buffer);
-		if (done || o.problem || o.ntids == 0)
-			break;
-		o.clean = ip_ring_clean_rows(rel, &o) == IP_NEED_NONE;
+		if (!possible || !needed)
+			return possible;
+		/* rows need it, perhaps not for long; or it cannot be read */
+		if (o.problem || ip_ring_clean_rows(rel, &o) != IP_NEED_NONE)
+			return false;
+		o.clean = true;
 	}
-	return done;
 }
 
 BlockNumber
