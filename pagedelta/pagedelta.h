@@ -1,0 +1,115 @@
+/*-------------------------------------------------------------------------
+ * pagedelta.h
+ *	  Exact deltas between two images of a page.
+ *
+ * A delta is a number of fragments, in ascending order:
+ *
+ *	offset (uint16), length (uint16), bytes
+ *
+ * in the machine's byte order, not aligned.  It is, byte for byte, what
+ * PostgreSQL's generic WAL records have for the same two images: bytes that are
+ * equal are left out where more than four of them are side by side; what lies
+ * between "lower" and "upper" of the new image does not matter; what lay between them
+ * in the old one is not known, so it is always written.
+ *
+ * Nothing here allocates, fails otherwise than by what it returns, or reads or
+ * writes a byte outside of what it is given; so all of it may be used in a
+ * critical section.  There is no state, but for the choice of vector
+ * instructions, which is made once.  For C and C++; no server dependencies.
+ *-------------------------------------------------------------------------
+ */
+#ifndef PAGEDELTA_H
+#define PAGEDELTA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C"
+{
+#endif
+
+/* Sizes of pages: multiples of PAGEDELTA_UNIT up to PAGEDELTA_MAX_PAGE. */
+#define PAGEDELTA_UNIT		64
+#define PAGEDELTA_MAX_PAGE	32768
+
+#define PAGEDELTA_HEADER	4	/* of a fragment */
+
+/* Room for any delta of a page of this size, and for what is written behind it on the way. */
+#define PAGEDELTA_ROOM(size)	((size) + 2 * PAGEDELTA_HEADER + 24)
+
+/* What functions return instead of a length. */
+typedef enum PageDeltaError
+{
+	PAGEDELTA_OK = 0,
+	PAGEDELTA_BAD_SIZE = -1,	/* no size of a page */
+	PAGEDELTA_BAD_BOUNDS = -2,	/* impossible lower or upper */
+	PAGEDELTA_NO_ROOM = -3,		/* the buffer is smaller than needed */
+	PAGEDELTA_BAD_DELTA = -4	/* not a delta for a page of this size */
+} PageDeltaError;
+
+/* Where the holes of both images are; an old page that is all zeros has 0 and 0. */
+typedef struct PageDeltaBounds
+{
+	uint32_t	old_lower;
+	uint32_t	old_upper;
+	uint32_t	new_lower;
+	uint32_t	new_upper;
+} PageDeltaBounds;
+
+/* Bytes of a delta that is not in one piece. */
+typedef struct PageDeltaPart
+{
+	const void *data;
+	uint32_t	len;
+} PageDeltaPart;
+
+/* Fragments that are shorter are not worth a part; so many parts at most. */
+#define PAGEDELTA_MIN_PART	256
+#define PAGEDELTA_MAX_PARTS 5
+
+/*
+ * The delta that makes new_page out of old_page.  Returns its length, or a
+ * PageDeltaError; then the room's contents are not defined.  room is at least
+ * PAGEDELTA_ROOM(size).
+ */
+extern int	pagedelta_make(const void *old_page, const void *new_page, uint32_t size,
+						   const PageDeltaBounds *bounds, void *delta, uint32_t room);
+
+/*
+ * The same, but the longest way to have fewer copies: the first long fragments stay
+ * in new_page, and parts tells what to put together, nparts of them, at most
+ * PAGEDELTA_MAX_PARTS.  Returns the length of the whole.
+ */
+extern int	pagedelta_make_parts(const void *old_page, const void *new_page, uint32_t size,
+								 const PageDeltaBounds *bounds, void *delta, uint32_t room,
+								 PageDeltaPart *parts, int *nparts);
+
+/* PAGEDELTA_OK if this is a delta for pages of this size. */
+extern int	pagedelta_check(const void *delta, uint32_t len, uint32_t size);
+
+/*
+ * Apply a delta: PAGEDELTA_OK, or an error, and then the page has not been
+ * changed.  What is in the page's new hole is the caller's affair.
+ */
+extern int	pagedelta_apply(void *page, uint32_t size, const void *delta, uint32_t len);
+
+/* Apply what pagedelta_make_parts has just made for this page.  Returns the number of bytes copied. */
+extern uint32_t pagedelta_apply_parts(void *page, const PageDeltaPart *parts, int nparts);
+
+/* Are these bytes all zeros? */
+extern bool pagedelta_zeros(const void *bytes, uint32_t len);
+
+/*
+ * Which instructions are used: "avx512bw", "avx2", "sse2", "neon", "scalar".  All give
+ * the same bytes.  _use chooses one, for tests: false if the machine does not
+ * have it; NULL is the best one again.
+ */
+extern const char *pagedelta_instructions(void);
+extern bool pagedelta_use(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif							/* PAGEDELTA_H */
