@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""btree and pbtree in turns on one server: sizes, processor time, comparisons.
+
+    bench/pbtree.py --socket FOLDER --data FILE.sql [--port N] [--rows N] [--rounds N] [PART ...]
+
+The server has pbtree in shared_preload_libraries; parts: size build insert lookup descent; and update, of heap with btree
+and of inplace (preloaded, too) with pbtree, which needs pgbench on the PATH and no FILE.sql.  FILE.sql makes the table
+land_registry_price_paid_uk (psql variable n: its rows).  Times are the processor time of the backend that does the work,
+which others on the machine disturb less than the time that passes.  Prints a line of a Markdown table for each figure.
+"""
+import argparse
+import os
+import statistics
+import subprocess
+
+import psycopg2
+
+TABLE = 'land_registry_price_paid_uk'
+MISC = """CREATE UNLOGGED TABLE misc WITH (autovacuum_enabled = off) AS
+SELECT g::int4 AS i4, g::int8 AS i8, timestamptz '1995-01-01' + random() * interval '9000 days' AS ts, transaction AS u,
+    newly_built AS b, property_type::"char" AS c, transfer_date AS d, price::int4 AS p, NULL::text AS nothing, county, city, locality,
+    'https://www.example.org/catalogue/products/' || substr(county, 1, 9) || '/' || lower(street) || '/' || g %% 1000 || '.html' AS url
+FROM (SELECT row_number() OVER () AS g, * FROM %s) x""" % TABLE
+SIZES = [('(county, city, locality)', TABLE, 'county, city, locality', .60),
+         ('(district, street, paon, saon)', TABLE, 'district, street, paon, saon', .60),
+         ('(postcode, paon)', TABLE, 'postcode, paon', .60), ('text URLs', 'misc', 'url', .60),
+         ('int4', 'misc', 'i4', .75), ('int8', 'misc', 'i8', .65), ('uuid', 'misc', 'u', .88), ('timestamptz', 'misc', 'ts', .65)]
+TIMES = [('(transaction)', 'u', 1.0), ('(county, city, locality)', 'county, city, locality', .80),
+         ('(county COLLATE "en_US", city, locality)', 'county COLLATE "en_US", city, locality', .80),
+         ('(always_null, county, city, locality)', 'nothing, county, city, locality', .80),
+         ('(bool, "char", date, int4)', 'b, c, d, p', .95)]
+
+
+# tables, of 300,000 rows, by their secondary indexes; the update of one indexed column; bars for TPS, WAL, size
+ROWS = 300000
+UPDATES = [('an index on abalance', 'aid int PRIMARY KEY, bid int, abalance int, filler char(84)', "g, 1, 0, ''",
+            ['abalance'], 'abalance = abalance + :v', (1.4, .6, .5)),
+           ('five indexes', 'aid int PRIMARY KEY, a int, b int, c int, d timestamptz, e text, filler char(60)',
+            "g, g, g % 1000, g * 7, now() + g * interval '1 s', 'name ' || g % 5000, ''", 'abcde', 'a = :v', (2.0, .35, .5))]
+
+
+class Bench:
+    def __init__(self, args):
+        self.args = args
+        self.connection = psycopg2.connect(host=args.socket, port=args.port, user='postgres', dbname='postgres')
+        self.connection.autocommit = True
+        self.pid = self.ask('SELECT pg_backend_pid()')
+
+    def ask(self, text):
+        with self.connection.cursor() as cursor:
+            cursor.execute(text)
+            return cursor.fetchone()[0] if cursor.description else None
+
+    def cpu(self):
+        with open('/proc/%d/stat' % self.pid, encoding='ascii') as file:
+            fields = file.read().rpartition(')')[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+    def timed(self, text):
+        before = self.cpu()
+        self.ask(text)
+        return self.cpu() - before
+
+    def line(self, what, btree, pbtree, bar, form='%.2f s'):
+        ratio = pbtree / btree if btree else float('nan')
+        print('| %s | %s | %s | %.2f | %s |%s' % (what, form % btree, form % pbtree, ratio, bar,
+              ' missed' if (ratio < bar if what.endswith('TPS') else ratio > bar) else ''),
+              flush=True)
+
+    def make(self):
+        self.ask('CREATE EXTENSION IF NOT EXISTS pbtree')
+        if self.ask("SELECT to_regclass('%s') IS NULL" % TABLE):
+            subprocess.run(['psql', '-Xq', '-h', self.args.socket, '-p', str(self.args.port), '-U', 'postgres', '-d', 'postgres',
+                            '-v', 'n=%d' % self.args.rows, '-f', self.args.data], check=True, stdout=subprocess.DEVNULL)
+        if self.ask("SELECT to_regclass('misc') IS NULL OR NOT EXISTS (SELECT FROM pg_attribute "
+                    "WHERE attrelid = to_regclass('misc') AND attname = 'nothing')"):
+            self.ask('DROP TABLE IF EXISTS misc')
+            self.ask(MISC)
+            self.ask('VACUUM ANALYZE misc')
+        self.ask("SET maintenance_work_mem = '1GB'; SET max_parallel_maintenance_workers = 0; SET max_parallel_workers_per_gather = 0")
+
+    def pair(self, measure):
+        """The medians of both, in turns."""
+        found = {'btree': [], 'pbtree': []}
+        for turn in range(self.args.rounds):
+            for method in (('btree', 'pbtree'), ('pbtree', 'btree'))[turn % 2]:
+                found[method].append(measure(method))
+        return statistics.median(found['btree']), statistics.median(found['pbtree'])
+
+    def index(self, method, table, columns, name='bench'):
+        self.ask('DROP INDEX IF EXISTS %s' % name)
+        return self.timed('CREATE INDEX %s ON %s USING %s (%s)' % (name, table, method, columns))
+
+    def size(self):
+        for what, table, columns, bar in SIZES:
+            sizes = []
+            for method in ('btree', 'pbtree'):
+                self.index(method, table, columns)
+                sizes.append(self.ask("SELECT pg_relation_size('bench') / 1e6"))
+            self.line('size: ' + what, *map(float, sizes), bar, '%.1f MB')
+
+    def build(self):
+        for what, columns, bar in TIMES:
+            try:
+                self.line('REINDEX: ' + what, *self.pair(lambda method: self.index(method, 'misc', columns)), bar)
+            except psycopg2.errors.UndefinedObject as error:
+                print('left out: REINDEX %s: %s' % (what, str(error).split('\n', maxsplit=1)[0]))
+
+    def insertion(self, method, columns):
+        self.ask('DROP TABLE IF EXISTS into_misc')
+        self.ask('CREATE UNLOGGED TABLE into_misc (LIKE misc) WITH (autovacuum_enabled = off)')
+        self.ask('CREATE INDEX ON into_misc USING %s (%s)' % (method, columns))
+        return self.timed('INSERT INTO into_misc SELECT * FROM misc LIMIT %d' % self.args.inserts)
+
+    def insert(self):
+        for what, columns, bar in TIMES:
+            try:
+                self.line('INSERT: ' + what, *self.pair(lambda method: self.insertion(method, columns)), bar)
+            except psycopg2.errors.UndefinedObject as error:
+                print('left out: INSERT %s: %s' % (what, str(error).split('\n', maxsplit=1)[0]))
+
+    def lookup(self):
+        self.ask('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off')
+        loop = "DO $$ DECLARE i int; x bigint; BEGIN FOR i IN 1..%d LOOP %s END LOOP; END $$"
+        n = self.args.rows
+        cases = [('point lookup, int4', 'i4', 100000, 'SELECT p INTO x FROM misc WHERE i4 = (i * 7919::int8 %% %d)::int4;' % n),
+                 ('index-only scan of 100, int4', 'i4', 5000,
+                  'SELECT count(i4) INTO x FROM misc WHERE i4 >= i * 500 AND i4 < i * 500 + 100;'),
+                 ('range scan of 100, int4', 'i4', 5000, 'SELECT sum(p) INTO x FROM misc WHERE i4 >= i * 500 AND i4 < i * 500 + 100;'),
+                 ('range scan of 10,000, int4', 'i4', 50, 'SELECT sum(p) INTO x FROM misc WHERE i4 >= i * 50000 AND i4 < i * 50000 + 10000;'),
+                 ('index-only scan of 10,000, int4', 'i4', 50,
+                  'SELECT count(i4) INTO x FROM misc WHERE i4 >= i * 50000 AND i4 < i * 50000 + 10000;'),
+                 ('point lookup, (district, street, paon, saon)', None, 30000,
+                  "SELECT count(*) INTO x FROM %s WHERE district = 'CITY OF WESTMINSTER' AND street = 'X' || i AND paon = '7' AND saon = '';" % TABLE)]
+        for what, columns, times, body in cases:
+            table, columns = ('misc', columns) if columns else (TABLE, 'district, street, paon, saon')
+
+            def measure(method):
+                self.index(method, table, columns)
+                self.ask('VACUUM %s' % table)
+                statement = loop % (times, body)
+                self.ask(statement)
+                return self.timed(statement) / times * 1e6
+            self.line(what, *self.pair(measure), 1.0, '%.2f us')
+
+    def descent(self):
+        """Columns compared for a lookup of a whole key, as pbtree_counters tells."""
+        self.ask('SET enable_seqscan = off; SET enable_bitmapscan = off')
+        for what, columns in (('(county, city, locality)', ('county', 'city', 'locality')), ('(uuid)', ('u',)), ('(int4)', ('i4',))):
+            self.index('pbtree', 'misc', ', '.join(columns))
+            self.ask('CREATE TEMP TABLE keys AS SELECT %s FROM misc TABLESAMPLE system (0.01) REPEATABLE (1)' % ', '.join(columns))
+            self.ask('SELECT pbtree_counters(true)')
+            self.ask("DO $$ DECLARE k record; x bigint; BEGIN FOR k IN SELECT * FROM keys LOOP "
+                     "SELECT count(*) INTO x FROM (SELECT 1 FROM misc m WHERE %s LIMIT 1) y; END LOOP; END $$" %
+                     ' AND '.join('m.%s = k.%s' % (c, c) for c in columns))
+            with self.connection.cursor() as cursor:
+                cursor.execute('SELECT round(columns::numeric / descents, 1), round(bytes::numeric / descents, 1) FROM pbtree_counters()')
+                print('| columns, bytes of keys compared for a lookup, %s | | %s, %s | | |' % ((what,) + cursor.fetchone()))
+            self.ask('DROP TABLE keys')
+
+    def pgbench(self, script, args):
+        out = subprocess.run(['pgbench', '-n', '-h', self.args.socket, '-p', str(self.args.port), '-U', 'postgres', '-M', 'prepared', '-f', '-',
+                              *args, 'postgres'], input=script, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        return float(out.split('tps = ')[1].split()[0])
+
+    def update(self):
+        """Heap with btree, inplace with pbtree: two clients update random rows."""
+        self.ask('CREATE EXTENSION IF NOT EXISTS inplace')
+        for what, columns, values, indexes, change, bars in UPDATES:
+            tps, wal, size = {}, {}, {}
+            for am, method in (('heap', 'btree'), ('inplace', 'pbtree')):
+                self.ask('DROP TABLE IF EXISTS by_%s; CREATE TABLE by_%s (%s) USING %s' % (am, am, columns, am))
+                self.ask('INSERT INTO by_%s SELECT %s FROM generate_series(1, %d) g' % (am, values, ROWS))
+                for column in indexes:
+                    self.ask('CREATE INDEX ON by_%s USING %s (%s)' % (am, method, column))
+                self.ask('VACUUM ANALYZE by_%s' % am)
+                tps[am], wal[am] = [], []
+            for _ in range(self.args.rounds):
+                for am in tps:
+                    begin = self.ask('SELECT pg_current_wal_insert_lsn()')
+                    tps[am].append(self.pgbench('\\set aid random(1, %d)\n\\set v random(1, %d)\nUPDATE by_%s SET %s WHERE aid = :aid;\n' % (
+                        ROWS, ROWS, am, change), ['-c', '2', '-t', str(self.args.inserts // 10)]))
+                    wal[am].append(float(self.ask("SELECT pg_current_wal_insert_lsn() - '%s'" % begin)) / (self.args.inserts // 10 * 2))
+                    size[am] = self.ask("SELECT pg_total_relation_size('by_%s')" % am) / 1e6
+            for name, found, form, bar in (('TPS', tps, '%.0f', bars[0]), ('WAL of one', wal, '%.0f B', bars[1])):
+                self.line('UPDATE, %s: %s' % (what, name), *(statistics.median(found[am]) for am in ('heap', 'inplace')), bar, form)
+            self.line('UPDATE, %s: size of table and indexes' % what, size['heap'], size['inplace'], bars[2], '%.1f MB')
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--socket', required=True)
+    parser.add_argument('--port', type=int, default=5432)
+    parser.add_argument('--data', help='needed by all parts but update')
+    parser.add_argument('--rows', type=int, default=3000000)
+    parser.add_argument('--inserts', type=int, default=500000)
+    parser.add_argument('--rounds', type=int, default=3)
+    parser.add_argument('parts', nargs='*', default=['size', 'build', 'insert', 'lookup', 'descent'])
+    args = parser.parse_args()
+    bench = Bench(args)
+    if args.parts != ['update']:
+        bench.make()
+    print('| what | btree | pbtree | ratio | bar |\n|---|---|---|---|---|')
+    for part in args.parts:
+        getattr(bench, part)()
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,171 @@
+/*-------------------------------------------------------------------------
+ * pb_build.c
+ *	  CREATE INDEX.
+ *-------------------------------------------------------------------------
+ */
+#include "compat_index.h"
+
+#include "access/nbtree.h"
+#include "access/tableam.h"
+#include "catalog/index.h"
+
+#include "pb_build.h"
+#include "pb_change.h"
+#include "pb_insert.h"
+#include "pb_load.h"
+#include "pb_sort.h"
+
+typedef struct Build
+{
+	Relation	heap;
+	Relation	rel;
+	PbIndex    *index;
+	PbSort	   *sort;
+	PbSort	   *dead;			/* a unique index's rows that are dead, but
+								 * not to all; or NULL */
+	bool		unique;
+	double		tuples;
+} Build;
+
+static void
+take_row(Relation rel, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *state)
+{
+	Build	   *build = state;
+
+	if (build->unique && !alive && build->dead == NULL)
+		build->dead = pb_sort_begin(build->heap, build->rel, build->index);
+	pb_sort_add(build->unique && !alive ? build->dead : build->sort, tid, values, isnull);
+	build->tuples++;
+}
+
+/* Of keys in order: none comes twice, apart from those with NULL. */
+static void
+check_unique(Build *build, PbKey *last, const PbKey *key, int n)
+{
+	bool		isnull[INDEX_MAX_KEYS];
+
+	for (int i = 0; i < build->index->nkeys; i++)
+		isnull[i] = pb_key_state(key, i) == PB_COL_NULL;
+	if (!pb_unique_applies(build->rel, build->index, isnull))
+		return;
+	if (n > 1 || (last->natts > 0 &&
+				  pb_pack_equal_columns(build->rel, build->index, last, key) >= build->index->nkeys))
+		pb_unique_report_build(build->heap, build->rel, build->index, key);
+	pb_key_copy(last, key);
+}
+
+static void
+load_sorted(Build *build)
+{
+	PbLoad	   *load = pb_load_begin(build->rel);
+	PbKey	   *key = palloc(sizeof(PbKey));
+	PbKey	   *last = palloc(sizeof(PbKey));
+	const ItemPointerData *tids;
+	int			n;
+	int64		done = 0;
+
+	pb_key_begin(last);
+	while (pb_sort_next(build->sort, key, &tids, &n))
+	{
+		if (build->unique)
+			check_unique(build, last, key, n);
+		pb_load_add(load, key, tids, n);
+		done += n;
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
+		CHECK_FOR_INTERRUPTS();
+	}
+	pb_load_end(load);
+	pfree(key);
+	pfree(last);
+}
+
+/* Dead rows, which old snapshots may look for, need not be unique. */
+static void
+insert_dead(Build *build)
+{
+	PbKey	   *key = palloc(sizeof(PbKey));
+	const ItemPointerData *tids;
+	int			n;
+
+	pb_sort_perform(build->dead);
+	while (pb_sort_next(build->dead, key, &tids, &n))
+	{
+		for (int i = 0; i < n; i++)
+		{
+			key->tid = tids[i];
+			key->has_tid = true;
+			pb_insert_key(build->rel, build->heap, build->index, key, false);
+		}
+		CHECK_FOR_INTERRUPTS();
+	}
+	pb_sort_end(build->dead);
+	pfree(key);
+}
+
+/* The metapage is block 0; what it says comes last. */
+static void
+begin_file(Relation rel)
+{
+	PbMeta		meta;
+	Buffer		buffer;
+
+	if (RelationGetNumberOfBlocks(rel) != 0)
+		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(rel));
+	pb_index_new_meta(rel, &meta);
+	buffer = pb_index_extend(rel);
+	START_CRIT_SECTION();
+	pb_load_write_meta(rel, buffer, &meta);
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(rel))
+		log_newpage_buffer(buffer, true);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+}
+
+IndexBuildResult *
+pb_build(Relation heap, Relation rel, IndexInfo *info)
+{
+	Build		build = {heap, rel, NULL, NULL, NULL, info->ii_Unique, 0};
+	IndexBuildResult *result = palloc(sizeof(IndexBuildResult));
+
+	if (info->ii_Unique && !COMPAT_UNIQUE_INDEXES)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("access method \"pbtree\" does not support unique indexes before PostgreSQL 18"),
+				 errhint("Use a unique index of access method \"btree\".")));
+	pb_change_require_rmgr(rel);
+	begin_file(rel);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
+	build.index = pb_index_get(rel);
+	build.sort = pb_sort_begin(heap, rel, build.index);
+	result->heap_tuples = table_index_build_scan(heap, rel, info, true, true, take_row, &build, NULL);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) build.tuples);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
+	pb_sort_perform(build.sort);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_LEAF_LOAD);
+	load_sorted(&build);
+	pb_sort_end(build.sort);
+	if (build.dead)
+		insert_dead(&build);
+	pfree(build.index);
+	result->index_tuples = build.tuples;
+	return result;
+}
+
+/* The initial fork of an unlogged index. */
+void
+pb_build_empty(Relation rel)
+{
+	PbMeta		meta;
+	Buffer		buffer;
+
+	pb_index_new_meta(rel, &meta);
+	buffer = ReadBufferExtended(rel, INIT_FORKNUM, P_NEW, RBM_NORMAL, NULL);
+	LockBuffer(buffer, PB_WRITE);
+	START_CRIT_SECTION();
+	pb_load_write_meta(rel, buffer, &meta);
+	MarkBufferDirty(buffer);
+	log_newpage_buffer(buffer, true);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+}

@@ -1,0 +1,401 @@
+/*-------------------------------------------------------------------------
+ * pb_check.c
+ *	  pbtree_check: is an index what it should be?
+ *
+ * The table is locked against writers.  The tree is read level by level, from
+ * left to right; keys are compared in full, never from a common prefix on.
+ *-------------------------------------------------------------------------
+ */
+#include "compat_index.h"
+
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/index.h"
+#include "catalog/pg_am.h"
+#include "commands/defrem.h"
+#include "fmgr.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "pb_inspect.h"
+#include "pb_search.h"
+
+PGDLLEXPORT Datum pbtree_check(PG_FUNCTION_ARGS);
+
+PG_FUNCTION_INFO_V1(pbtree_check);
+
+/* A child of the level above, in order. */
+typedef struct Child
+{
+	BlockNumber block;
+	uint8	   *low;			/* its downlink's key, as a fence */
+	int			low_len;
+} Child;
+
+typedef struct Check
+{
+	Relation	rel;
+	PbIndex    *index;
+	MemoryContext level_context;	/* of the children */
+	MemoryContext page_context;
+	int			nchildren;
+	int			room;
+	Child	   *children;
+	int			at;				/* the next child that is expected on this
+								 * level */
+	BlockNumber prev;
+	uint8	   *high;			/* the page on the left has it; NULL: none */
+	int			high_len;
+	bool		incomplete;		/* the page on the left is */
+	int64		rows;
+} Check;
+
+static void
+fail(Check *c, BlockNumber block, int slot, const char *problem)
+{
+	pb_index_corrupt(c->rel, block, slot, problem);
+}
+
+/* <0, 0, >0, in full */
+static int
+compare_keys(Check *c, const PbKey *a, const PbKey *b, bool leaf)
+{
+	PbPos	   *pos = palloc(sizeof(PbPos));
+	int			equal;
+	int			cmp;
+
+	pb_pos_from_key(pos, c->rel, c->index, a);
+	cmp = pb_pos_compare(pos, b, leaf, 0, &equal);
+	pfree(pos);
+	return cmp;
+}
+
+/* ---- one page ------------------------------------------------------------- */
+
+static void
+check_fence(Check *c, BlockNumber block, const uint8 *fence, int len, const PbKey *key, int slot, bool low)
+{
+	PbKey		bound;
+	int			cmp;
+
+	if (len == 0)
+		return;
+	if (!pb_key_get_fence(c->index, fence, len, &bound))
+		fail(c, block, -1, "a fence is damaged");
+	cmp = compare_keys(c, key, &bound, false);
+	if (low ? cmp < 0 : cmp >= 0)
+		fail(c, block, slot, low ? "it precedes the page's low fence" : "it does not precede the page's high fence");
+}
+
+static void
+check_tids(Check *c, Buffer buffer, int slot, PbItem *item)
+{
+	ItemPointerData *tids = palloc(PB_MAX_TIDS * sizeof(ItemPointerData));
+	int			n = pb_item_tids(c->rel, buffer, BufferGetPage(buffer), slot, item, tids);
+
+	if ((n > 1) != ((item->flags & PB_SLOT_POSTING) != 0))
+		fail(c, BufferGetBlockNumber(buffer), slot, "its number of TIDs is wrong");
+	if (n > 1 && !c->index->equalimage)
+		fail(c, BufferGetBlockNumber(buffer), slot, "it must not have several TIDs");
+	item->key.tid = tids[0];
+	item->key.has_tid = true;
+	c->rows += n;
+	pfree(tids);
+}
+
+static void
+check_items(Check *c, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+	PbSpecial  *special = PbPageGetSpecial(page);
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	bool		leaf = pb_page_is_leaf(page);
+	PbItem	   *items = palloc(2 * sizeof(PbItem));
+
+	for (int slot = 0; slot < pb_page_nslots(page); slot++)
+	{
+		PbItem	   *item = &items[slot % 2];
+		PbItem	   *last = &items[(slot + 1) % 2];
+
+		pb_item_get(c->rel, c->index, buffer, page, slot, item);
+		if (item->key.has_map && !(special->flags & PB_PAGE_MAPS))
+			fail(c, block, slot, "it has a map, and the page has none");
+		if (leaf)
+			check_tids(c, buffer, slot, item);
+		if (!leaf && slot == 0)
+			continue;
+		if (slot > (leaf ? 0 : 1) && compare_keys(c, &item->key, &last->key, leaf) <= 0)
+			fail(c, block, slot, "it does not come behind the item in front of it");
+		check_fence(c, block, pb_page_low(page), special->low_len, &item->key, slot, true);
+		check_fence(c, block, pb_page_high(page), special->high_len, &item->key, slot, false);
+	}
+	pfree(items);
+}
+
+/* I1: of the fences. */
+static void
+check_layout(Check *c, Buffer buffer, int level)
+{
+	Page		page = BufferGetPage(buffer);
+	PbSpecial  *special = PbPageGetSpecial(page);
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	uint16	   *lens = palloc(BLCKSZ);
+
+	if (special->flags & (PB_PAGE_META | PB_PAGE_DELETED))
+		fail(c, block, -1, "a link leads to it, but it is not part of the tree");
+	if (special->level != level)
+		fail(c, block, -1, "it is not on the expected level");
+	if (special->map_len != c->index->map_len)
+		fail(c, block, -1, "its maps have another length than the index's");
+	if (!pb_page_item_lens(page, lens))
+		fail(c, block, -1, "its slots are damaged");
+	if (special->prev != c->prev)
+		fail(c, block, -1, "its left link does not lead to its left sibling");
+	if (c->high == NULL ? special->low_len != 0 :
+		special->low_len != 0 || c->high_len <= PB_MAX_LOW_FENCE)
+	{
+		if (c->high == NULL || special->low_len != c->high_len ||
+			memcmp(pb_page_low(page), c->high, c->high_len) != 0)
+			fail(c, block, -1, "its low fence is not its left sibling's high fence");
+	}
+	pfree(lens);
+}
+
+/* I4: is it the next child of the level above, and its low fence the key of its downlink? */
+static void
+check_downlink(Check *c, Buffer buffer)
+{
+	PbSpecial  *special = PbPageGetSpecial(BufferGetPage(buffer));
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	Child	   *child;
+
+	if (c->children == NULL)
+		return;
+	if (c->incomplete)
+	{
+		/* the downlink has not been made yet */
+		if (c->at < c->nchildren && c->children[c->at].block == block)
+			fail(c, block, -1, "it has a downlink, and its left sibling says that it has none");
+		return;
+	}
+	if (c->at >= c->nchildren || c->children[c->at].block != block)
+		fail(c, block, -1, "it has no downlink");
+	child = &c->children[c->at++];
+	if (special->low_len != 0 &&
+		(child->low_len != special->low_len ||
+		 memcmp(child->low, pb_page_low(BufferGetPage(buffer)), child->low_len) != 0))
+		fail(c, block, -1, "its low fence is not the key of its downlink");
+}
+
+/* ---- levels --------------------------------------------------------------- */
+
+static void
+note_child(Check *c, Child **list, int *n, int *room, BlockNumber block, const uint8 *low, int len)
+{
+	if (*n >= *room)
+	{
+		*room = Max(*room * 2, 256);
+		*list = *list ? repalloc_huge(*list, *room * sizeof(Child))
+			: MemoryContextAllocHuge(c->level_context, *room * sizeof(Child));
+	}
+	(*list)[*n].block = block;
+	(*list)[*n].low_len = len;
+	(*list)[*n].low = MemoryContextAlloc(c->level_context, len + 1);
+	memcpy((*list)[*n].low, low, len);
+	(*n)++;
+}
+
+static void
+note_children(Check *c, Buffer buffer, Child **list, int *n, int *room)
+{
+	Page		page = BufferGetPage(buffer);
+	PbItem	   *item = palloc(sizeof(PbItem));
+	uint8	   *fence = palloc(BLCKSZ);
+
+	for (int slot = 0; slot < pb_page_nslots(page); slot++)
+	{
+		pb_item_get(c->rel, c->index, buffer, page, slot, item);
+		if (slot == 0)
+			note_child(c, list, n, room, item->down, pb_page_low(page), PbPageGetSpecial(page)->low_len);
+		else
+			note_child(c, list, n, room, item->down, fence, pb_key_put_fence(c->index, &item->key, fence));
+	}
+	pfree(item);
+	pfree(fence);
+}
+
+static BlockNumber
+check_page(Check *c, BlockNumber block, int level, Child **list, int *n, int *room)
+{
+	Buffer		buffer = pb_index_read(c->rel, block, PB_READ);
+	PbSpecial  *special = PbPageGetSpecial(BufferGetPage(buffer));
+	MemoryContext old = MemoryContextSwitchTo(c->page_context);
+	BlockNumber next = special->next;
+
+	CHECK_FOR_INTERRUPTS();
+	check_layout(c, buffer, level);
+	check_downlink(c, buffer);
+	check_items(c, buffer);
+	if (level > 0)
+		note_children(c, buffer, list, n, room);
+	c->prev = block;
+	c->incomplete = (special->flags & PB_PAGE_INCOMPLETE) != 0;
+	if (c->high)
+		pfree(c->high);
+	c->high = NULL;
+	c->high_len = special->high_len;
+	if (special->high_len > 0)
+	{
+		c->high = MemoryContextAlloc(c->level_context, special->high_len);
+		memcpy(c->high, pb_page_high(BufferGetPage(buffer)), special->high_len);
+	}
+	UnlockReleaseBuffer(buffer);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(c->page_context);
+	return next;
+}
+
+static void
+check_tree(Check *c)
+{
+	int			level;
+	BlockNumber first;
+	BlockNumber limit = RelationGetNumberOfBlocks(c->rel);
+
+	pb_index_forget_root(c->rel, c->index);
+	first = pb_index_root(c->rel, c->index, &level);
+	for (; first != PB_NONE && level >= 0; level--)
+	{
+		Child	   *list = NULL;
+		int			n = 0;
+		int			room = 0;
+		BlockNumber pages = 0;
+
+		c->prev = PB_NONE;
+		c->high = NULL;
+		c->incomplete = false;
+		c->at = 0;
+		for (BlockNumber block = first; block != PB_NONE;)
+		{
+			if (++pages > limit)
+				fail(c, block, -1, "its right links make a circle");
+			block = check_page(c, block, level, &list, &n, &room);
+		}
+		if (c->children != NULL && c->at < c->nchildren)
+			fail(c, c->children[c->at].block, -1, "a downlink leads to it, but no right link");
+		c->children = list;
+		c->nchildren = n;
+		if (level > 0)
+			first = list[0].block;
+	}
+}
+
+/* ---- the table's rows ----------------------------------------------------- */
+
+static bool
+has_tid(Check *c, Buffer buffer, int slot, const PbKey *key)
+{
+	Page		page = BufferGetPage(buffer);
+	PbItem	   *item;
+	PbKey	   *plain;
+	ItemPointerData *tids;
+	bool		found = false;
+	int			n;
+
+	if (slot < 0 || slot >= pb_page_nslots(page))
+		return false;
+	item = palloc(sizeof(PbItem));
+	plain = palloc(sizeof(PbKey));
+	tids = palloc(PB_MAX_TIDS * sizeof(ItemPointerData));
+	pb_item_get(c->rel, c->index, buffer, page, slot, item);
+	n = pb_item_tids(c->rel, buffer, page, slot, item, tids);
+	pb_key_copy(plain, key);
+	plain->has_tid = true;
+	item->key.has_tid = true;
+	for (int i = 0; i < n && !found; i++)
+	{
+		item->key.tid = tids[i];
+		found = ItemPointerEquals(&tids[i], &plain->tid) && compare_keys(c, plain, &item->key, true) == 0;
+	}
+	pfree(tids);
+	pfree(plain);
+	pfree(item);
+	return found;
+}
+
+static void
+check_row(Relation rel, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *state)
+{
+	Check	   *c = state;
+	MemoryContext old = MemoryContextSwitchTo(c->page_context);
+	PbKey	   *key = palloc(sizeof(PbKey));
+	PbPos	   *pos = palloc(sizeof(PbPos));
+	PbBounds	bounds;
+	Buffer		buffer;
+	bool		found = false;
+
+	pb_key_form(rel, c->index, values, isnull, key);
+	key->tid = *tid;
+	key->has_tid = true;
+	pb_pos_from_key(pos, rel, c->index, key);
+	buffer = pb_search_descend(pos, 0, PB_READ, NULL, &bounds);
+	if (BufferIsValid(buffer))
+	{
+		int			slot = pb_pos_search(pos, buffer, &bounds);
+
+		found = has_tid(c, buffer, slot, key) || has_tid(c, buffer, slot - 1, key);
+		UnlockReleaseBuffer(buffer);
+	}
+	if (!found)
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("index \"%s\" lacks an entry for row (%u,%u) of the table",
+						RelationGetRelationName(rel), ItemPointerGetBlockNumber(tid),
+						ItemPointerGetOffsetNumber(tid)),
+				 errhint("Please REINDEX it.")));
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(c->page_context);
+}
+
+static void
+check_rows(Check *c, Relation heap)
+{
+	IndexInfo  *info = BuildIndexInfo(c->rel);
+	Snapshot	snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	TableScanDesc scan = table_beginscan_strat(heap, snapshot, 0, NULL, true, true);
+
+	/* so that the scan uses the snapshot */
+	info->ii_Concurrent = true;
+	info->ii_Unique = false;
+	table_index_build_scan(heap, c->rel, info, true, false, check_row, c, scan);
+	UnregisterSnapshot(snapshot);
+}
+
+Datum
+pbtree_check(PG_FUNCTION_ARGS)
+{
+	Oid			oid = PG_GETARG_OID(0);
+	bool		rows = PG_GETARG_BOOL(1);
+	Oid			heap_oid = IndexGetRelation(oid, true);
+	Relation	heap;
+	Check		c = {0};
+	MemoryContext context;
+
+	if (!OidIsValid(heap_oid))
+		pb_inspect_wrong_kind(oid);
+	heap = table_open(heap_oid, ShareLock);
+	c.rel = pb_inspect_open(oid, ShareLock);
+	context = AllocSetContextCreate(CurrentMemoryContext, "pbtree check", ALLOCSET_DEFAULT_SIZES);
+	c.level_context = AllocSetContextCreate(context, "pbtree check level", ALLOCSET_DEFAULT_SIZES);
+	c.page_context = AllocSetContextCreate(context, "pbtree check page", ALLOCSET_DEFAULT_SIZES);
+	c.index = pb_index_get(c.rel);
+	check_tree(&c);
+	if (rows)
+		check_rows(&c, heap);
+	MemoryContextDelete(context);
+	index_close(c.rel, ShareLock);
+	table_close(heap, ShareLock);
+	PG_RETURN_INT64(c.rows);
+}

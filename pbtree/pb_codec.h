@@ -1,0 +1,74 @@
+/*-------------------------------------------------------------------------
+ * pb_codec.h
+ *	  How a column's values are stored in a key.
+ *
+ * Every encoding tells where it ends.  Those from PB_CODEC_BOOL on are ordered:
+ * compared as bytes they sort as the operator class sorts, and equal values are
+ * identical.
+ *-------------------------------------------------------------------------
+ */
+#ifndef PB_CODEC_H
+#define PB_CODEC_H
+
+#include "utils/rel.h"
+
+#include "pb_format.h"
+
+typedef enum PbCodec
+{
+	PB_CODEC_RAW = 1,			/* fixed width: the value's bytes */
+	PB_CODEC_VARLENA,			/* length as a varint, the bytes */
+	PB_CODEC_CSTRING,			/* the bytes, 0 */
+	PB_CODEC_TEXT,				/* text: the bytes, 0 */
+	PB_CODEC_NAME,				/* name: the bytes, 0 */
+	PB_CODEC_BOOL = 16,			/* 1 byte */
+	PB_CODEC_CHAR,				/* 1 byte */
+	PB_CODEC_INT2,				/* high byte first, sign bit inverted */
+	PB_CODEC_INT4,
+	PB_CODEC_INT8,
+	PB_CODEC_UINT4,				/* high byte first */
+	PB_CODEC_UINT8,
+	PB_CODEC_BYTES,				/* fixed width: the value's bytes */
+	PB_CODEC_TEXT_C,			/* text in byte order: the bytes, 0 */
+	PB_CODEC_NAME_C,			/* name in byte order: the bytes, 0 */
+	PB_CODEC_BYTEA,				/* the bytes, 0 as 0 1; 0 0 */
+	PB_CODEC_LAST = PB_CODEC_BYTEA
+} PbCodec;
+
+#define PB_CODEC_INVERTED		0x80	/* ordered, for DESC: all bits
+										 * inverted */
+#define PbCodecKind(codec)		((codec) & ~PB_CODEC_INVERTED)
+#define PbCodecIsOrdered(codec) (PbCodecKind(codec) >= PB_CODEC_BOOL)
+
+typedef struct PbColumn
+{
+	uint8		codec;
+	bool		desc;
+	bool		nulls_first;
+	bool		byval;
+	int16		len;			/* attlen */
+	char		storage;
+	bool		compressible;
+	int16		fixed;			/* bytes of the encoding, or 0: they differ */
+	Oid			collation;
+} PbColumn;
+
+/* Space for values of one key; what does not fit is palloc'd. */
+typedef struct PbArena
+{
+	Size		used;
+	union
+	{
+		char		data[2 * BLCKSZ];
+		double		force_align;
+	}			u;
+} PbArena;
+
+extern uint8 pb_codec_choose(Relation rel, int column);
+extern int	pb_codec_width(uint8 codec, int16 len);
+extern int	pb_codec_encode(const PbColumn *col, Datum value, uint8 *to, int room, bool *packed);
+extern int	pb_codec_skip(const PbColumn *col, int state, const uint8 *p, const uint8 *end);
+extern void pb_codec_decode_to(const PbColumn *col, const uint8 *p, char *to);
+extern Datum pb_codec_decode(const PbColumn *col, int state, const uint8 *p, int len, PbArena *arena);
+
+#endif							/* PB_CODEC_H */

@@ -1,0 +1,350 @@
+/*-------------------------------------------------------------------------
+ * pb_dead.c
+ *	  Deletion of dead rows, outside of VACUUM.
+ *
+ * Scans mark items of which all rows are dead to all.  When a page is full,
+ * these are deleted, and of the others the rows that are found dead on the same
+ * blocks of the table, which has to be read for the marked ones anyway.  If that
+ * does not make room, and the row that comes is a new version of one that has
+ * the same key, the table is asked where it has dead versions: bottom-up deletion.
+ *
+ * The table tells which transactions' snapshots a standby must have given up
+ * before.  The page is locked for writing, not for cleanup: VACUUM, which alone
+ * frees a row's TID, comes by with a cleanup lock first (I10).
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "catalog/catalog.h"
+
+#include "pb_change.h"
+#include "pb_dead.h"
+#include "pb_stale.h"
+
+/* What bottom-up deletion is to gain at least: a part of the page. */
+#define FREE_SPACE		(BLCKSZ / 16)
+
+/* What a TID of a posting list takes, roughly. */
+#define TID_SPACE		3
+
+/* If none of so many items, all over the page, has a stale entry first, it is not worth looking at all. */
+#define SAMPLE			32
+
+/* A row takes at least a byte. */
+#define PB_MAX_PAGE_TIDS	BLCKSZ
+
+/* TIDs of the page that the table is asked about, in order of slots. */
+typedef struct Dead
+{
+	Relation	rel;
+	PbIndex    *index;
+	Buffer		buffer;
+	Page		page;
+	int			room;
+	ItemPointerData *tids;		/* their place is their id */
+	TM_IndexDeleteOp op;
+	int			nids;			/* before the table leaves some out */
+	int			nblocks;		/* of marked rows */
+	BlockNumber *blocks;
+	PbItem		item;
+	ItemPointerData item_tids[PB_MAX_TIDS];
+} Dead;
+
+static Dead *
+begin(Relation rel, PbIndex *index, Buffer buffer, bool bottomup)
+{
+	Dead	   *d = palloc(sizeof(Dead));
+
+	d->rel = rel;
+	d->index = index;
+	d->buffer = buffer;
+	d->page = BufferGetPage(buffer);
+	d->room = 512;
+	d->tids = palloc(d->room * sizeof(ItemPointerData));
+	memset(&d->op, 0, sizeof(d->op));
+	d->op.irel = rel;
+	d->op.iblknum = BufferGetBlockNumber(buffer);
+	d->op.bottomup = bottomup;
+	d->op.bottomupfreespace = FREE_SPACE;
+	d->op.deltids = palloc(d->room * sizeof(TM_IndexDelete));
+	d->op.status = palloc(d->room * sizeof(TM_IndexStatus));
+	d->nblocks = 0;
+	d->blocks = NULL;
+	return d;
+}
+
+static void
+end(Dead *d)
+{
+	pfree(d->tids);
+	pfree(d->op.deltids);
+	pfree(d->op.status);
+	if (d->blocks)
+		pfree(d->blocks);
+	pfree(d);
+}
+
+static void
+add_tid(Dead *d, int slot, const ItemPointerData *tid, bool known, bool promising, int space)
+{
+	int			id = d->op.ndeltids++;
+
+	if (id >= d->room)
+	{
+		d->room *= 2;
+		d->tids = repalloc(d->tids, d->room * sizeof(ItemPointerData));
+		d->op.deltids = repalloc(d->op.deltids, d->room * sizeof(TM_IndexDelete));
+		d->op.status = repalloc(d->op.status, d->room * sizeof(TM_IndexStatus));
+	}
+	d->tids[id] = *tid;
+	d->op.deltids[id].tid = *tid;
+	d->op.deltids[id].id = id;
+	d->op.status[id].idxoffnum = slot + 1;
+	d->op.status[id].knowndeletable = known;
+	d->op.status[id].promising = promising;
+	d->op.status[id].freespace = space;
+}
+
+static int
+get_tids(Dead *d, int slot)
+{
+	pb_item_get(d->rel, d->index, d->buffer, d->page, slot, &d->item);
+	return pb_item_tids(d->rel, d->buffer, d->page, slot, &d->item, d->item_tids);
+}
+
+/* Delete rows, by their ids; snapshots of standbys that do not see xid go first.  false: there is no room for what remains. */
+static bool
+delete_rows(Dead *d, Relation heap, const bool *gone, TransactionId xid)
+{
+	static uint16 slots[BLCKSZ / sizeof(uint16)];
+	int			n = d->nids;
+	int			nslots = 0;
+	ByteWriter *w;
+	PbChange	c;
+
+	pb_change_begin(&c, d->rel, PB_XLOG_DELETE);
+	pb_change_conflict(&c, xid, RelationIsAccessibleInLogicalDecoding(heap));
+	w = pb_change_block(&c, d->buffer, false);
+	for (int id = 0; id < n;)
+	{
+		int			slot = d->op.status[id].idxoffnum - 1;
+		int			all = get_tids(d, slot);
+		int			kept = 0;
+
+		/*
+		 * of an item either all TIDs were asked about, or some, in their
+		 * order
+		 */
+		for (int i = 0; i < all; i++)
+		{
+			if (id < n && d->op.status[id].idxoffnum == slot + 1 && ItemPointerEquals(&d->tids[id], &d->item_tids[i]))
+			{
+				if (gone[id++])
+					continue;
+			}
+			d->item_tids[kept++] = d->item_tids[i];
+		}
+		if (kept == 0)
+			slots[nslots++] = slot;
+		else if (kept < all)
+			pb_op_tids(w, slot, pb_item_keep(d->page, slot, d->item.tail), d->item_tids, kept);
+	}
+	if (nslots > 0)
+		pb_op_delete(w, slots, nslots);
+	pb_op_flags(w, PB_PAGE_GARBAGE, 0);
+
+	/* a list whose first TID goes may become longer */
+	if (!pb_change_try(&c))
+		return false;
+	pb_change_apply(&c);
+	return true;
+}
+
+/* Delete what the table says can go; true: that is something. */
+static bool
+delete_dead(Dead *d, Relation heap)
+{
+	TransactionId xid;
+	bool	   *gone = palloc0(d->op.ndeltids * sizeof(bool));
+	bool		done = false;
+
+	d->nids = d->op.ndeltids;
+	xid = table_index_delete_tuples(heap, &d->op);
+	for (int i = 0; i < d->op.ndeltids; i++)
+	{
+		int			id = d->op.deltids[i].id;
+
+		gone[id] = d->op.status[id].knowndeletable;
+		done |= gone[id];
+	}
+	done = done && delete_rows(d, heap, gone, xid);
+	pfree(gone);
+	return done;
+}
+
+/* ---- marked items --------------------------------------------------------- */
+
+static int
+compare_blocks(const void *a, const void *b)
+{
+	BlockNumber x = *(const BlockNumber *) a;
+	BlockNumber y = *(const BlockNumber *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The table's blocks that marked items' rows are on. */
+static void
+find_blocks(Dead *d)
+{
+	int			room = 0;
+
+	for (int slot = 0; slot < pb_page_nslots(d->page); slot++)
+	{
+		int			n;
+
+		if (!(pb_slot_get(d->page, slot) & PB_SLOT_DEAD))
+			continue;
+		n = get_tids(d, slot);
+		if (d->nblocks + n > room)
+		{
+			room = (d->nblocks + n) * 2;
+			d->blocks = d->blocks ? repalloc(d->blocks, room * sizeof(BlockNumber))
+				: palloc(room * sizeof(BlockNumber));
+		}
+		for (int i = 0; i < n; i++)
+			d->blocks[d->nblocks++] = ItemPointerGetBlockNumber(&d->item_tids[i]);
+	}
+	if (d->nblocks > 0)
+		qsort(d->blocks, d->nblocks, sizeof(BlockNumber), compare_blocks);
+}
+
+/* true: there are fewer rows on the page now */
+bool
+pb_dead_remove_marked(Relation rel, Relation heap, PbIndex *index, Buffer buffer)
+{
+	Dead	   *d;
+	bool		done = false;
+
+	if (!(PbPageGetSpecial(BufferGetPage(buffer))->flags & PB_PAGE_GARBAGE))
+		return false;
+	d = begin(rel, index, buffer, false);
+	find_blocks(d);
+	for (int slot = 0; d->nblocks > 0 && slot < pb_page_nslots(d->page); slot++)
+	{
+		bool		marked = (pb_slot_get(d->page, slot) & PB_SLOT_DEAD) != 0;
+		int			n = get_tids(d, slot);
+
+		for (int i = 0; i < n; i++)
+		{
+			BlockNumber block = ItemPointerGetBlockNumber(&d->item_tids[i]);
+
+			if (marked || bsearch(&block, d->blocks, d->nblocks, sizeof(block), compare_blocks))
+				add_tid(d, slot, &d->item_tids[i], marked, false, 0);
+		}
+	}
+	if (d->op.ndeltids > 0)
+		done = delete_dead(d, heap);
+	end(d);
+	return done;
+}
+
+/* ---- bottom-up ------------------------------------------------------------ */
+
+/* Promising are rows that share a key: versions of one row do. */
+bool
+pb_dead_remove_versions(Relation rel, Relation heap, PbIndex *index, Buffer buffer)
+{
+	static uint16 lens[BLCKSZ / 2];
+	Dead	   *d = begin(rel, index, buffer, true);
+	PbKey	   *last = palloc(sizeof(PbKey));
+	int			before = 0;		/* ids in front of the last item's */
+	bool		done = false;
+
+	if (!pb_page_item_lens(d->page, lens))
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "its slots are damaged");
+	pb_key_begin(last);
+	for (int slot = 0; slot < pb_page_nslots(d->page); slot++)
+	{
+		int			n = get_tids(d, slot);
+		bool		same = slot > 0 && pb_key_is_identical(last, &d->item.key);
+
+		for (int id = before; same && id < d->op.ndeltids; id++)
+			d->op.status[id].promising = true;
+		before = d->op.ndeltids;
+		for (int i = 0; i < n; i++)
+			add_tid(d, slot, &d->item_tids[i], false, same || n > 1,
+					n > 1 ? TID_SPACE : lens[slot] + (int) sizeof(uint16));
+		pb_key_copy(last, &d->item.key);
+	}
+	if (d->op.ndeltids > 0)
+		done = delete_dead(d, heap);
+	pfree(last);
+	end(d);
+	return done;
+}
+
+/* ---- stale entries -------------------------------------------------------- */
+
+static bool
+sample_has_stale(Dead *d, PbStale *stale)
+{
+	int			nslots = pb_page_nslots(d->page);
+	TransactionId conflict;
+
+	for (int i = 0; i < SAMPLE && i < nslots; i++)
+	{
+		(void) get_tids(d, nslots <= SAMPLE ? i : i * nslots / SAMPLE);
+		if (!pb_stale_is_needed(stale, &d->item.key, &d->item_tids[0], &conflict))
+			return true;
+	}
+	return false;
+}
+
+/* All of the page's rows; the stale ones are gone[], *xid is the newest of what they conflict with.  How many. */
+static int
+find_stale(Dead *d, PbStale *stale, bool *gone, TransactionId *xid)
+{
+	int			ngone = 0;
+
+	for (int slot = 0; slot < pb_page_nslots(d->page); slot++)
+	{
+		int			n = get_tids(d, slot);
+
+		for (int i = 0; i < n; i++)
+		{
+			TransactionId conflict;
+			int			id = d->op.ndeltids;
+
+			add_tid(d, slot, &d->item_tids[i], false, false, 0);
+			if (pb_stale_is_needed(stale, &d->item.key, &d->item_tids[i], &conflict))
+				continue;
+			gone[id] = true;
+			ngone++;
+			if (TransactionIdIsValid(conflict) && (!TransactionIdIsValid(*xid) || TransactionIdFollows(conflict, *xid)))
+				*xid = conflict;
+		}
+	}
+	return ngone;
+}
+
+/* Entries with keys that their rows had before updates in place. */
+bool
+pb_dead_remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer)
+{
+	Dead	   *d = begin(rel, index, buffer, true);
+	bool	   *gone = palloc0(sizeof(bool) * PB_MAX_PAGE_TIDS);
+	TransactionId xid = InvalidTransactionId;
+	PbStale		stale;
+	bool		done = false;
+
+	pb_stale_begin(&stale, rel, index, heap);
+	if (sample_has_stale(d, &stale))
+		done = find_stale(d, &stale, gone, &xid) > 0;
+	pb_stale_end(&stale);
+	d->nids = d->op.ndeltids;
+	done = done && delete_rows(d, heap, gone, xid);
+	pfree(gone);
+	end(d);
+	return done;
+}

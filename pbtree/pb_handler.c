@@ -1,0 +1,218 @@
+/*-------------------------------------------------------------------------
+ * pb_handler.c
+ *	  Entry points of the access method; loading of the library.
+ *-------------------------------------------------------------------------
+ */
+#include "compat_index.h"
+
+#include "access/nbtree.h"
+#include "access/reloptions.h"
+#include "fmgr.h"
+#include "nodes/execnodes.h"
+
+#include "pb_build.h"
+#include "pb_change.h"
+#include "pb_cost.h"
+#include "pb_insert.h"
+#include "pb_parallel.h"
+#include "pb_scan.h"
+#include "pb_stale.h"
+#include "pb_vacuum.h"
+#include "pb_wal.h"
+
+PG_MODULE_MAGIC;
+
+PGDLLEXPORT void _PG_init(void);
+PGDLLEXPORT Datum pbtree_handler(PG_FUNCTION_ARGS);
+
+PG_FUNCTION_INFO_V1(pbtree_handler);
+
+static relopt_kind options_kind;
+
+static bool pb_handler_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
+							  IndexUniqueCheck check, bool unchanged, IndexInfo *info);
+static void pb_handler_add(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap);
+
+static InplaceKeysIndex keys = {.insert = pb_handler_insert,.add = pb_handler_add};
+
+static const RmgrData pb_rmgr = {
+	.rm_name = "pbtree",
+	.rm_redo = pb_wal_redo,
+	.rm_desc = pb_wal_desc,
+	.rm_identify = pb_wal_identify,
+	.rm_mask = pb_wal_mask,
+};
+
+/*
+ * Without the resource manager only temporary and unlogged tables can have
+ * indexes, which need no WAL.
+ */
+void
+_PG_init(void)
+{
+	options_kind = add_reloption_kind();
+	add_int_reloption(options_kind, "fillfactor", "Packs index pages only to this percentage",
+					  PB_DEFAULT_FILLFACTOR, PB_MIN_FILLFACTOR, 100, ShareUpdateExclusiveLock);
+	pb_stale_init(&keys);
+	if (process_shared_preload_libraries_in_progress)
+	{
+		CompatRegisterCustomRmgr(PB_RMGR_ID, &pb_rmgr);
+		pb_change_rmgr_is_there = true;
+	}
+}
+
+static bytea *
+pb_options(Datum options, bool validate)
+{
+	static const relopt_parse_elt table[] = {
+		{"fillfactor", RELOPT_TYPE_INT, offsetof(PbOptions, fillfactor)}
+	};
+
+	return (bytea *) build_reloptions(options, validate, options_kind, sizeof(PbOptions), table,
+									  lengthof(table));
+}
+
+/* The index's description is copied once for all of a statement's rows. */
+static PbIndex *
+statement_index(Relation rel, IndexInfo *info)
+{
+	MemoryContext old;
+
+	if (info == NULL)
+		return pb_index_get(rel);
+	if (info->ii_AmCache == NULL)
+	{
+		old = MemoryContextSwitchTo(info->ii_Context);
+		info->ii_AmCache = pb_index_get(rel);
+		MemoryContextSwitchTo(old);
+	}
+	return info->ii_AmCache;
+}
+
+static bool
+pb_handler_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
+				  IndexUniqueCheck check, bool unchanged, IndexInfo *info)
+{
+	PbIndex    *index = statement_index(rel, info);
+	PbKey		key;
+
+	pb_key_form(rel, index, values, isnull, &key);
+	key.has_tid = true;
+	key.tid = *tid;
+	if (check != UNIQUE_CHECK_NO && pb_unique_applies(rel, index, isnull))
+	{
+		PbUnique	unique = {
+			.rel = rel,.heap = heap,.index = index,.check = check,.values = values,.isnull = isnull,.tid = *tid
+		};
+
+		return pb_insert_unique(&unique, &key, unchanged);
+	}
+	pb_insert_key(rel, heap, index, &key, unchanged);
+	return true;
+}
+
+/* After an update in place: the row may have had the key before. */
+static void
+pb_handler_add(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap)
+{
+	PbIndex    *index = pb_index_get(rel);
+	PbKey		key;
+
+	Assert(pb_stale_can_follow(rel, index));
+	pb_key_form(rel, index, values, isnull, &key);
+	key.has_tid = true;
+	key.tid = *tid;
+	pb_insert_again(rel, heap, index, &key);
+	pfree(index);
+}
+
+/*
+ * A standby's scan may have read an entry that is stale by now; nothing there makes the replay of VACUUM's
+ * record, by which the page becomes all-visible, wait for it.
+ */
+static bool
+pb_can_return(Relation rel, int column)
+{
+	PbIndex    *index;
+	bool		result;
+
+	if (!RecoveryInProgress())
+		return true;
+	index = pb_index_get(rel);
+	result = !pb_stale_applies(rel, index, NULL);
+	pfree(index);
+	return result;
+}
+
+static bool
+pb_property(Oid index, int column, IndexAMProperty property, const char *name, bool *result, bool *isnull)
+{
+	if (property != AMPROP_RETURNABLE || column == 0)
+		return false;
+	*result = true;
+	return true;
+}
+
+/* VACUUM and ANALYZE do not lock the root's level: it is an estimate. */
+pg_attribute_unused() static int
+pb_tree_height(Relation rel)
+{
+	PbIndex    *index = pb_index_get(rel);
+	int			level;
+	BlockNumber root = pb_index_root(rel, index, &level);
+
+	pfree(index);
+	return root == PB_NONE ? 0 : level;
+}
+
+static void
+set_properties(IndexAmRoutine *am)
+{
+	am->amstrategies = BTMaxStrategyNumber;
+	am->amsupport = BTNProcs;
+	am->amoptsprocnum = BTOPTIONS_PROC;
+	am->amcanorder = true;
+	am->amcanbackward = true;
+	am->amcanunique = true;		/* before 18 pb_build refuses, with a hint */
+	am->amcanmulticol = true;
+	am->amoptionalkey = true;
+	am->amsearcharray = true;
+	am->amsearchnulls = true;
+	am->amclusterable = true;
+	am->ampredlocks = true;
+	am->amcaninclude = true;
+	am->amcanparallel = true;
+	am->amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_COND_CLEANUP;
+	am->amkeytype = InvalidOid;
+	CompatOrderedIndexAm(am, pb_tree_height);
+}
+
+Datum
+pbtree_handler(PG_FUNCTION_ARGS)
+{
+	IndexAmRoutine *am = makeNode(IndexAmRoutine);
+
+	set_properties(am);
+	am->ambuild = pb_build;
+	am->ambuildempty = pb_build_empty;
+	am->aminsert = pb_handler_insert;
+	am->ambulkdelete = pb_vacuum_delete;
+	am->amvacuumcleanup = pb_vacuum_cleanup;
+	am->amcanreturn = pb_can_return;
+	am->amcostestimate = pb_cost_estimate;
+	am->amoptions = pb_options;
+	am->amproperty = pb_property;
+	am->ambuildphasename = btbuildphasename;
+	am->amvalidate = btvalidate;
+	am->ambeginscan = pb_scan_begin;
+	am->amrescan = pb_scan_restart;
+	am->amgettuple = pb_scan_next;
+	am->amgetbitmap = pb_scan_bitmap;
+	am->amendscan = pb_scan_end;
+	am->amestimateparallelscan = pb_parallel_size;
+	am->aminitparallelscan = pb_parallel_init;
+	am->amparallelrescan = pb_parallel_restart;
+	am->ammarkpos = pb_scan_mark;
+	am->amrestrpos = pb_scan_return;
+	PG_RETURN_POINTER(am);
+}

@@ -1,0 +1,67 @@
+/*-------------------------------------------------------------------------
+ * pb_index.h
+ *	  What a backend knows about an index; its pages, read and locked.
+ *-------------------------------------------------------------------------
+ */
+#ifndef PB_INDEX_H
+#define PB_INDEX_H
+
+#include "compat.h"
+
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+#include "pb_codec.h"
+#include "pb_page.h"
+
+#define PB_READ		BUFFER_LOCK_SHARE
+#define PB_WRITE	BUFFER_LOCK_EXCLUSIVE
+
+/* A copy of what is in the relation cache (rd_amcache), which an invalidation may take away. */
+typedef struct PbIndex
+{
+	int			natts;
+	int			nkeys;
+	int			map_len;
+	int			fixed;			/* length of each key without a map, or 0:
+								 * they differ */
+	bool		bytes;			/* keys compare as bytes */
+	bool		equalimage;
+	BlockNumber root;			/* may be out of date: then the leftmost page
+								 * of its level */
+	int			level;
+	BlockNumber last;			/* the rightmost leaf, if keys have been
+								 * appended to it, else PB_NONE; a guess */
+	PbColumn	col[FLEXIBLE_ARRAY_MEMBER];
+} PbIndex;
+
+/* reloptions */
+typedef struct PbOptions
+{
+	int32		vl_len_;
+	int			fillfactor;
+} PbOptions;
+
+#define PB_MIN_FILLFACTOR		10
+#define PB_DEFAULT_FILLFACTOR	90
+
+static inline int
+pb_index_fillfactor(Relation rel)
+{
+	return rel->rd_options ? ((PbOptions *) rel->rd_options)->fillfactor : PB_DEFAULT_FILLFACTOR;
+}
+
+extern void pb_index_new_meta(Relation rel, PbMeta *meta);
+extern PbIndex *pb_index_get(Relation rel);
+extern BlockNumber pb_index_root(Relation rel, PbIndex *index, int *level);
+extern void pb_index_set_last(Relation rel, PbIndex *index, BlockNumber last);
+extern void pb_index_forget_root(Relation rel, PbIndex *index);
+extern Buffer pb_index_read_meta(Relation rel, int lock, PbMeta *meta);
+
+extern Buffer pb_index_read(Relation rel, BlockNumber block, int lock);
+extern Buffer pb_index_extend(Relation rel);
+extern void pb_index_check_page(Relation rel, Buffer buffer);
+pg_noreturn extern void pb_index_corrupt(Relation rel, BlockNumber block, int slot,
+										 const char *problem);
+
+#endif							/* PB_INDEX_H */

@@ -1,0 +1,390 @@
+/*-------------------------------------------------------------------------
+ * pb_key.c
+ *	  Keys: of rows, of items, of fences.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "pb_key.h"
+
+/* Key bytes that are copied at once; more if that is not enough. */
+#define CHUNK		64
+
+/* ---- keys of rows --------------------------------------------------------- */
+
+static inline void
+set_state(PbKey *key, PbIndex *index, int i, int state)
+{
+	if (!key->has_map)
+		memset(key->map, 0, index->map_len);
+	key->has_map = true;
+	key->map[i / 4] |= state << (i % 4 * 2);
+}
+
+void
+pb_key_set_null(PbKey *key, PbIndex *index, int i)
+{
+	set_state(key, index, i, PB_COL_NULL);
+}
+
+static void
+too_long(Relation rel)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("index row size exceeds pbtree maximum %d for index \"%s\"",
+					PB_MAX_KEY, RelationGetRelationName(rel)),
+			 errhint("Values larger than 1/3 of a buffer page cannot be indexed.\n"
+					 "Consider a function index of an MD5 hash of the value, "
+					 "or use full text indexing."),
+			 errtableconstraint(rel, RelationGetRelationName(rel))));
+}
+
+/* The key of a row; the caller sets the TID. */
+void
+pb_key_form(Relation rel, PbIndex *index, const Datum *values, const bool *isnull, PbKey *key)
+{
+	pb_key_begin(key);
+	key->natts = index->natts;
+	for (int i = 0; i < index->natts; i++)
+	{
+		bool		packed;
+		int			len;
+
+		key->off[i] = key->len;
+		if (isnull[i])
+		{
+			set_state(key, index, i, PB_COL_NULL);
+			continue;
+		}
+		len = pb_codec_encode(&index->col[i], values[i], key->data + key->len, PB_MAX_KEY - key->len, &packed);
+		if (len < 0)
+			too_long(rel);
+		if (packed)
+			set_state(key, index, i, PB_COL_PACKED);
+		key->len += len;
+	}
+	key->off[index->natts] = key->len;
+	key->parsed = index->natts;
+}
+
+/* Find the columns in key->data, of which there are so many bytes.  false: it ends too early. */
+bool
+pb_key_parse(PbIndex *index, PbKey *key, int natts, int avail)
+{
+	for (int i = key->parsed; i < natts; i++)
+	{
+		int			len = pb_codec_skip(&index->col[i], pb_key_state(key, i),
+										key->data + key->off[i], key->data + avail);
+
+		if (len < 0)
+			return false;
+		key->off[i + 1] = key->off[i] + len;
+		key->parsed = i + 1;
+	}
+	key->len = key->off[natts];
+	return true;
+}
+
+Datum
+pb_key_datum(PbIndex *index, const PbKey *key, int i, bool *isnull, PbArena *arena)
+{
+	int			state = pb_key_state(key, i);
+
+	Assert(i < key->parsed);
+	*isnull = state == PB_COL_NULL;
+	if (*isnull)
+		return (Datum) 0;
+	return pb_codec_decode(&index->col[i], state, key->data + key->off[i],
+						   key->off[i + 1] - key->off[i], arena);
+}
+
+void
+pb_key_copy(PbKey *to, const PbKey *from)
+{
+	memcpy(to, from, offsetof(PbKey, own));
+	to->data = to->own;
+	memcpy(to->own, from->data, from->len);
+}
+
+/* Keep the first columns only. */
+void
+pb_key_truncate(PbKey *key, int natts)
+{
+	bool		map = false;
+
+	Assert(natts <= key->parsed);
+	key->natts = natts;
+	key->parsed = natts;
+	key->len = key->off[natts];
+	key->has_tid = false;
+	if (!key->has_map)
+		return;
+	for (int i = 0; i < PB_MAX_MAP * 4; i++)
+	{
+		if (i >= natts && i / 4 < PB_MAX_MAP)
+			key->map[i / 4] &= ~(3 << (i % 4 * 2));
+		else if (pb_key_state(key, i) != PB_COL_PLAIN)
+			map = true;
+	}
+	key->has_map = map;
+}
+
+/* Bytes that both begin with. */
+int
+pb_key_common(const PbKey *a, const PbKey *b)
+{
+	return pb_common_bytes(a->data, b->data, Min(a->len, b->len));
+}
+
+/* The TIDs apart; I5: so only where equal keys are identical does that say that they are equal. */
+bool
+pb_key_is_identical(const PbKey *a, const PbKey *b)
+{
+	return a->natts == b->natts && a->has_map == b->has_map && a->len == b->len &&
+		memcmp(a->data, b->data, a->len) == 0 &&
+		(!a->has_map || memcmp(a->map, b->map, (a->natts * 2 + 7) / 8) == 0);
+}
+
+/* ---- fences, items: writing ----------------------------------------------- */
+
+static int
+put_map(PbIndex *index, const PbKey *key, uint8 *to)
+{
+	if (!key->has_map)
+		return 0;
+	memcpy(to, key->map, index->map_len);
+	return index->map_len;
+}
+
+static int
+put_tid(const PbKey *key, uint8 *to)
+{
+	if (!key->has_tid)
+		return 0;
+	memcpy(to, &key->tid, sizeof(key->tid));
+	return sizeof(key->tid);
+}
+
+int
+pb_key_put_fence(PbIndex *index, const PbKey *key, uint8 *to)
+{
+	int			len = 1;
+
+	to[0] = key->natts | (key->has_map ? PB_NATTS_MAP : 0) | (key->has_tid ? PB_NATTS_TID : 0);
+	len += put_map(index, key, to + len);
+	memcpy(to + len, key->data, key->len);
+	len += key->len;
+	return len + put_tid(key, to + len);
+}
+
+/* false: that is no fence */
+bool
+pb_key_get_fence(PbIndex *index, const uint8 *p, int len, PbKey *key)
+{
+	const uint8 *end = p + len;
+	uint8		natts;
+
+	pb_key_begin(key);
+	if (len < 1)
+		return false;
+	natts = *p++;
+	key->natts = natts & PB_NATTS_MASK;
+	key->has_tid = (natts & PB_NATTS_TID) != 0;
+	key->has_map = (natts & PB_NATTS_MAP) != 0;
+	if (key->natts > index->nkeys || (key->has_map && end - p < index->map_len))
+		return false;
+	if (key->has_map)
+	{
+		memcpy(key->map, p, index->map_len);
+		p += index->map_len;
+	}
+	if (key->has_tid)
+	{
+		end -= sizeof(key->tid);
+		if (end < p)
+			return false;
+		memcpy(&key->tid, end, sizeof(key->tid));
+	}
+	key->data = unconstify(uint8 *, p);
+	return pb_key_parse(index, key, key->natts, end - p) && key->len == end - p;
+}
+
+/* A leaf's item up to its TIDs, without the key's first "skip" bytes; its length. */
+int
+pb_key_put_leaf(PbIndex *index, const PbKey *key, int skip, uint8 *to, int *flags)
+{
+	int			len = put_map(index, key, to);
+
+	*flags = key->has_map ? PB_SLOT_MAP : 0;
+	memcpy(to + len, key->data + skip, key->len - skip);
+	return len + key->len - skip;
+}
+
+int
+pb_key_put_inner(PbIndex *index, const PbKey *key, int skip, BlockNumber down, uint8 *to, int *flags)
+{
+	int			len = PB_PIVOT_LEN;
+
+	memcpy(to, &down, sizeof(down));
+	to[PB_PIVOT_LEN - 1] = key->natts | (key->has_tid ? PB_NATTS_TID : 0);
+	*flags = key->has_map ? PB_SLOT_MAP : 0;
+	len += put_map(index, key, to + len);
+	memcpy(to + len, key->data + skip, key->len - skip);
+	len += key->len - skip;
+	return len + put_tid(key, to + len);
+}
+
+/* ---- items: reading ------------------------------------------------------- */
+
+/* Where the item is; it has at least so many bytes on the page. */
+static const uint8 *
+item_bytes(Relation rel, Buffer buffer, Page page, int slot, int len)
+{
+	int			off;
+
+	if (slot >= pb_page_nslots(page))
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "there is no such item");
+	off = pb_slot_get(page, slot) & PB_SLOT_OFF;
+	if (off < PbPageUpper(page) || off + len > PbPageSpecial(page))
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "it points outside of the page's items");
+	return (uint8 *) page + off;
+}
+
+/* Copy the key together; the bytes of the item behind it are at p. */
+static const uint8 *
+assemble(PbIndex *index, Page page, int slot, const uint8 *p, PbKey *key)
+{
+	PbSpecial  *special = PbPageGetSpecial(page);
+	int			avail = (uint8 *) page + PbPageSpecial(page) - p;
+	int			n = special->prefix_len;
+	int			front;
+	int			chunk = Min(CHUNK, avail);
+
+	memcpy(key->own, pb_page_prefix(page), n);
+	if (pb_page_has_heads(page))
+	{
+		memcpy(key->own + n, pb_page_slot(page, slot) + sizeof(uint16), PB_HEAD_LEN);
+		n += PB_HEAD_LEN;
+	}
+	front = n;
+	for (;;)
+	{
+		int			room = Min(chunk, (int) sizeof(key->own) - front);
+
+		memcpy(key->own + front, p, room);
+		if (pb_key_parse(index, key, key->natts, front + room))
+			break;
+		if (room < chunk || chunk == avail)
+			return NULL;
+		chunk = avail;
+	}
+	return key->len >= front ? p + key->len - front : NULL;
+}
+
+void
+pb_item_get(Relation rel, PbIndex *index, Buffer buffer, Page page, int slot, PbItem *item)
+{
+	const uint8 *p = item_bytes(rel, buffer, page, slot, pb_page_is_leaf(page) ? 1 : PB_PIVOT_LEN);
+	PbKey	   *key = &item->key;
+	const uint8 *end = (uint8 *) page + PbPageSpecial(page);
+
+	pb_key_begin(key);
+	item->flags = pb_slot_get(page, slot) & ~PB_SLOT_OFF;
+	key->natts = index->natts;
+	if (!pb_page_is_leaf(page))
+	{
+		memcpy(&item->down, p, sizeof(item->down));
+		key->natts = p[PB_PIVOT_LEN - 1] & PB_NATTS_MASK;
+		key->has_tid = (p[PB_PIVOT_LEN - 1] & PB_NATTS_TID) != 0;
+		p += PB_PIVOT_LEN;
+		if (key->natts > index->nkeys || (slot == 0) != (key->natts == 0))
+			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "its number of columns is wrong");
+		if (slot == 0)
+			return;
+	}
+	if (item->flags & PB_SLOT_MAP)
+	{
+		key->has_map = true;
+		if (end - p < index->map_len)
+			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "its map is not whole");
+		memcpy(key->map, p, index->map_len);
+		p += index->map_len;
+	}
+	p = assemble(index, page, slot, p, key);
+	if (p == NULL || (key->has_tid && end - p < sizeof(key->tid)))
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "its key is not whole");
+	item->tail = p;
+	if (key->has_tid)
+		memcpy(&key->tid, p, sizeof(key->tid));
+}
+
+/*
+ * A leaf's item that has exactly this key: its TIDs; or NULL.  An encoding tells
+ * where it ends, so an item that begins with the key's bytes has no longer key.
+ */
+const uint8 *
+pb_item_match(PbIndex *index, Page page, int slot, const PbKey *key)
+{
+	PbSpecial  *special = PbPageGetSpecial(page);
+	const uint8 *at = pb_page_slot(page, slot);
+	uint16		bits = pb_slot_get(page, slot);
+	const uint8 *p = (uint8 *) page + (bits & PB_SLOT_OFF);
+	const uint8 *mine = key->data + special->prefix_len;
+	int			rest = key->len - special->prefix_len;
+	int			map_len = key->has_map ? index->map_len : 0;
+
+	if (((bits & PB_SLOT_MAP) != 0) != key->has_map || rest < 0)
+		return NULL;
+	if (pb_page_has_heads(page))
+	{
+		if (rest < PB_HEAD_LEN || memcmp(mine, at + sizeof(uint16), PB_HEAD_LEN) != 0)
+			return NULL;
+		mine += PB_HEAD_LEN;
+		rest -= PB_HEAD_LEN;
+	}
+	if (p + map_len + rest > (uint8 *) page + PbPageSpecial(page) ||
+		memcmp(p + map_len, mine, rest) != 0 || memcmp(p, key->map, map_len) != 0 ||
+		memcmp(key->data, pb_page_prefix(page), special->prefix_len) != 0)
+		return NULL;
+	return p + map_len + rest;
+}
+
+/* A leaf item's TIDs, at most PB_MAX_TIDS. */
+int
+pb_item_tids(Relation rel, Buffer buffer, Page page, int slot, const PbItem *item, ItemPointer tids)
+{
+	const uint8 *end = (uint8 *) page + PbPageSpecial(page);
+	int			n = 1;
+
+	if (((item->flags & PB_SLOT_POSTING) ? pb_posting_get(item->tail, end, tids, &n)
+		 : pb_tid_get(item->tail, end, tids)) == NULL)
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "its TIDs are damaged");
+	return n;
+}
+
+void
+pb_item_first_tid(Relation rel, Buffer buffer, Page page, int slot, const PbItem *item, ItemPointer tid)
+{
+	const uint8 *end = (uint8 *) page + PbPageSpecial(page);
+
+	if (((item->flags & PB_SLOT_POSTING) ? pb_posting_first(item->tail, end, tid)
+		 : pb_tid_get(item->tail, end, tid)) == NULL)
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "its TIDs are damaged");
+}
+
+BlockNumber
+pb_item_down(Relation rel, Buffer buffer, Page page, int slot)
+{
+	BlockNumber block;
+
+	memcpy(&block, item_bytes(rel, buffer, page, slot, PB_PIVOT_LEN), sizeof(block));
+	return block;
+}
+
+/* Bytes of a leaf's item on the page in front of its TIDs, which are at tail. */
+int
+pb_item_keep(Page page, int slot, const uint8 *tail)
+{
+	return tail - ((uint8 *) page + (pb_slot_get(page, slot) & PB_SLOT_OFF));
+}

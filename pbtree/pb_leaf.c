@@ -1,0 +1,450 @@
+/*-------------------------------------------------------------------------
+ * pb_leaf.c
+ *	  A leaf's rows that are in a scan's ranges, read at once.
+ *
+ * The page is locked only while it is read.  The pin is kept where VACUUM must
+ * not remove rows from under the scan: where the table's rows are not looked at
+ * (index-only scans), and where another row of the same TID would not be told
+ * apart (snapshots that are not MVCC).
+ *-------------------------------------------------------------------------
+ */
+#include "compat_index.h"
+
+#include "storage/predicate.h"
+
+#include "pb_leaf.h"
+#include "pb_search.h"
+
+void
+pb_leaf_init(PbLeaf *leaf)
+{
+	memset(leaf, 0, sizeof(*leaf));
+	leaf->buffer = InvalidBuffer;
+	leaf->block = PB_NONE;
+}
+
+/* ---- collecting ----------------------------------------------------------- */
+
+static void *
+enlarge(void *array, Size size)
+{
+	return array ? repalloc(array, size) : palloc(size);
+}
+
+static void
+make_room(PbLeaf *leaf, int n)
+{
+	if (leaf->n + n <= leaf->room)
+		return;
+	leaf->room = leaf->room == 0 && n == 1 ? 16 : Max((leaf->n + n) * 2, 512);
+	leaf->tids = enlarge(leaf->tids, leaf->room * sizeof(ItemPointerData));
+	leaf->slots = enlarge(leaf->slots, leaf->room * sizeof(uint16));
+	leaf->keys_at = enlarge(leaf->keys_at, leaf->room * sizeof(int));
+}
+
+/* Room for a tuple or key. */
+static char *
+key_room(PbLeaf *leaf, int need)
+{
+	char	   *to;
+
+	need = MAXALIGN(need);
+	if (leaf->key_used + need > leaf->key_room)
+	{
+		leaf->key_room = Max((leaf->key_used + need) * 2, BLCKSZ);
+		leaf->key_space = enlarge(leaf->key_space, leaf->key_room);
+	}
+	to = leaf->key_space + leaf->key_used;
+	leaf->key_used += need;
+	return to;
+}
+
+/* Whether there is a map, length, map, bytes. */
+static void
+keep_key(PbLeaf *leaf, const PbIndex *index, const uint8 *map, const uint8 *data, uint16 len)
+{
+	char	   *to = key_room(leaf, 3 + index->map_len + len);
+
+	to[0] = map != NULL;
+	memcpy(to + 1, &len, sizeof(len));
+	if (map != NULL)
+		memcpy(to + 3, map, index->map_len);
+	memcpy(to + 3 + index->map_len, data, len);
+}
+
+/* The current row's key, if it is kept; where its columns are has not been looked for. */
+void
+pb_leaf_key(const PbLeaf *leaf, PbIndex *index, PbKey *key)
+{
+	const char *p = leaf->key_space + (-1 - leaf->keys_at[leaf->at]);
+	uint16		len;
+
+	pb_key_begin(key);
+	key->natts = index->natts;
+	key->has_map = p[0];
+	memcpy(&len, p + 1, sizeof(len));
+	if (key->has_map)
+		memcpy(key->map, p + 3, index->map_len);
+	key->data = (uint8 *) p + 3 + index->map_len;
+	key->len = len;
+}
+
+/* What all items of a page, of which keys have a fixed length, have in common. */
+typedef struct FixedPage
+{
+	int			prefix;			/* bytes that are not in the item */
+	int			heads;
+	int			rest;			/* bytes that are; negative: damaged */
+	int			upper;
+	int			slot_size;
+	const uint8 *slots;
+	const uint8 *end;
+	uint8		key[PB_TUPLE_ROOM];
+} FixedPage;
+
+static void
+look_at_page(FixedPage *f, const PbIndex *index, const PbTupleShape *shape, Page page)
+{
+	f->prefix = PbPageGetSpecial(page)->prefix_len;
+	f->heads = pb_page_has_heads(page) ? PB_HEAD_LEN : 0;
+	f->rest = index->fixed - f->prefix - f->heads;
+	f->upper = PbPageUpper(page);
+	f->slot_size = pb_page_slot_size(page);
+	f->slots = pb_page_slot(page, 0);
+	f->end = (uint8 *) page + PbPageSpecial(page);
+	if (f->rest >= 0 && shape->size > 0)
+		memcpy(f->key, pb_page_prefix(page), f->prefix);
+}
+
+/* An item of which the key has a fixed length; false: it is not that simple. */
+static bool
+collect_fixed(PbLeaf *leaf, PbIndex *index, Page page, int slot, FixedPage *f, bool tuples)
+{
+	const uint8 *at = f->slots + slot * f->slot_size;
+	uint16		bits = *(uint16 *) at;
+	const uint8 *item = (uint8 *) page + (bits & PB_SLOT_OFF);
+	int			key_at = tuples ? leaf->key_used : -1 - leaf->key_used;
+	int			n = 1;
+	const uint8 *p = item + f->rest;
+
+	if ((bits & PB_SLOT_MAP) || (bits & PB_SLOT_OFF) < f->upper || p > f->end)
+		return false;
+	p = (bits & PB_SLOT_POSTING) ? pb_posting_get(p, f->end, leaf->tids + leaf->n, &n)
+		: pb_tid_load(p, f->end, leaf->tids + leaf->n);
+	if (p == NULL)
+		return false;
+	if (tuples || leaf->keep)
+	{
+		if (f->heads > 0)
+			memcpy(f->key + f->prefix, at + sizeof(uint16), PB_HEAD_LEN);
+		if (f->rest > 0)
+			memcpy(f->key + f->prefix + f->heads, item, f->rest);
+		if (tuples)
+			pb_tuple_form_fixed(index, leaf->shape, f->key, (IndexTuple) key_room(leaf, leaf->shape->size));
+		else
+			keep_key(leaf, index, NULL, f->key, index->fixed);
+	}
+	for (int i = 0; i < n; i++)
+	{
+		leaf->slots[leaf->n + i] = slot;
+		leaf->keys_at[leaf->n + i] = key_at;
+	}
+	leaf->n += n;
+	return true;
+}
+
+/* The items from one slot to another, in ascending order. */
+static void
+collect(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int from, int to)
+{
+	Page		page = BufferGetPage(buffer);
+	PbItem		item;
+	FixedPage	f;
+	bool		keep = scan->xs_want_itup || leaf->keep;
+	bool		fixed = q->nrest == 0 && q->index->fixed > 0 && (leaf->shape->size > 0 || !keep);
+
+	if (fixed)
+	{
+		look_at_page(&f, q->index, leaf->shape, page);
+		fixed = f.rest >= 0;
+	}
+	for (int slot = from; slot < to; slot++)
+	{
+		int			n;
+		int			at = leaf->key_used;
+
+		if (scan->ignore_killed_tuples && (pb_slot_get(page, slot) & PB_SLOT_DEAD))
+			continue;
+		make_room(leaf, (pb_slot_get(page, slot) & PB_SLOT_POSTING) ? PB_MAX_TIDS : 1);
+		if (fixed && collect_fixed(leaf, q->index, page, slot, &f, scan->xs_want_itup))
+			continue;
+		pb_item_get(q->rel, q->index, buffer, page, slot, &item);
+		if (q->nrest > 0 && !pb_quals_check(q, &item.key))
+			continue;
+		n = pb_item_tids(q->rel, buffer, page, slot, &item, leaf->tids + leaf->n);
+		if (keep)
+			keep_key(leaf, q->index, item.key.has_map ? item.key.map : NULL, item.key.data, item.key.len);
+		for (int i = 0; i < n; i++)
+		{
+			leaf->slots[leaf->n + i] = slot;
+			leaf->keys_at[leaf->n + i] = -1 - at;
+		}
+		leaf->n += n;
+	}
+}
+
+static int
+search_page(PbPos *pos, Buffer buffer)
+{
+	PbBounds	bounds = {0, 0};
+
+	return pb_pos_search(pos, buffer, &bounds);
+}
+
+/* Does something that precedes the page's keys come behind the position? */
+static bool
+is_left_of(PbPos *pos, Page page)
+{
+	int			equal;
+
+	if (pb_page_is_leftmost(page))
+		return false;
+	return PbPageGetSpecial(page)->low_len == 0 ||
+		pb_pos_compare_fence(pos, pb_page_low(page), PbPageGetSpecial(page)->low_len, 0, &equal) < 0;
+}
+
+/* Ranges from the slot on, until one that goes on behind the page, or is on another page. */
+static void
+collect_forward(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int slot)
+{
+	Page		page = BufferGetPage(buffer);
+
+	for (;;)
+	{
+		bool		more = pb_pos_is_right_of(&q->to, page);
+		int			end = more || q->to.natts == 0 ? pb_page_nslots(page)
+			: pb_pos_search_near(&q->to, buffer, slot);
+
+		collect(leaf, scan, q, buffer, slot, end);
+		leaf->side[PB_RIGHT].more = more;
+		pb_quals_save(q, leaf->side[PB_RIGHT].elements);
+		if (leaf->side[PB_RIGHT].more || !pb_quals_next(q, ForwardScanDirection))
+			return;
+		if (pb_pos_is_right_of(&q->from, page))
+			return;
+		slot = Max(end, search_page(&q->from, buffer));
+	}
+}
+
+/* Ranges up to the slot, as above; they are collected backwards, and then turned around. */
+static void
+collect_backward(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int slot)
+{
+	Page		page = BufferGetPage(buffer);
+	uint16		ranges[2][BLCKSZ / 2];
+	int			n = 0;
+
+	for (;;)
+	{
+		int			begin = search_page(&q->from, buffer);
+
+		if (begin < slot)
+		{
+			ranges[0][n] = begin;
+			ranges[1][n++] = slot;
+		}
+		leaf->side[PB_LEFT].more = begin == 0 && is_left_of(&q->from, page);
+		pb_quals_save(q, leaf->side[PB_LEFT].elements);
+		if (leaf->side[PB_LEFT].more || !pb_quals_next(q, BackwardScanDirection))
+			break;
+		if (is_left_of(&q->to, page))
+			break;
+		slot = Min(begin, search_page(&q->to, buffer));
+	}
+	while (n-- > 0)
+		collect(leaf, scan, q, buffer, ranges[0][n], ranges[1][n]);
+}
+
+/*
+ * Read a page, which is locked, and is unlocked.  Forwards from the slot on,
+ * backwards up to it.  "entered": the range goes on from the sibling.
+ */
+void
+pb_leaf_read(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int slot, ScanDirection dir,
+			 bool entered)
+{
+	bool		forward = ScanDirectionIsForward(dir);
+	PbSide	   *behind = &leaf->side[forward ? PB_LEFT : PB_RIGHT];
+
+	PredicateLockPage(q->rel, BufferGetBlockNumber(buffer), scan->xs_snapshot);
+	CompatTestForOldSnapshot(scan->xs_snapshot, q->rel, BufferGetPage(buffer));
+	leaf->buffer = buffer;
+	leaf->block = BufferGetBlockNumber(buffer);
+	leaf->next = PbPageGetSpecial(BufferGetPage(buffer))->next;
+	leaf->n = 0;
+	leaf->key_used = 0;
+	leaf->nkilled = 0;
+	behind->more = entered;
+	pb_quals_save(q, behind->elements);
+	if (forward)
+		collect_forward(leaf, scan, q, buffer, slot);
+	else
+		collect_backward(leaf, scan, q, buffer, slot);
+	leaf->at = forward ? -1 : leaf->n;
+	leaf->lsn = BufferGetLSNAtomic(buffer);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	if (scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot) && RelationNeedsWAL(q->rel) &&
+		!scan->xs_want_itup)
+	{
+		ReleaseBuffer(buffer);
+		leaf->buffer = InvalidBuffer;
+	}
+}
+
+/* ---- dead rows ------------------------------------------------------------ */
+
+/* The current row is dead to all. */
+void
+pb_leaf_kill(PbLeaf *leaf)
+{
+	/* a scan may return to a row time and again */
+	if (leaf->at < 0 || leaf->at >= leaf->n || leaf->nkilled >= leaf->n)
+		return;
+	if (leaf->nkilled >= leaf->killed_room)
+	{
+		leaf->killed_room = Max(leaf->killed_room * 2, 64);
+		leaf->killed = enlarge(leaf->killed, leaf->killed_room * sizeof(int));
+	}
+	leaf->killed[leaf->nkilled++] = leaf->at;
+}
+
+static int
+compare_ints(const void *a, const void *b)
+{
+	return *(const int *) a - *(const int *) b;
+}
+
+/* Is each of the item's rows among the killed ones?  I9: by TID, since slots may have moved. */
+static bool
+all_are_killed(PbLeaf *leaf, const ItemPointerData *tids, int n)
+{
+	int			found = 0;
+
+	if (n > leaf->nkilled)
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		for (int j = 0; j < leaf->nkilled; j++)
+		{
+			if (ItemPointerEquals(unconstify(ItemPointerData *, &tids[i]), &leaf->tids[leaf->killed[j]]))
+			{
+				found++;
+				break;
+			}
+		}
+		if (found <= i)
+			return false;
+	}
+	return true;
+}
+
+/* Mark the items of killed rows, if the page is as it was read, or its rows cannot have been removed. */
+static void
+mark_killed(PbLeaf *leaf, PbIndex *index, Relation rel, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+	PbItem	   *item = palloc(sizeof(PbItem));
+	ItemPointerData *tids = palloc(sizeof(ItemPointerData) * PB_MAX_TIDS);
+	bool		marked = false;
+	int			last = -1;
+
+	qsort(leaf->killed, leaf->nkilled, sizeof(int), compare_ints);
+	for (int i = 0; i < leaf->nkilled; i++)
+	{
+		int			slot = leaf->slots[leaf->killed[i]];
+
+		/* where a pin was kept, items may have been inserted meanwhile */
+		if (slot == last || slot >= pb_page_nslots(page))
+			continue;
+		last = slot;
+		if (pb_slot_get(page, slot) & PB_SLOT_DEAD)
+			continue;
+		pb_item_get(rel, index, buffer, page, slot, item);
+		if (all_are_killed(leaf, tids, pb_item_tids(rel, buffer, page, slot, item, tids)))
+		{
+			*(uint16 *) pb_page_slot(page, slot) |= PB_SLOT_DEAD;
+			marked = true;
+		}
+	}
+	if (marked)
+	{
+		PbPageGetSpecial(page)->flags |= PB_PAGE_GARBAGE;
+		MarkBufferDirtyHint(buffer, true);
+	}
+	pfree(item);
+	pfree(tids);
+}
+
+/* Before the scan leaves the page: what it has found out is written down, the pin is given up. */
+void
+pb_leaf_leave(PbLeaf *leaf, PbIndex *index, IndexScanDesc scan)
+{
+	Relation	rel = scan->indexRelation;
+	bool		pinned = BufferIsValid(leaf->buffer);
+
+	if (leaf->block == PB_NONE)
+		return;
+	if (leaf->nkilled > 0)
+	{
+		Buffer		buffer = pinned ? leaf->buffer : ReadBuffer(rel, leaf->block);
+
+		LockBuffer(buffer, PB_READ);
+		if ((pinned || BufferGetLSNAtomic(buffer) == leaf->lsn) &&
+			pb_page_check(BufferGetPage(buffer)) == NULL &&
+			!(PbPageGetSpecial(BufferGetPage(buffer))->flags & (PB_PAGE_DELETED | PB_PAGE_META)))
+			mark_killed(leaf, index, rel, buffer);
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		if (!pinned)
+			ReleaseBuffer(buffer);
+		leaf->nkilled = 0;
+	}
+	if (pinned)
+		ReleaseBuffer(leaf->buffer);
+	leaf->buffer = InvalidBuffer;
+	leaf->block = PB_NONE;
+}
+
+/* With a pin of its own; killed rows are the original's affair. */
+void
+pb_leaf_copy(PbLeaf *to, const PbLeaf *from)
+{
+	PbLeaf		had = *to;
+
+	*to = *from;
+	to->room = had.room;
+	to->tids = had.tids;
+	to->slots = had.slots;
+	to->keys_at = had.keys_at;
+	to->key_room = had.key_room;
+	to->key_space = had.key_space;
+	to->key_used = 0;
+	to->nkilled = 0;
+	to->killed_room = had.killed_room;
+	to->killed = had.killed;
+	to->n = 0;
+	make_room(to, from->n);
+	to->n = from->n;
+	memcpy(to->tids, from->tids, from->n * sizeof(ItemPointerData));
+	memcpy(to->slots, from->slots, from->n * sizeof(uint16));
+	memcpy(to->keys_at, from->keys_at, from->n * sizeof(int));
+	if (from->key_used > to->key_room)
+	{
+		to->key_room = from->key_used;
+		to->key_space = enlarge(to->key_space, to->key_room);
+	}
+	if (from->key_used > 0)
+		memcpy(to->key_space, from->key_space, from->key_used);
+	to->key_used = from->key_used;
+	if (BufferIsValid(to->buffer))
+		IncrBufferRefCount(to->buffer);
+}

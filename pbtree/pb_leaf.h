@@ -1,0 +1,63 @@
+/*-------------------------------------------------------------------------
+ * pb_leaf.h
+ *	  A leaf's rows that are in a scan's ranges, read at once.
+ *-------------------------------------------------------------------------
+ */
+#ifndef PB_LEAF_H
+#define PB_LEAF_H
+
+#include "pb_quals.h"
+#include "pb_tuple.h"
+
+/* Where the rows on one side of the page end. */
+typedef struct PbSide
+{
+	bool		more;			/* the range goes on, on the page's sibling */
+	int			elements[INDEX_MAX_KEYS];	/* of arrays: the range */
+} PbSide;
+
+#define PB_LEFT		0
+#define PB_RIGHT	1
+
+typedef struct PbLeaf
+{
+	Buffer		buffer;			/* pinned, or InvalidBuffer */
+	BlockNumber block;			/* PB_NONE: there is no page */
+	BlockNumber next;
+	XLogRecPtr	lsn;
+	PbSide		side[2];
+	int			n;				/* rows */
+	int			at;				/* the current one */
+	int			room;
+	ItemPointerData *tids;
+	uint16	   *slots;			/* where they were when the page was read */
+	bool		keep;			/* keys are kept, too: they may be stale */
+	const PbTupleShape *shape;	/* index-only scans of fixed-width keys */
+	int		   *keys_at;		/* where in key_space an index-only scan's
+								 * tuple is; -1 - where: the key */
+	int			key_used;
+	int			key_room;
+	char	   *key_space;
+	int			nkilled;
+	int			killed_room;
+	int		   *killed;			/* rows that turned out to be dead to all */
+} PbLeaf;
+
+/* The current row's tuple, or NULL: it has to be made of the key. */
+static inline IndexTuple
+pb_leaf_tuple(const PbLeaf *leaf)
+{
+	int			at = leaf->keys_at[leaf->at];
+
+	return at >= 0 ? (IndexTuple) (leaf->key_space + at) : NULL;
+}
+
+extern void pb_leaf_init(PbLeaf *leaf);
+extern void pb_leaf_read(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int slot,
+						 ScanDirection dir, bool entered);
+extern void pb_leaf_key(const PbLeaf *leaf, PbIndex *index, PbKey *key);
+extern void pb_leaf_kill(PbLeaf *leaf);
+extern void pb_leaf_leave(PbLeaf *leaf, PbIndex *index, IndexScanDesc scan);
+extern void pb_leaf_copy(PbLeaf *to, const PbLeaf *from);
+
+#endif							/* PB_LEAF_H */

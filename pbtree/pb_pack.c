@@ -1,0 +1,192 @@
+/*-------------------------------------------------------------------------
+ * pb_pack.c
+ *	  How a page's items are best stored; where it is best split.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "pb_pack.h"
+
+void
+pb_pack_begin(PbPack *pack)
+{
+	pack->n = 0;
+	pack->maps = false;
+}
+
+void
+pb_pack_add(PbPack *pack, const PbKey *key)
+{
+	pack->maps |= key->has_map;
+	if (pack->n++ == 0)
+	{
+		pb_key_copy(&pack->first, key);
+		pack->common = pack->min_len = key->len;
+		return;
+	}
+	pack->common = Min(pack->common, pb_key_common(&pack->first, key));
+	pack->min_len = Min(pack->min_len, key->len);
+}
+
+/* The longest prefix that leaves each key a head, if there can be heads. */
+void
+pb_pack_shape(const PbPack *pack, PbIndex *index, PbShape *shape)
+{
+	shape->prefix_len = pack->n > 1 ? pack->common : 0;
+	shape->maps = pack->maps;
+	shape->heads = index->bytes && !pack->maps && pack->n > 0 && pack->min_len >= PB_HEAD_LEN;
+	if (shape->heads)
+		shape->prefix_len = Min(shape->prefix_len, pack->min_len - PB_HEAD_LEN);
+}
+
+/* Add keys of a page. */
+void
+pb_pack_page(PbPack *pack, Relation rel, PbIndex *index, Buffer buffer, int from, int n)
+{
+	Page		page = BufferGetPage(buffer);
+	PbItem		item;
+
+	for (int i = from; i < from + n; i++)
+	{
+		/*
+		 * the first item of an inner page, or of one that is made from this,
+		 * has no key
+		 */
+		if (!pb_page_is_leaf(page) && (i == 0 || i == from))
+			continue;
+		pb_item_get(rel, index, buffer, page, i, &item);
+		pb_pack_add(pack, &item.key);
+	}
+}
+
+/* Columns that are equal, as the operator classes see it. */
+int
+pb_pack_equal_columns(Relation rel, PbIndex *index, const PbKey *a, const PbKey *b)
+{
+	PbPos	   *pos;
+	int			equal = 0;
+
+	if (index->equalimage)
+	{
+		while (equal < index->nkeys && pb_key_state(a, equal) == pb_key_state(b, equal) &&
+			   a->off[equal + 1] == b->off[equal + 1] &&
+			   memcmp(a->data + a->off[equal], b->data + a->off[equal],
+					  a->off[equal + 1] - a->off[equal]) == 0)
+			equal++;
+		return equal;
+	}
+	pos = palloc(sizeof(PbPos));
+	pb_pos_from_key(pos, rel, index, a);
+	(void) pb_pos_compare(pos, b, true, 0, &equal);
+	pfree(pos);
+	return equal;
+}
+
+/*
+ * Turn a key of a row, of which the TID is set, into the shortest one that is
+ * greater than the one in front of it.
+ */
+void
+pb_pack_separator(Relation rel, PbIndex *index, const PbKey *last, PbKey *first)
+{
+	int			equal = pb_pack_equal_columns(rel, index, last, first);
+	ItemPointerData tid = first->tid;
+
+	pb_key_truncate(first, Min(equal + 1, index->nkeys));
+	if (equal >= index->nkeys)
+	{
+		first->tid = tid;
+		first->has_tid = true;
+	}
+}
+
+/* ---- where to split ------------------------------------------------------- */
+
+/* How long would the separator be in front of this item? */
+static int
+separator_len(PbIndex *index, const PbItem *last, const PbItem *first)
+{
+	int			common = pb_key_common(&last->key, &first->key);
+
+	for (int i = 0; i < index->nkeys; i++)
+	{
+		if (first->key.off[i + 1] > common || pb_key_state(&last->key, i) != pb_key_state(&first->key, i))
+			return first->key.off[i + 1];
+	}
+	return first->key.len + PB_PIVOT_TID_LEN;
+}
+
+/* Of the split points near k the one with the shortest separator. */
+static int
+best_near(Relation rel, PbIndex *index, Buffer buffer, int k, int n)
+{
+	Page		page = BufferGetPage(buffer);
+	int			window = Min(n / 16, 16);
+	int			from = Max(1, k - window);
+	int			to = Min(n - 1, k + window);
+	int			best = k;
+	int			best_len = INT_MAX;
+	PbItem		items[2];
+
+	pb_item_get(rel, index, buffer, page, from - 1, &items[(from - 1) % 2]);
+	for (int i = from; i <= to; i++)
+	{
+		PbItem	   *item = &items[i % 2];
+		int			len;
+
+		pb_item_get(rel, index, buffer, page, i, item);
+		len = pb_page_is_leaf(page) ? separator_len(index, &items[(i - 1) % 2], item) : item->key.len;
+		if (len < best_len || (len == best_len && abs(i - k) < abs(best - k)))
+		{
+			best = i;
+			best_len = len;
+		}
+	}
+	return best;
+}
+
+static bool
+is_single_value(Relation rel, PbIndex *index, Buffer buffer, int n)
+{
+	Page		page = BufferGetPage(buffer);
+	PbItem	   *items = palloc(2 * sizeof(PbItem));
+	bool		result;
+
+	pb_item_get(rel, index, buffer, page, 0, &items[0]);
+	pb_item_get(rel, index, buffer, page, n - 1, &items[1]);
+	result = pb_key_is_identical(&items[0].key, &items[1].key);
+	pfree(items);
+	return result;
+}
+
+/*
+ * How many items are to remain on the page, when one is about to be inserted at
+ * this slot.  All of them, or none, if that is the only way: then the new one
+ * will be alone on its page.
+ */
+int
+pb_pack_split_point(Relation rel, PbIndex *index, Buffer buffer, int slot)
+{
+	static uint16 lens[BLCKSZ / 2];
+	Page		page = BufferGetPage(buffer);
+	bool		leaf = pb_page_is_leaf(page);
+	int			n = pb_page_nslots(page);
+	int			total = 0;
+	int			target;
+	int			k;
+
+	if (!pb_page_item_lens(page, lens))
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "its slots are damaged");
+	if (leaf && (n < 2 || (slot == n && !pb_page_is_rightmost(page) &&
+						   is_single_value(rel, index, buffer, n))))
+		return slot == 0 ? 0 : n;
+	for (int i = 0; i < n; i++)
+		total += lens[i];
+	target = total / 2;
+	if (slot == n)
+		target = total / 100 * (!pb_page_is_rightmost(page) ? 90 : leaf ? pb_index_fillfactor(rel) : 70);
+	for (k = 0; k < n - 1 && target > 0; k++)
+		target -= lens[k];
+	k = Max(k, 1);
+	return n > 8 ? best_near(rel, index, buffer, k, n) : k;
+}

@@ -1,0 +1,447 @@
+/*-------------------------------------------------------------------------
+ * pb_page.c
+ *	  Pages: slots, items, blobs.
+ *
+ * Functions that change a page return false, and leave it as it was or in
+ * part changed, if the page is not what the caller thinks that it is; they
+ * never write beyond it.
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/uio.h>
+
+#include "pb_page.h"
+
+void
+pb_page_init(Page page, int level, int map_len, int flags)
+{
+	PbSpecial  *special;
+
+	PageInit(page, BLCKSZ, PB_SPECIAL_SIZE);
+	special = PbPageGetSpecial(page);
+	special->level = level;
+	special->map_len = map_len;
+	special->flags = flags;
+	special->magic = PB_PAGE_MAGIC;
+}
+
+static bool
+blob_is_bad(Page page, int off, int len)
+{
+	return len != 0 && (off < PbPageUpper(page) || off + len > PbPageSpecial(page));
+}
+
+/* What is wrong with the page's header and special space; NULL: nothing. */
+const char *
+pb_page_check(Page page)
+{
+	PbSpecial  *s;
+
+	if (PageIsNew(page))
+		return "it is zeroed";
+	if (PbPageSpecial(page) != BLCKSZ - PB_SPECIAL_SIZE ||
+		PbPageLower(page) < SizeOfPageHeaderData ||
+		PbPageLower(page) > PbPageUpper(page) || PbPageUpper(page) > PbPageSpecial(page))
+		return "its header is damaged";
+	s = PbPageGetSpecial(page);
+	if (s->magic != PB_PAGE_MAGIC || (s->flags & ~PB_PAGE_ALL_FLAGS))
+		return "it is no page of a pbtree index";
+	if (s->flags & (PB_PAGE_META | PB_PAGE_DELETED))
+		return NULL;
+	if (blob_is_bad(page, s->prefix_off, s->prefix_len) ||
+		blob_is_bad(page, s->low_off, s->low_len) || blob_is_bad(page, s->high_off, s->high_len))
+		return "a fence or the prefix lies outside of it";
+	if ((s->next != PB_NONE) != (s->high_len != 0))
+		return "it has a right sibling or a high fence, but not both";
+	if ((PbPageLower(page) - SizeOfPageHeaderData) % pb_page_slot_size(page) != 0)
+		return "its slots are damaged";
+	if (s->level > 0 && pb_page_nslots(page) == 0)
+		return "an inner page is empty";
+	return NULL;
+}
+
+/* As above, of the slots: NULL, or what is wrong. */
+const char *
+pb_page_check_slots(Page page)
+{
+	int			n = pb_page_nslots(page);
+
+	for (int i = 0; i < n; i++)
+	{
+		int			off = pb_slot_get(page, i) & PB_SLOT_OFF;
+
+		if (off < PbPageUpper(page) || off >= PbPageSpecial(page))
+			return "a slot points outside of its items";
+	}
+	return NULL;
+}
+
+/* Bytes of an item in front of its key. */
+int
+pb_page_pre_len(Page page, int flags)
+{
+	return (pb_page_is_leaf(page) ? 0 : PB_PIVOT_LEN) +
+		((flags & PB_SLOT_MAP) ? PbPageGetSpecial(page)->map_len : 0);
+}
+
+/* Where the blobs begin, and so the items end. */
+static int
+items_end(Page page)
+{
+	PbSpecial  *s = PbPageGetSpecial(page);
+	int			end = PbPageSpecial(page);
+
+	if (s->prefix_len)
+		end = Min(end, s->prefix_off);
+	if (s->low_len)
+		end = Min(end, s->low_off);
+	if (s->high_len)
+		end = Min(end, s->high_off);
+	return end;
+}
+
+/* I2: an item ends where the next one, higher up, begins. */
+int
+pb_page_item_len(Page page, int slot)
+{
+	int			off = pb_slot_get(page, slot) & PB_SLOT_OFF;
+	int			end = items_end(page);
+	int			n = pb_page_nslots(page);
+
+	for (int i = 0; i < n; i++)
+	{
+		int			other = pb_slot_get(page, i) & PB_SLOT_OFF;
+
+		if (other > off && other < end)
+			end = other;
+	}
+	return end - off;
+}
+
+/*
+ * The item's bytes include the head, where the page has heads.
+ */
+bool
+pb_page_insert(Page page, int slot, int flags, const uint8 *item, int len)
+{
+	int			size = pb_page_slot_size(page);
+	int			head = pb_page_has_heads(page) ? PB_HEAD_LEN : 0;
+	int			pre = pb_page_pre_len(page, flags);
+	uint8	   *at;
+
+	if (slot > pb_page_nslots(page) || !pb_page_fits(page, len))
+		return false;
+	if (pb_page_is_first_inner(page, slot))
+		head = 0;
+	if (len < pre + head || (head && (flags & PB_SLOT_MAP)))
+		return false;
+	if (pb_page_room(page) < size + len - head)
+		return false;
+	PbPageUpper(page) -= len - head;
+	memcpy((uint8 *) page + PbPageUpper(page), item, pre);
+	memcpy((uint8 *) page + PbPageUpper(page) + pre, item + pre + head, len - pre - head);
+	at = pb_page_slot(page, slot);
+	memmove(at + size, at, (uint8 *) page + PbPageLower(page) - at);
+	PbPageLower(page) += size;
+	*(uint16 *) at = PbPageUpper(page) | flags;
+	if (size > sizeof(uint16))
+	{
+		at[2] = head ? item[pre] : 0;
+		at[3] = head ? item[pre + 1] : 0;
+	}
+	if (flags & PB_SLOT_MAP)
+		PbPageGetSpecial(page)->flags |= PB_PAGE_MAPS;
+	return true;
+}
+
+/* Of all items; lens has room for BLCKSZ / 2.  false: slots are damaged. */
+bool
+pb_page_item_lens(Page page, uint16 *lens)
+{
+	static uint16 owner[BLCKSZ];
+	int			n = pb_page_nslots(page);
+	int			last = items_end(page);
+
+	memset(owner, 0xFF, sizeof(owner));
+	for (int i = 0; i < n; i++)
+	{
+		int			off = pb_slot_get(page, i) & PB_SLOT_OFF;
+
+		if (off < PbPageUpper(page) || off >= last || owner[off] != 0xFFFF)
+			return false;
+		owner[off] = i;
+	}
+	for (int off = last - 1; off >= PbPageUpper(page); off--)
+	{
+		if (owner[off] != 0xFFFF)
+		{
+			lens[owner[off]] = last - off;
+			last = off;
+		}
+	}
+	return true;
+}
+
+/* Copy the page's items again, those of these slots, so that no gap is left. */
+static bool
+compact(Page page, const uint16 *keep, int n)
+{
+	static PGAlignedBlock old;
+	static uint16 lens[BLCKSZ / 2];
+	int			size = pb_page_slot_size(page);
+	int			upper = items_end(page);
+
+	if (!pb_page_item_lens(page, lens))
+		return false;
+	memcpy(old.data, page, BLCKSZ);
+	PbPageLower(page) = SizeOfPageHeaderData + n * size;
+	for (int i = 0; i < n; i++)
+	{
+		uint16		slot = pb_slot_get(old.data, keep[i]);
+
+		upper -= lens[keep[i]];
+		memcpy((uint8 *) page + upper, old.data + (slot & PB_SLOT_OFF), lens[keep[i]]);
+		memcpy(pb_page_slot(page, i), pb_page_slot(old.data, keep[i]), size);
+		*(uint16 *) pb_page_slot(page, i) = upper | (slot & ~PB_SLOT_OFF);
+	}
+	PbPageUpper(page) = upper;
+	return true;
+}
+
+/* Slots in order. */
+bool
+pb_page_delete(Page page, const uint16 *slots, int n)
+{
+	static uint16 keep[BLCKSZ];
+	int			all = pb_page_nslots(page);
+	int			kept = 0;
+	int			next = 0;
+
+	for (int i = 0; i < all; i++)
+	{
+		if (next < n && slots[next] == i)
+			next++;
+		else
+			keep[kept++] = i;
+	}
+	return next == n && compact(page, keep, kept);
+}
+
+#ifdef WORDS_BIGENDIAN
+#define SLOT_SHIFT	16
+#else
+#define SLOT_SHIFT	0
+#endif
+
+/*
+ * Items at this offset and below it move down by so many bytes: so do their
+ * slots.  The loops are such that the compiler can do several slots at once.
+ */
+static void
+move_slots(Page page, int n, uint32 off, uint32 by)
+{
+	if (pb_page_has_heads(page))
+	{
+		uint32	   *slots = (uint32 *) pb_page_slot(page, 0);
+
+		for (int i = 0; i < n; i++)
+			slots[i] -= ((slots[i] >> SLOT_SHIFT) & PB_SLOT_OFF) <= off ? by << SLOT_SHIFT : 0;
+	}
+	else
+	{
+		uint16	   *slots = (uint16 *) pb_page_slot(page, 0);
+
+		for (int i = 0; i < n; i++)
+			slots[i] -= (slots[i] & PB_SLOT_OFF) <= off ? by : 0;
+	}
+}
+
+/* Put bytes in place of others of an item, so many behind its first "at" bytes. */
+bool
+pb_page_splice(Page page, int slot, int at, int remove, const uint8 *bytes, int len)
+{
+	int			n = pb_page_nslots(page);
+	int			upper = PbPageUpper(page);
+	int			shift = len - remove;
+	int			off;
+
+	if (slot >= n)
+		return false;
+	off = pb_slot_get(page, slot) & PB_SLOT_OFF;
+	if (off < upper || off + at + remove > PbPageSpecial(page) || shift > pb_page_room(page))
+		return false;
+	if (shift != 0)
+	{
+		memmove((uint8 *) page + upper - shift, (uint8 *) page + upper, off + at - upper);
+		move_slots(page, n, off, shift);
+		PbPageUpper(page) -= shift;
+	}
+	memcpy((uint8 *) page + off + at - shift, bytes, len);
+	return true;
+}
+
+/* The item has got a row, or lost some. */
+void
+pb_page_mark_posting(Page page, int slot, bool posting)
+{
+	uint16	   *bits = (uint16 *) pb_page_slot(page, slot);
+
+	*bits &= ~(PB_SLOT_POSTING | PB_SLOT_DEAD);
+	if (posting)
+		*bits |= PB_SLOT_POSTING;
+}
+
+/* Give a leaf's item other TIDs: what is behind its first "keep" bytes. */
+bool
+pb_page_replace_tail(Page page, int slot, int keep, const uint8 *tail, int len, bool posting)
+{
+	int			old;
+
+	if (slot >= pb_page_nslots(page))
+		return false;
+	old = pb_page_item_len(page, slot);
+	if (keep > old || !pb_page_splice(page, slot, keep, old - keep, tail, len))
+		return false;
+	pb_page_mark_posting(page, slot, posting);
+	return true;
+}
+
+/* An item's key and what follows, in up to three pieces, without its first "skip" bytes. */
+static int
+gather(uint8 *to, int skip, const struct iovec *pieces, int n)
+{
+	int			len = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		int			less = Min(skip, (int) pieces[i].iov_len);
+
+		memcpy(to + len, (uint8 *) pieces[i].iov_base + less, pieces[i].iov_len - less);
+		len += pieces[i].iov_len - less;
+		skip -= less;
+	}
+	return len;
+}
+
+static bool
+put_blob(Page page, uint16 *off, uint16 *len, const uint8 *blob, int blob_len)
+{
+	*len = 0;
+	*off = 0;
+	if (blob_len == 0)
+		return true;
+	if (blob_len > pb_page_room(page))
+		return false;
+	PbPageUpper(page) -= blob_len;
+	memcpy((uint8 *) page + PbPageUpper(page), blob, blob_len);
+	*off = PbPageUpper(page);
+	*len = blob_len;
+	return true;
+}
+
+/* Copy an item from one page to another, which may have another prefix. */
+static bool
+copy_item(Page from, int slot, int len, Page to)
+{
+	static uint8 item[2 * BLCKSZ];
+	uint16		bits = pb_slot_get(from, slot);
+	uint8	   *old = (uint8 *) from + (bits & PB_SLOT_OFF);
+	int			flags = bits & ~PB_SLOT_OFF;
+	int			pre = pb_page_pre_len(from, flags);
+	int			head = pb_page_has_heads(from) ? PB_HEAD_LEN : 0;
+	int			at = pb_page_nslots(to);
+	struct iovec pieces[3] = {
+		{pb_page_prefix(from), PbPageGetSpecial(from)->prefix_len},
+		{pb_page_slot(from, slot) + sizeof(uint16), head},
+		{old + pre, len - pre}
+	};
+
+	if (len < pre)
+		return false;
+	memcpy(item, old, pre);
+	if (pb_page_is_first_inner(from, slot) || pb_page_is_first_inner(to, at))
+	{
+		item[PB_PIVOT_LEN - 1] = 0;
+		return pb_page_is_first_inner(to, at) && pb_page_insert(to, at, 0, item, PB_PIVOT_LEN);
+	}
+	len = pre + gather(item + pre, PbPageGetSpecial(to)->prefix_len, pieces, 3);
+	return pb_page_insert(to, at, flags, item, len);
+}
+
+/* The first bytes of an item's key. */
+static bool
+key_begin(Page page, int slot, uint8 *to, int want)
+{
+	uint16		bits = pb_slot_get(page, slot);
+	uint8	   *item = (uint8 *) page + (bits & PB_SLOT_OFF) + pb_page_pre_len(page, bits);
+	int			n = Min(want, PbPageGetSpecial(page)->prefix_len);
+
+	memcpy(to, pb_page_prefix(page), n);
+	if (pb_page_has_heads(page))
+	{
+		for (int i = 0; i < PB_HEAD_LEN && n < want; i++)
+			to[n++] = pb_page_slot(page, slot)[sizeof(uint16) + i];
+	}
+	if (item + (want - n) > (uint8 *) page + PbPageSpecial(page))
+		return false;
+	memcpy(to + n, item, want - n);
+	return true;
+}
+
+/* The blobs of an empty page. */
+bool
+pb_page_start(Page page, const PbShape *shape, const uint8 *prefix)
+{
+	PbSpecial  *s = PbPageGetSpecial(page);
+
+	PbPageLower(page) = SizeOfPageHeaderData;
+	PbPageUpper(page) = PbPageSpecial(page);
+	s->flags &= ~(PB_PAGE_HEADS | PB_PAGE_MAPS);
+	s->flags |= (shape->heads ? PB_PAGE_HEADS : 0) | (shape->maps ? PB_PAGE_MAPS : 0);
+	return put_blob(page, &s->prefix_off, &s->prefix_len, prefix, shape->prefix_len) &&
+		put_blob(page, &s->low_off, &s->low_len, shape->low, shape->low_len) &&
+		put_blob(page, &s->high_off, &s->high_len, shape->high, shape->high_len);
+}
+
+/*
+ * Make the page anew, in another shape.  The first remaining item of an inner
+ * page loses its key.
+ */
+bool
+pb_page_rebuild(Page page, const PbShape *shape)
+{
+	static PGAlignedBlock old;
+	static uint8 prefix[BLCKSZ];
+	static uint16 lens[BLCKSZ / 2];
+	PbSpecial  *was;
+	PbShape		new = *shape;
+	int			inner = pb_page_is_leaf(page) ? 0 : 1;
+
+	memcpy(old.data, page, BLCKSZ);
+	was = PbPageGetSpecial(old.data);
+	if (shape->from + shape->n > pb_page_nslots(old.data) || shape->prefix_len >= BLCKSZ ||
+		!pb_page_item_lens(page, lens))
+		return false;
+	if (shape->prefix_len > 0 &&
+		(shape->n <= inner || !key_begin(old.data, shape->from + inner, prefix, shape->prefix_len)))
+		return false;
+	if (new.low == NULL)
+	{
+		new.low = pb_page_low(old.data);
+		new.low_len = was->low_len;
+	}
+	if (new.high == NULL)
+	{
+		new.high = pb_page_high(old.data);
+		new.high_len = was->high_len;
+	}
+	if (!pb_page_start(page, &new, prefix))
+		return false;
+	for (int i = shape->from; i < shape->from + shape->n; i++)
+	{
+		if (!copy_item(old.data, i, lens[i], page))
+			return false;
+	}
+	return true;
+}

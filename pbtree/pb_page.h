@@ -1,0 +1,143 @@
+/*-------------------------------------------------------------------------
+ * pb_page.h
+ *	  Pages: slots, items, blobs.
+ *
+ * Nothing here knows what a key means, and nothing here locks or logs.
+ *-------------------------------------------------------------------------
+ */
+#ifndef PB_PAGE_H
+#define PB_PAGE_H
+
+#include "port/pg_bitutils.h"
+
+#include "pb_format.h"
+
+#define PbPageLower(page)		(((PageHeader) (page))->pd_lower)
+#define PbPageUpper(page)		(((PageHeader) (page))->pd_upper)
+#define PbPageSpecial(page)		(((PageHeader) (page))->pd_special)
+
+static inline bool
+pb_page_has_heads(Page page)
+{
+	return (PbPageGetSpecial(page)->flags & PB_PAGE_HEADS) != 0;
+}
+
+static inline int
+pb_page_slot_size(Page page)
+{
+	return pb_page_has_heads(page) ? sizeof(uint16) + PB_HEAD_LEN : sizeof(uint16);
+}
+
+static inline int
+pb_page_nslots(Page page)
+{
+	return (PbPageLower(page) - SizeOfPageHeaderData) / pb_page_slot_size(page);
+}
+
+static inline int
+pb_page_room(Page page)
+{
+	return PbPageUpper(page) - PbPageLower(page);
+}
+
+static inline uint8 *
+pb_page_slot(Page page, int slot)
+{
+	return (uint8 *) page + SizeOfPageHeaderData + slot * pb_page_slot_size(page);
+}
+
+static inline uint16
+pb_slot_get(Page page, int slot)
+{
+	return *(uint16 *) pb_page_slot(page, slot);
+}
+
+static inline bool
+pb_page_is_leaf(Page page)
+{
+	return PbPageGetSpecial(page)->level == 0;
+}
+
+/* Room for this many item bytes in a page with another slot? */
+static inline bool
+pb_page_fits(Page page, int len)
+{
+	return pb_page_room(page) >= len + (int) sizeof(uint16);
+}
+
+/* An inner page's first item has no key: it is for what precedes all others. */
+static inline bool
+pb_page_is_first_inner(Page page, int slot)
+{
+	return slot == 0 && !pb_page_is_leaf(page);
+}
+
+/* How many bytes both begin with, of n. */
+static inline int
+pb_common_bytes(const uint8 *a, const uint8 *b, int n)
+{
+	int			i = 0;
+
+#ifndef WORDS_BIGENDIAN
+	for (; i + (int) sizeof(uint64) <= n; i += sizeof(uint64))
+	{
+		uint64		x;
+		uint64		y;
+
+		memcpy(&x, a + i, sizeof(x));
+		memcpy(&y, b + i, sizeof(y));
+		if (x != y)
+			return i + pg_rightmost_one_pos64(x ^ y) / 8;
+	}
+#endif
+	while (i < n && a[i] == b[i])
+		i++;
+	return i;
+}
+
+/* Blobs. */
+#define pb_page_prefix(page) ((uint8 *) (page) + PbPageGetSpecial(page)->prefix_off)
+#define pb_page_low(page) ((uint8 *) (page) + PbPageGetSpecial(page)->low_off)
+#define pb_page_high(page) ((uint8 *) (page) + PbPageGetSpecial(page)->high_off)
+
+static inline bool
+pb_page_is_rightmost(Page page)
+{
+	return PbPageGetSpecial(page)->next == PB_NONE;
+}
+
+static inline bool
+pb_page_is_leftmost(Page page)
+{
+	return PbPageGetSpecial(page)->prev == PB_NONE;
+}
+
+/* What a rebuilt page has. */
+typedef struct PbShape
+{
+	int			from;			/* slots that remain */
+	int			n;
+	int			prefix_len;
+	bool		heads;
+	bool		maps;
+	const uint8 *low;			/* new fences, or NULL: as before */
+	int			low_len;
+	const uint8 *high;
+	int			high_len;
+} PbShape;
+
+extern void pb_page_init(Page page, int level, int map_len, int flags);
+extern const char *pb_page_check(Page page);
+extern const char *pb_page_check_slots(Page page);
+extern int	pb_page_pre_len(Page page, int flags);
+extern int	pb_page_item_len(Page page, int slot);
+extern bool pb_page_item_lens(Page page, uint16 *lens);
+extern bool pb_page_insert(Page page, int slot, int flags, const uint8 *item, int len);
+extern bool pb_page_delete(Page page, const uint16 *slots, int n);
+extern bool pb_page_splice(Page page, int slot, int at, int remove, const uint8 *bytes, int len);
+extern void pb_page_mark_posting(Page page, int slot, bool posting);
+extern bool pb_page_replace_tail(Page page, int slot, int keep, const uint8 *tail, int len, bool posting);
+extern bool pb_page_start(Page page, const PbShape *shape, const uint8 *prefix);
+extern bool pb_page_rebuild(Page page, const PbShape *shape);
+
+#endif							/* PB_PAGE_H */

@@ -1,0 +1,28 @@
+/*-------------------------------------------------------------------------
+ * pb_parallel.h
+ *	  Where a scan is that several processes share.
+ *-------------------------------------------------------------------------
+ */
+#ifndef PB_PARALLEL_H
+#define PB_PARALLEL_H
+
+#include "compat_index.h"
+
+/* From where the next page is looked for. */
+typedef struct PbPlace
+{
+	bool		start;			/* no page has been read yet */
+	bool		more;			/* the range goes on, on the page's sibling */
+	BlockNumber block;			/* the page that was read last */
+	BlockNumber next;			/* its right sibling */
+	int			elements[INDEX_MAX_KEYS];	/* of arrays: the range */
+} PbPlace;
+
+extern Size pb_parallel_size(COMPAT_ESTIMATE_PARALLEL_PARAMETERS);
+extern void pb_parallel_init(void *target);
+extern void pb_parallel_restart(IndexScanDesc scan);
+extern bool pb_parallel_seize(IndexScanDesc scan, PbPlace *place);
+extern void pb_parallel_release(IndexScanDesc scan, const PbPlace *place);
+extern void pb_parallel_end(IndexScanDesc scan);
+
+#endif							/* PB_PARALLEL_H */

@@ -1,0 +1,67 @@
+/*-------------------------------------------------------------------------
+ * pb_quals.h
+ *	  A scan's conditions: ranges of keys, and what is left to check.
+ *-------------------------------------------------------------------------
+ */
+#ifndef PB_QUALS_H
+#define PB_QUALS_H
+
+#include "access/relscan.h"
+#include "access/sdir.h"
+
+#include "pb_pos.h"
+
+/* Longer positions are compared by value. */
+#define PB_QUALS_SPACE	512
+
+/* "= ANY": elements in the order of the index, without duplicates. */
+typedef struct PbArray
+{
+	ScanKey		key;
+	int			n;
+	Datum	   *elems;
+	FmgrInfo   *order;			/* of elements */
+	FmgrInfo   *match;			/* of a column's value and an element */
+	int			current;		/* of a leading column */
+} PbArray;
+
+/* A column whose value is fixed, or one of an array's. */
+typedef struct PbEqual
+{
+	ScanKey		key;			/* "=" or IS NULL */
+	PbArray    *array;			/* or NULL */
+} PbEqual;
+
+typedef struct PbQuals
+{
+	Relation	rel;
+	PbIndex    *index;
+	MemoryContext context;
+	bool		impossible;		/* no row satisfies them */
+	int			nequal;			/* leading columns */
+	PbEqual		equal[INDEX_MAX_KEYS];
+	int			narrays;		/* of leading columns */
+	PbArray    *arrays[INDEX_MAX_KEYS];
+	ScanKey		low;			/* of the column behind these; or NULL */
+	ScanKey		high;
+	bool		not_null;		/* that column is */
+	int			nrest;			/* checked for each row */
+	struct
+	{
+		ScanKey		key;
+		PbArray    *array;
+	}		   *rest;
+	bool		has_range;
+	PbPos		from;			/* the current range: of the current elements */
+	PbPos		to;
+	uint8		space[2][PB_QUALS_SPACE];	/* encodings of their columns */
+} PbQuals;
+
+extern void pb_quals_set(PbQuals *q, IndexScanDesc scan);
+extern void pb_quals_first(PbQuals *q, ScanDirection dir);
+extern bool pb_quals_next(PbQuals *q, ScanDirection dir);
+extern void pb_quals_save(const PbQuals *q, int *elements);
+extern void pb_quals_restore(PbQuals *q, const int *elements);
+extern bool pb_quals_check(PbQuals *q, const PbKey *key);
+
+#endif							/* PB_QUALS_H */

@@ -1,0 +1,402 @@
+/*-------------------------------------------------------------------------
+ * pb_scan.c
+ *	  Scans.
+ *-------------------------------------------------------------------------
+ */
+#include "compat_index.h"
+
+#include "access/xact.h"
+#include "storage/predicate.h"
+#include "utils/memutils.h"
+
+#include "pb_leaf.h"
+#include "pb_parallel.h"
+#include "pb_scan.h"
+#include "pb_search.h"
+#include "pb_stale.h"
+
+typedef struct PbScan
+{
+	PbIndex    *index;
+	PbQuals		quals;
+	PbLeaf		leaf;			/* the page that the scan is on */
+	PbLeaf		mark;			/* the page that the mark is on, if that is
+								 * another one */
+	int			mark_at;		/* the marked row on the current page; -2: not
+								 * there */
+	uint32		steps;			/* from sibling to sibling, one way */
+	ScanDirection way;
+	MemoryContext row;			/* of xs_itup, if it is long */
+	bool		row_is_used;
+	char	   *tuple;			/* else it is here, or on the page's list */
+	PbTupleShape shape;
+	MemoryContext check;		/* of the rows' keys, if entries may be stale */
+} PbScan;
+
+#define NOT_MARKED	(-2)
+
+IndexScanDesc
+pb_scan_begin(Relation rel, int nkeys, int norderbys)
+{
+	IndexScanDesc scan = RelationGetIndexScan(rel, nkeys, norderbys);
+	PbScan	   *so = palloc(sizeof(PbScan));
+
+	Assert(norderbys == 0);
+	so->index = so->quals.index = pb_index_get(rel);
+	so->quals.rel = rel;
+	so->quals.context = AllocSetContextCreate(CurrentMemoryContext, "pbtree conditions",
+											  ALLOCSET_SMALL_SIZES);
+	so->steps = 0;
+	so->way = NoMovementScanDirection;
+	so->row = NULL;
+	so->row_is_used = false;
+	pb_tuple_shape(rel, so->index, &so->shape);
+	pb_leaf_init(&so->leaf);
+	pb_leaf_init(&so->mark);
+	so->leaf.shape = so->mark.shape = &so->shape;
+	so->mark_at = NOT_MARKED;
+	so->check = NULL;
+	scan->xs_itupdesc = RelationGetDescr(rel);
+	scan->opaque = so;
+	return scan;
+}
+
+/* I14: has the row in the slot the current entry's key? */
+static bool
+has_key(void *arg, TupleTableSlot *slot)
+{
+	IndexScanDesc scan = arg;
+	PbScan	   *so = scan->opaque;
+	MemoryContext old = MemoryContextSwitchTo(so->check);
+	IndexTuple	tuple = pb_leaf_tuple(&so->leaf);
+	char		space[PB_TUPLE_ROOM] pg_attribute_aligned(MAXIMUM_ALIGNOF);
+	PbKey		mine;
+	PbKey		key;
+
+	pb_stale_form(scan->indexRelation, so->index, slot, &mine);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(so->check);
+	if (tuple == NULL)
+	{
+		pb_leaf_key(&so->leaf, so->index, &key);
+		return pb_key_is_identical(&key, &mine);
+	}
+	if (mine.has_map)
+		return false;
+	pb_tuple_form_fixed(so->index, &so->shape, mine.data, (IndexTuple) space);
+	return memcmp(space, tuple, so->shape.size) == 0;
+}
+
+/* An index scan of an inplace table: the first time that it is known which table it is of. */
+static void
+expect_stale(IndexScanDesc scan)
+{
+	PbScan	   *so = scan->opaque;
+
+	if (scan->heapRelation == NULL || so->check != NULL ||
+		!pb_stale_applies(scan->indexRelation, so->index, scan->heapRelation))
+		return;
+	so->check = AllocSetContextCreate(GetMemoryChunkContext(so), "pbtree check", ALLOCSET_SMALL_SIZES);
+	so->leaf.keep = so->mark.keep = true;
+	inplace_keys_table()->expect(scan->xs_heapfetch, has_key, scan, &so->leaf.lsn);
+}
+
+void
+pb_scan_restart(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
+{
+	PbScan	   *so = scan->opaque;
+
+	pb_leaf_leave(&so->leaf, so->index, scan);
+	pb_leaf_leave(&so->mark, so->index, scan);
+	so->mark_at = NOT_MARKED;
+	if (keys && scan->numberOfKeys > 0)
+		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
+	pb_quals_set(&so->quals, scan);
+	expect_stale(scan);
+	if (scan->xs_want_itup && so->row == NULL)
+	{
+		so->tuple = MemoryContextAlloc(GetMemoryChunkContext(so), PB_TUPLE_ROOM);
+		so->row = AllocSetContextCreate(GetMemoryChunkContext(so), "pbtree row", ALLOCSET_SMALL_SIZES);
+	}
+}
+
+void
+pb_scan_end(IndexScanDesc scan)
+{
+	PbScan	   *so = scan->opaque;
+
+	pb_leaf_leave(&so->leaf, so->index, scan);
+	pb_leaf_leave(&so->mark, so->index, scan);
+	MemoryContextDelete(so->quals.context);
+	if (so->check)
+		MemoryContextDelete(so->check);
+	pfree(so->index);
+	if (so->row)
+	{
+		MemoryContextDelete(so->row);
+		pfree(so->tuple);
+	}
+	pfree(so);
+}
+
+/* ---- from page to page ---------------------------------------------------- */
+
+/* The page on which the current range begins, seen in this direction.  false: the index is empty. */
+static bool
+enter_range(IndexScanDesc scan, ScanDirection dir)
+{
+	PbScan	   *so = scan->opaque;
+	PbPos	   *pos = ScanDirectionIsForward(dir) ? &so->quals.from : &so->quals.to;
+	PbBounds	bounds;
+	Buffer		buffer;
+
+	so->steps = 0;
+	pgstat_count_index_scan(scan->indexRelation);
+	CompatCountSearch(scan);
+
+	buffer = pb_search_descend(pos, 0, PB_READ, NULL, &bounds);
+	if (BufferIsInvalid(buffer))
+	{
+		CompatInjectionPoint("pbtree-empty");
+		PredicateLockRelation(scan->indexRelation, scan->xs_snapshot);
+
+		/* until now an insertion did not see that it is in conflict */
+		if (IsolationIsSerializable())
+			buffer = pb_search_descend(pos, 0, PB_READ, NULL, &bounds);
+	}
+	if (BufferIsInvalid(buffer))
+		return false;
+	pb_leaf_read(&so->leaf, scan, &so->quals, buffer, pb_pos_search(pos, buffer, &bounds), dir, false);
+	return true;
+}
+
+/* To a page's sibling; false: there is none. */
+static bool
+step(IndexScanDesc scan, ScanDirection dir, BlockNumber block, BlockNumber next)
+{
+	PbScan	   *so = scan->opaque;
+	Relation	rel = scan->indexRelation;
+	Buffer		buffer;
+	Page		page;
+
+	if (dir != so->way)
+		so->steps = 0;
+	so->way = dir;
+	pb_search_count(rel, block, &so->steps);
+	pb_leaf_leave(&so->leaf, so->index, scan);
+	CompatInjectionPoint("pbtree-to-sibling");
+	CHECK_FOR_INTERRUPTS();
+	if (ScanDirectionIsForward(dir))
+	{
+		buffer = pb_index_read(rel, next, PB_READ);
+		while (PbPageGetSpecial(BufferGetPage(buffer))->flags & PB_PAGE_DELETED)
+		{
+			if (pb_page_is_rightmost(BufferGetPage(buffer)))
+				pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+								 "it is deleted, and has no right sibling");
+			buffer = pb_search_right(rel, buffer, PB_READ);
+		}
+	}
+	else
+	{
+		buffer = pb_search_left(rel, pb_index_read(rel, block, PB_READ));
+		if (BufferIsInvalid(buffer))
+			return false;
+	}
+	page = BufferGetPage(buffer);
+	if (!pb_page_is_leaf(page) || (PbPageGetSpecial(page)->flags & PB_PAGE_META))
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "it is no leaf");
+	pb_leaf_read(&so->leaf, scan, &so->quals, buffer,
+				 ScanDirectionIsForward(dir) ? 0 : pb_page_nslots(page), dir, true);
+	return true;
+}
+
+/* A marked row may be on the page that is left. */
+static void
+take_mark_along(PbScan *so, IndexScanDesc scan)
+{
+	if (so->mark_at == NOT_MARKED)
+		return;
+	pb_leaf_leave(&so->mark, so->index, scan);
+	pb_leaf_copy(&so->mark, &so->leaf);
+	so->mark.at = so->mark_at;
+	so->mark_at = NOT_MARKED;
+}
+
+/* To the next page that is in a range; it may turn out to have no rows.  false: that was the last one. */
+static bool
+next_page(IndexScanDesc scan, ScanDirection dir)
+{
+	PbScan	   *so = scan->opaque;
+	PbSide	   *side = &so->leaf.side[ScanDirectionIsForward(dir) ? PB_RIGHT : PB_LEFT];
+
+	take_mark_along(so, scan);
+	pb_quals_restore(&so->quals, side->elements);
+	if (side->more)
+	{
+		if (step(scan, dir, so->leaf.block, so->leaf.next))
+			return true;
+	}
+	else
+		pb_leaf_leave(&so->leaf, so->index, scan);
+	return pb_quals_next(&so->quals, dir) && enter_range(scan, dir);
+}
+
+/* As next_page, or to the first one, of a scan that other processes take part in. */
+static bool
+next_shared_page(IndexScanDesc scan, ScanDirection dir)
+{
+	PbScan	   *so = scan->opaque;
+	PbSide	   *side = &so->leaf.side[ScanDirectionIsForward(dir) ? PB_RIGHT : PB_LEFT];
+	PbPlace		place;
+	bool		found;
+
+	pb_leaf_leave(&so->leaf, so->index, scan);
+	if (!pb_parallel_seize(scan, &place))
+		return false;
+	if (place.start)
+	{
+		pb_quals_first(&so->quals, dir);
+		found = enter_range(scan, dir);
+	}
+	else
+	{
+		pb_quals_restore(&so->quals, place.elements);
+		found = (place.more && step(scan, dir, place.block, place.next)) ||
+			(pb_quals_next(&so->quals, dir) && enter_range(scan, dir));
+	}
+	if (!found)
+	{
+		pb_parallel_end(scan);
+		return false;
+	}
+	place.start = false;
+	place.more = side->more;
+	place.block = so->leaf.block;
+	place.next = so->leaf.next;
+	memcpy(place.elements, side->elements, sizeof(place.elements));
+	pb_parallel_release(scan, &place);
+	return true;
+}
+
+/* To the next row. */
+static bool
+advance(IndexScanDesc scan, ScanDirection dir)
+{
+	PbScan	   *so = scan->opaque;
+	int			by = ScanDirectionIsForward(dir) ? 1 : -1;
+
+	if (so->leaf.block == PB_NONE)
+	{
+		if (so->quals.impossible)
+			return false;
+		if (scan->parallel_scan != NULL)
+		{
+			if (!next_shared_page(scan, dir))
+				return false;
+		}
+		else
+		{
+			pb_quals_first(&so->quals, dir);
+			if (!enter_range(scan, dir))
+				return false;
+		}
+	}
+	for (;;)
+	{
+		so->leaf.at += by;
+		if (so->leaf.at >= 0 && so->leaf.at < so->leaf.n)
+			return true;
+		if (scan->parallel_scan != NULL ? !next_shared_page(scan, dir) : !next_page(scan, dir))
+			return false;
+	}
+}
+
+/* An index-only scan's row, as nbtree would have stored it. */
+static void
+form_tuple(IndexScanDesc scan)
+{
+	PbScan	   *so = scan->opaque;
+	MemoryContext old;
+	PbKey		key;
+	PbArena		arena;
+
+	if (so->row_is_used)
+		MemoryContextReset(so->row);
+	old = MemoryContextSwitchTo(so->row);
+	pb_leaf_key(&so->leaf, so->index, &key);
+	scan->xs_itup = pb_tuple_form(scan->indexRelation, so->index, &key, &arena, so->tuple);
+	so->row_is_used = (char *) scan->xs_itup != so->tuple;
+	MemoryContextSwitchTo(old);
+}
+
+bool
+pb_scan_next(IndexScanDesc scan, ScanDirection dir)
+{
+	PbScan	   *so = scan->opaque;
+
+	scan->xs_recheck = false;
+	if (scan->kill_prior_tuple && so->leaf.block != PB_NONE)
+		pb_leaf_kill(&so->leaf);
+	if (!advance(scan, dir))
+		return false;
+	scan->xs_heaptid = so->leaf.tids[so->leaf.at];
+	if (scan->xs_want_itup)
+	{
+		scan->xs_itup = pb_leaf_tuple(&so->leaf);
+		if (scan->xs_itup == NULL)
+			form_tuple(scan);
+	}
+	return true;
+}
+
+int64
+pb_scan_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
+{
+	PbScan	   *so = scan->opaque;
+	int64		n = 0;
+	bool		recheck = pb_stale_applies(scan->indexRelation, so->index, NULL);
+
+	if (so->quals.impossible)
+		return 0;
+	pb_quals_first(&so->quals, ForwardScanDirection);
+	if (!enter_range(scan, ForwardScanDirection))
+		return 0;
+	do
+	{
+		tbm_add_tuples(bitmap, so->leaf.tids, so->leaf.n, recheck);
+		n += so->leaf.n;
+	} while (next_page(scan, ForwardScanDirection));
+	return n;
+}
+
+/* ---- marks ---------------------------------------------------------------- */
+
+void
+pb_scan_mark(IndexScanDesc scan)
+{
+	PbScan	   *so = scan->opaque;
+
+	pb_leaf_leave(&so->mark, so->index, scan);
+	so->mark_at = so->leaf.block != PB_NONE ? so->leaf.at : NOT_MARKED;
+}
+
+/* To the marked row, from which the scan goes on. */
+void
+pb_scan_return(IndexScanDesc scan)
+{
+	PbScan	   *so = scan->opaque;
+
+	if (so->mark_at != NOT_MARKED)
+	{
+		so->leaf.at = so->mark_at;
+		return;
+	}
+	pb_leaf_leave(&so->leaf, so->index, scan);
+	if (so->mark.block != PB_NONE)
+	{
+		pb_leaf_copy(&so->leaf, &so->mark);
+		so->mark_at = so->leaf.at;
+		pb_leaf_leave(&so->mark, so->index, scan);
+	}
+}

@@ -1,0 +1,428 @@
+/*-------------------------------------------------------------------------
+ * pb_split.c
+ *	  Items into pages; pages that are split; their parents.
+ *
+ * A page is split without the item that has no room on it: that one is
+ * inserted afterwards, as into any page.  A split is two changes: the new right
+ * sibling, and its downlink.  In between the left page is marked; an insertion
+ * that comes there sees to the downlink first.
+ *-------------------------------------------------------------------------
+ */
+#include "compat_index.h"
+
+#include "storage/predicate.h"
+
+#include "pb_change.h"
+#include "pb_pack.h"
+#include "pb_space.h"
+#include "pb_split.h"
+
+/* ---- items ---------------------------------------------------------------- */
+
+static int
+form_item(PbIndex *index, Page page, const PbKey *key, int skip, BlockNumber down, uint8 *to,
+		  int *flags)
+{
+	int			len;
+
+	if (!pb_page_is_leaf(page))
+		return pb_key_put_inner(index, key, skip, down, to, flags);
+	len = pb_key_put_leaf(index, key, skip, to, flags);
+	return len + pb_tid_put(to + len, &key->tid);
+}
+
+/* Does the key begin with the page's prefix, and go with its slots? */
+static bool
+suits_page(PbIndex *index, Page page, const PbKey *key)
+{
+	PbSpecial  *special = PbPageGetSpecial(page);
+	int			prefix = special->prefix_len;
+
+	if (index->bytes && pb_page_nslots(page) == 0)
+		return false;
+	if (pb_page_has_heads(page) && (key->has_map || key->len < prefix + PB_HEAD_LEN))
+		return false;
+	return key->len >= prefix && memcmp(key->data, pb_page_prefix(page), prefix) == 0;
+}
+
+/* The page's shape with this key in it. */
+static void
+shape_with(Relation rel, PbIndex *index, Buffer buffer, const PbKey *key, PbShape *shape)
+{
+	PbPack	   *pack = palloc(sizeof(PbPack));
+	int			n = pb_page_nslots(BufferGetPage(buffer));
+
+	pb_pack_begin(pack);
+	pb_pack_page(pack, rel, index, buffer, 0, n);
+	pb_pack_add(pack, key);
+	memset(shape, 0, sizeof(*shape));
+	pb_pack_shape(pack, index, shape);
+
+	/* the prefix is taken from what is on the page already */
+	if (n == (pb_page_is_leaf(BufferGetPage(buffer)) ? 0 : 1))
+		shape->prefix_len = 0;
+	shape->n = n;
+	pfree(pack);
+}
+
+/*
+ * Insert a row's key (with its TID), or an inner item, at a slot; the child's
+ * split is complete with it.  false: there is no room.
+ */
+bool
+pb_split_put(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey *key,
+			 BlockNumber down, Buffer child)
+{
+	Page		page = BufferGetPage(buffer);
+	uint8		item[BLCKSZ];
+	PbChange	c;
+	ByteWriter *w;
+	int			len;
+	int			flags;
+
+	if (suits_page(index, page, key))
+	{
+		len = form_item(index, page, key, PbPageGetSpecial(page)->prefix_len, down, item, &flags);
+		if (!pb_page_fits(page, len))
+			return false;
+		pb_change_begin(&c, rel, PB_XLOG_INSERT);
+		c.simple = true;
+		w = pb_change_block(&c, buffer, false);
+		pb_op_insert(w, slot, flags, item, len);
+	}
+	else
+	{
+		PbShape		shape;
+
+		shape_with(rel, index, buffer, key, &shape);
+		len = form_item(index, page, key, shape.prefix_len, down, item, &flags);
+		pb_change_begin(&c, rel, PB_XLOG_REBUILD);
+		w = pb_change_block(&c, buffer, false);
+		pb_op_rebuild(w, &shape);
+		pb_op_insert(w, slot, flags, item, len);
+	}
+	if (BufferIsValid(child))
+		pb_op_flags(pb_change_block(&c, child, false), PB_PAGE_INCOMPLETE, 0);
+	if (!c.simple && !pb_change_try(&c))
+		return false;
+	pb_change_apply(&c);
+	return true;
+}
+
+/*
+ * Store the page's keys as they are best stored, if they are not; it may have
+ * begun with few or none.
+ */
+bool
+pb_split_repack(Relation rel, PbIndex *index, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+	PbPack	   *pack = palloc(sizeof(PbPack));
+	int			n = pb_page_nslots(page);
+	PbShape		shape;
+	PbChange	c;
+
+	memset(&shape, 0, sizeof(shape));
+	pb_pack_begin(pack);
+	pb_pack_page(pack, rel, index, buffer, 0, n);
+	pb_pack_shape(pack, index, &shape);
+	shape.n = n;
+	pfree(pack);
+	if (shape.prefix_len <= PbPageGetSpecial(page)->prefix_len &&
+		(!shape.heads || pb_page_has_heads(page)))
+		return false;
+	pb_change_begin(&c, rel, PB_XLOG_REBUILD);
+	pb_op_rebuild(pb_change_block(&c, buffer, false), &shape);
+	if (!pb_change_try(&c))
+		return false;
+	pb_change_apply(&c);
+	return true;
+}
+
+/* ---- splits --------------------------------------------------------------- */
+
+/*
+ * The key that separates the first k items from the others; "key" is that of
+ * the row for which room is made, where one side gets none.
+ */
+static void
+find_separator(Relation rel, PbIndex *index, Buffer buffer, int k, const PbKey *key, PbKey *sep)
+{
+	Page		page = BufferGetPage(buffer);
+	PbItem	   *item = palloc(sizeof(PbItem));
+	int			n = pb_page_nslots(page);
+
+	if (k < n)
+	{
+		pb_item_get(rel, index, buffer, page, k, item);
+		if (pb_page_is_leaf(page))
+			pb_item_first_tid(rel, buffer, page, k, item, &item->key.tid);
+		pb_key_copy(sep, &item->key);
+	}
+	else
+		pb_key_copy(sep, key);
+	if (pb_page_is_leaf(page))
+	{
+		if (k > 0)
+		{
+			pb_item_get(rel, index, buffer, page, k - 1, item);
+			key = &item->key;
+		}
+		pb_pack_separator(rel, index, key, sep);
+	}
+	pfree(item);
+}
+
+static void
+side_shape(Relation rel, PbIndex *index, Buffer buffer, int from, int n, bool least, PbShape *shape)
+{
+	PbPack	   *pack = palloc(sizeof(PbPack));
+
+	memset(shape, 0, sizeof(*shape));
+	pb_pack_begin(pack);
+	pb_pack_page(pack, rel, index, buffer, from, n);
+	if (least && !pb_page_has_heads(BufferGetPage(buffer)))
+		pack->min_len = 0;		/* no heads: the prefix is as long as it can
+								 * be */
+	pb_pack_shape(pack, index, shape);
+	shape->from = from;
+	shape->n = n;
+	pfree(pack);
+}
+
+/* A way to split a page: how many items remain, and what the two pages become. */
+typedef struct PbSplit
+{
+	int			k;
+	bool		least;			/* the items take no more room than now */
+	PbKey		sep;
+	uint8		fence[BLCKSZ];
+	PbShape		shapes[2];
+	PGAlignedBlock right;		/* the right sibling, as it will be */
+} PbSplit;
+
+/* false: the right sibling would have too little room. */
+static bool
+plan_split(Relation rel, PbIndex *index, Buffer buffer, const PbKey *key, uint16 cycle, PbSplit *s)
+{
+	Page		page = BufferGetPage(buffer);
+	Page		right = s->right.data;
+	int			n = pb_page_nslots(page);
+	int			len;
+
+	find_separator(rel, index, buffer, s->k, key, &s->sep);
+	len = pb_key_put_fence(index, &s->sep, s->fence);
+	side_shape(rel, index, buffer, 0, s->k, s->least, &s->shapes[0]);
+	side_shape(rel, index, buffer, s->k, n - s->k, s->least, &s->shapes[1]);
+	s->shapes[0].high = s->fence;
+	s->shapes[0].high_len = len;
+	s->shapes[1].low = s->fence;
+	s->shapes[1].low_len = s->least || len > PB_MAX_LOW_FENCE ? 0 : len;
+	memcpy(right, page, BLCKSZ);
+	if (!pb_page_rebuild(right, &s->shapes[1]))
+		return false;
+	PbPageGetSpecial(right)->prev = BufferGetBlockNumber(buffer);
+	PbPageGetSpecial(right)->cycle = cycle;
+	Assert(!(PbPageGetSpecial(right)->flags & PB_PAGE_INCOMPLETE));
+	return true;
+}
+
+/* The change; false: the left page would have too little room. */
+static bool
+begin_split(Relation rel, Buffer buffer, Buffer right, Buffer far_right, PbSplit *s, PbChange *c)
+{
+	ByteWriter *w;
+
+	pb_change_begin(c, rel, PB_XLOG_SPLIT);
+	w = pb_change_block(c, buffer, false);
+	pb_op_rebuild(w, &s->shapes[0]);
+	pb_op_next(w, BufferGetBlockNumber(right), PbPageGetSpecial(s->right.data)->cycle);
+	pb_op_flags(w, 0, PB_PAGE_INCOMPLETE);
+	pb_op_image(pb_change_block(c, right, true), s->right.data);
+	if (BufferIsValid(far_right))
+		pb_op_prev(pb_change_block(c, far_right, false), BufferGetBlockNumber(right));
+	return pb_change_try(c);
+}
+
+/*
+ * The next way, after one without room for all: other split points, those near
+ * the middle first, then these again with pages that take as little room as this
+ * one does.  One of these is always possible: one item remains, and the page of
+ * the others needs no more than they need here.
+ */
+static bool
+next_split(int n, int *tries, PbSplit *s)
+{
+	while (*tries < 4 * n)
+	{
+		int			at = *tries % (2 * n);
+
+		s->least = *tries >= 2 * n;
+		s->k = n / 2 + (at % 2 == 0 ? at / 2 : -(at + 1) / 2);
+		(*tries)++;
+		if (s->k >= 1 && s->k < n)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Split a locked page on which there is no room for the key at that slot, and
+ * release it.
+ */
+void
+pb_split_page(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey *key)
+{
+	Page		page = BufferGetPage(buffer);
+	PbSplit    *s = palloc(sizeof(PbSplit));
+	PbChange	c;
+	Buffer		right;
+	Buffer		far_right = InvalidBuffer;
+	uint16		cycle = _bt_vacuum_cycleid(rel);
+	int			tries = 0;
+
+	pb_change_require_rmgr(rel);
+	s->k = pb_pack_split_point(rel, index, buffer, slot);
+	s->least = false;
+	right = pb_space_get(rel, NULL);
+	if (!pb_page_is_rightmost(page))
+		far_right = pb_search_next(rel, buffer, PB_WRITE);
+	while (!plan_split(rel, index, buffer, key, cycle, s) ||
+		   !begin_split(rel, buffer, right, far_right, s, &c))
+	{
+		if (!next_split(pb_page_nslots(page), &tries, s))
+			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "it cannot be split");
+	}
+	pb_change_apply(&c);
+	if (pb_page_is_leaf(page))
+		PredicateLockPageSplit(rel, BufferGetBlockNumber(buffer), BufferGetBlockNumber(right));
+	if (BufferIsValid(far_right))
+		UnlockReleaseBuffer(far_right);
+	UnlockReleaseBuffer(right);
+	CompatInjectionPoint("pbtree-split");
+	pb_split_finish(rel, buffer);
+	pfree(s);
+}
+
+/* ---- parents -------------------------------------------------------------- */
+
+/* The root was split: a new one above the two. */
+static void
+new_root(Relation rel, PbIndex *index, Buffer left, Buffer meta_buffer, PbMeta *meta, const PbKey *sep)
+{
+	Buffer		root = pb_space_get(rel, NULL);
+	PGAlignedBlock image;
+	uint8	   *item = palloc(BLCKSZ);
+	PbKey	   *none = palloc(sizeof(PbKey));
+	int			flags;
+	int			len;
+	PbChange	c;
+	bool		ok;
+
+	pb_page_init(image.data, meta->level + 1, index->map_len, 0);
+	pb_key_begin(none);
+	len = pb_key_put_inner(index, none, 0, BufferGetBlockNumber(left), item, &flags);
+	ok = pb_page_insert(image.data, 0, flags, item, len);
+	len = pb_key_put_inner(index, sep, 0, PbPageGetSpecial(BufferGetPage(left))->next, item, &flags);
+	ok &= pb_page_insert(image.data, 1, flags, item, len);
+	if (!ok)
+		elog(ERROR, "no room in a new root of index \"%s\"", RelationGetRelationName(rel));
+	meta->root = BufferGetBlockNumber(root);
+	meta->level++;
+	pb_change_begin(&c, rel, PB_XLOG_ROOT);
+	pb_op_image(pb_change_block(&c, root, true), image.data);
+	pb_op_meta(pb_change_block(&c, meta_buffer, false), meta);
+	pb_op_flags(pb_change_block(&c, left, false), PB_PAGE_INCOMPLETE, 0);
+	pb_change_apply(&c);
+	pb_index_forget_root(rel, index);
+	UnlockReleaseBuffer(root);
+	pfree(item);
+	pfree(none);
+}
+
+/* true: the page was the root */
+static bool
+finish_root(Relation rel, PbIndex *index, Buffer left, const PbKey *sep)
+{
+	PbMeta		meta;
+	Buffer		buffer;
+	bool		is_root;
+
+	if (!pb_page_is_leftmost(BufferGetPage(left)))
+		return false;
+	buffer = pb_index_read_meta(rel, PB_WRITE, &meta);
+	is_root = meta.root == BufferGetBlockNumber(left);
+	if (is_root)
+		new_root(rel, index, left, buffer, &meta, sep);
+	UnlockReleaseBuffer(buffer);
+	return is_root;
+}
+
+/* Insert the downlink for the right sibling of a page, which is locked for writing, and is released. */
+void
+pb_split_finish(Relation rel, Buffer buffer)
+{
+	PbIndex    *index = pb_index_get(rel);
+	Page		page = BufferGetPage(buffer);
+	PbSpecial  *special = PbPageGetSpecial(page);
+	PbKey	   *sep = palloc(sizeof(PbKey));
+	PbKey		fence;
+	PbPos	   *pos = palloc(sizeof(PbPos));
+
+	Assert(special->flags & PB_PAGE_INCOMPLETE);
+	pb_change_require_rmgr(rel);
+	if (!pb_key_get_fence(index, pb_page_high(page), special->high_len, &fence))
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "its high fence is damaged");
+	pb_key_copy(sep, &fence);
+	pb_pos_from_key(pos, rel, index, sep);
+	while (!finish_root(rel, index, buffer, sep))
+	{
+		PbBounds	bounds;
+		Buffer		parent = pb_search_descend(pos, special->level + 1, PB_WRITE, pb_split_finish, &bounds);
+		int			slot;
+
+		if (BufferIsInvalid(parent))
+			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "it has no parent");
+		slot = pb_pos_search(pos, parent, &bounds);
+
+		/* I4: a page's low fence is the key of its downlink */
+		if (pb_item_down(rel, parent, BufferGetPage(parent), slot - 1) != BufferGetBlockNumber(buffer))
+			pb_index_corrupt(rel, BufferGetBlockNumber(parent), slot - 1,
+							 "it does not lead to the page that was split");
+		if (pb_split_put(rel, index, parent, slot, sep, special->next, buffer))
+		{
+			UnlockReleaseBuffer(parent);
+			break;
+		}
+		pb_split_page(rel, index, parent, slot, sep);
+	}
+	UnlockReleaseBuffer(buffer);
+	pfree(sep);
+	pfree(pos);
+}
+
+/* An empty index gets a root, if it has none yet. */
+void
+pb_split_first_root(Relation rel, PbIndex *index)
+{
+	PbMeta		meta;
+	Buffer		buffer = pb_index_read_meta(rel, PB_WRITE, &meta);
+
+	if (meta.root == PB_NONE)
+	{
+		Buffer		root = pb_space_get(rel, NULL);
+		PGAlignedBlock image;
+		PbChange	c;
+
+		pb_page_init(image.data, 0, index->map_len, 0);
+		meta.root = BufferGetBlockNumber(root);
+		meta.level = 0;
+		pb_change_begin(&c, rel, PB_XLOG_ROOT);
+		pb_op_image(pb_change_block(&c, root, true), image.data);
+		pb_op_meta(pb_change_block(&c, buffer, false), &meta);
+		pb_change_apply(&c);
+		UnlockReleaseBuffer(root);
+	}
+	UnlockReleaseBuffer(buffer);
+	pb_index_forget_root(rel, index);
+}

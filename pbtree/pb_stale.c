@@ -1,0 +1,123 @@
+/*-------------------------------------------------------------------------
+ * pb_stale.c
+ *	  Entries that are stale, since inplace has changed their rows' keys in place.
+ *
+ * An index follows if its entries can be told from a row's columns alone, and by their
+ * bytes: then the comparison runs no function, and may be made while a leaf is locked.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "catalog/index.h"
+#include "utils/memutils.h"
+
+#include "pb_stale.h"
+
+bool
+pb_stale_can_follow(Relation rel, const PbIndex *index)
+{
+	Form_pg_index form = rel->rd_index;
+
+	if (form->indisunique || form->indisexclusion || form->indnatts != form->indnkeyatts || !index->equalimage ||
+		RelationGetIndexPredicate(rel) != NIL)
+		return false;
+	for (int i = 0; i < form->indnatts; i++)
+	{
+		if (form->indkey.values[i] <= 0)
+			return false;
+	}
+	return true;
+}
+
+static bool
+follows(Relation rel)
+{
+	PbIndex    *index = pb_index_get(rel);
+	bool		result = pb_stale_can_follow(rel, index);
+
+	pfree(index);
+	return result;
+}
+
+void
+pb_stale_init(InplaceKeysIndex *keys)
+{
+	keys->follows = follows;
+	*find_rendezvous_variable(INPLACE_KEYS_INDEX) = keys;
+}
+
+bool
+pb_stale_applies(Relation rel, const PbIndex *index, Relation heap)
+{
+	const InplaceKeysTable *table = inplace_keys_table();
+	bool		result;
+
+	if (table == NULL || !pb_stale_can_follow(rel, index))
+		return false;
+	if (heap != NULL)
+		return heap->rd_tableam == table->am;
+	heap = RelationIdGetRelation(rel->rd_index->indrelid);
+	result = RelationIsValid(heap) && heap->rd_tableam == table->am;
+	if (RelationIsValid(heap))
+		RelationClose(heap);
+	return result;
+}
+
+void
+pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	for (int i = 0; i < index->natts; i++)
+		values[i] = slot_getattr(slot, rel->rd_index->indkey.values[i], &isnull[i]);
+	pb_key_form(rel, index, values, isnull, key);
+}
+
+void
+pb_stale_begin(PbStale *s, Relation rel, PbIndex *index, Relation heap)
+{
+	s->table = pb_stale_applies(rel, index, heap) ? inplace_keys_table() : NULL;
+	if (s->table == NULL)
+		return;
+	s->heap = heap != NULL ? heap : RelationIdGetRelation(rel->rd_index->indrelid);
+	s->owns_heap = heap == NULL;
+	s->rel = rel;
+	s->index = index;
+	s->slot = table_slot_create(s->heap, NULL);
+	s->context = AllocSetContextCreate(CurrentMemoryContext, "pbtree stale entries", ALLOCSET_SMALL_SIZES);
+	s->vm = InvalidBuffer;
+}
+
+static bool
+matches(void *arg, TupleTableSlot *slot)
+{
+	PbStale    *s = arg;
+	MemoryContext old = MemoryContextSwitchTo(s->context);
+	PbKey		key;
+
+	pb_stale_form(s->rel, s->index, slot, &key);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(s->context);
+	return pb_key_is_identical(s->key, &key);
+}
+
+bool
+pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, TransactionId *conflict)
+{
+	s->key = key;
+	return s->table->is_needed(s->heap, tid, matches, s, s->slot, &s->vm, conflict);
+}
+
+void
+pb_stale_end(PbStale *s)
+{
+	if (s->table == NULL)
+		return;
+	if (BufferIsValid(s->vm))
+		ReleaseBuffer(s->vm);
+	ExecDropSingleTupleTableSlot(s->slot);
+	MemoryContextDelete(s->context);
+	if (s->owns_heap)
+		RelationClose(s->heap);
+}

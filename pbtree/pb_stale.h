@@ -1,0 +1,44 @@
+/*-------------------------------------------------------------------------
+ * pb_stale.h
+ *	  Entries that are stale, since inplace has changed their rows' keys in place.
+ *
+ * See inplace_keys.h.
+ *-------------------------------------------------------------------------
+ */
+#ifndef PB_STALE_H
+#define PB_STALE_H
+
+#include "inplace_keys.h"
+
+#include "pb_key.h"
+
+/* An entry, and its table, or NULL: entries of the index cannot be stale. */
+typedef struct PbStale
+{
+	const InplaceKeysTable *table;
+	Relation	heap;
+	Relation	rel;
+	PbIndex    *index;
+	const PbKey *key;
+	MemoryContext context;
+	TupleTableSlot *slot;
+	Buffer		vm;
+	bool		owns_heap;		/* a reference to it */
+} PbStale;
+
+/* To be called when the library is loaded: publishes keys. */
+extern void pb_stale_init(InplaceKeysIndex *keys);
+
+/* Can updates in place be followed; by the heap's kind, too?  heap NULL: the index's table is looked up. */
+extern bool pb_stale_can_follow(Relation rel, const PbIndex *index);
+extern bool pb_stale_applies(Relation rel, const PbIndex *index, Relation heap);
+
+/* For questions about entries of a leaf that is locked exclusively. */
+extern void pb_stale_begin(PbStale *s, Relation rel, PbIndex *index, Relation heap);
+extern bool pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, TransactionId *conflict);
+extern void pb_stale_end(PbStale *s);
+
+/* The key that the row in the slot has. */
+extern void pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key);
+
+#endif							/* PB_STALE_H */

@@ -1,0 +1,25 @@
+/*-------------------------------------------------------------------------
+ * pb_tuple.h
+ *	  Index-only scans' rows, as nbtree would have stored them.
+ *-------------------------------------------------------------------------
+ */
+#ifndef PB_TUPLE_H
+#define PB_TUPLE_H
+
+#include "pb_key.h"
+
+#define PB_TUPLE_ROOM	2048
+
+/* Where columns of fixed width are in a tuple without NULLs. */
+typedef struct PbTupleShape
+{
+	int			size;			/* 0: columns' widths differ */
+	uint16		off[INDEX_MAX_KEYS];
+} PbTupleShape;
+
+extern void pb_tuple_shape(Relation rel, const PbIndex *index, PbTupleShape *shape);
+extern void pb_tuple_form_fixed(const PbIndex *index, const PbTupleShape *shape, const uint8 *key,
+								IndexTuple tuple);
+extern IndexTuple pb_tuple_form(Relation rel, PbIndex *index, PbKey *key, PbArena *arena, void *space);
+
+#endif							/* PB_TUPLE_H */

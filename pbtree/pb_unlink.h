@@ -1,0 +1,15 @@
+/*-------------------------------------------------------------------------
+ * pb_unlink.h
+ *	  Deletion of an empty leaf, and of inner pages that lead to nothing else.
+ *-------------------------------------------------------------------------
+ */
+#ifndef PB_UNLINK_H
+#define PB_UNLINK_H
+
+#include "pb_change.h"
+#include "pb_search.h"
+
+extern int	pb_unlink_leaf(Relation rel, PbIndex *index, BlockNumber block, BlockNumber *blocks,
+						   BlockNumber *next);
+
+#endif							/* PB_UNLINK_H */

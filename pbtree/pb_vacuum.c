@@ -1,0 +1,348 @@
+/*-------------------------------------------------------------------------
+ * pb_vacuum.c
+ *	  VACUUM.
+ *
+ * Pages are read in the order of the file.  A leaf that is split meanwhile may
+ * put rows that have not been looked at on a page that has been passed: split
+ * pages carry the cycle id of the VACUUM that is running (nbtree's, which keeps
+ * one for each index), so that these are visited again.
+ *
+ * Rows are removed under a cleanup lock: no scan has the page pinned, so none
+ * is about to fetch a row whose TID is free as soon as VACUUM is over.
+ *-------------------------------------------------------------------------
+ */
+#include "compat_index.h"
+
+#include "access/nbtree.h"
+#include "storage/indexfsm.h"
+#include "storage/ipc.h"
+
+#include "pb_change.h"
+#include "pb_key.h"
+#include "pb_space.h"
+#include "pb_split.h"
+#include "pb_stale.h"
+#include "pb_unlink.h"
+#include "pb_vacuum.h"
+
+typedef struct Vacuum
+{
+	IndexVacuumInfo *info;
+	IndexBulkDeleteResult *stats;
+	IndexBulkDeleteCallback callback;	/* or NULL: nothing is removed */
+	void	   *state;
+	Relation	rel;
+	PbIndex    *index;
+	uint16		cycle;
+	PbStale		stale;
+} Vacuum;
+
+/* Has the row been removed, or has it got another key? */
+static bool
+can_go(Vacuum *v, const PbItem *item, ItemPointer tid)
+{
+	if (v->callback == NULL)
+		return false;
+	return v->callback(tid, v->state) ||
+		(v->stale.table != NULL && !pb_stale_is_needed(&v->stale, &item->key, tid, NULL));
+}
+
+/* The rows of an item that remain; how many. */
+static int
+filter_tids(Vacuum *v, const PbItem *item, ItemPointerData *tids, int n)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (!can_go(v, item, &tids[i]))
+			tids[kept++] = tids[i];
+	}
+	return kept;
+}
+
+/*
+ * Remove rows of a leaf; how many rows remain.  -1: there is no room for what
+ * remains of its lists, since one whose first TID goes may become longer.
+ */
+static int
+clean_leaf(Vacuum *v, Buffer buffer)
+{
+	static uint16 dead[BLCKSZ / sizeof(uint16)];
+	Page		page = BufferGetPage(buffer);
+	PbItem	   *item = palloc(sizeof(PbItem));
+	ItemPointerData tids[PB_MAX_TIDS];
+	int			ndead = 0;
+	int			removed = 0;
+	int			remain = 0;
+	PbChange	c;
+	ByteWriter *w;
+
+	pb_change_begin(&c, v->rel, PB_XLOG_VACUUM);
+	w = pb_change_block(&c, buffer, false);
+	for (int slot = 0; slot < pb_page_nslots(page); slot++)
+	{
+		int			n;
+		int			kept;
+
+		pb_item_get(v->rel, v->index, buffer, page, slot, item);
+		n = pb_item_tids(v->rel, buffer, page, slot, item, tids);
+		kept = filter_tids(v, item, tids, n);
+		remain += kept;
+		removed += n - kept;
+		if (kept == 0)
+			dead[ndead++] = slot;
+		else if (kept < n)
+			pb_op_tids(w, slot, pb_item_keep(page, slot, item->tail), tids, kept);
+	}
+	pfree(item);
+	if (removed == 0)
+		return remain;
+	if (ndead > 0)
+		pb_op_delete(w, dead, ndead);
+	pb_op_flags(w, PB_PAGE_GARBAGE, 0);
+	if (!pb_change_try(&c))
+		return -1;
+	pb_change_apply(&c);
+	v->stats->tuples_removed += removed;
+	return remain;
+}
+
+/* Make room on a leaf, which is locked: its right half is looked at later, as that of any leaf that is split meanwhile. */
+static void
+split_leaf(Vacuum *v, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+	int			slot = pb_page_nslots(page) / 2;
+	PbItem	   *item = palloc(sizeof(PbItem));
+
+	if (slot == 0)
+		pb_index_corrupt(v->rel, BufferGetBlockNumber(buffer), 0, "its TIDs have no room");
+	pb_item_get(v->rel, v->index, buffer, page, slot, item);
+	pb_item_first_tid(v->rel, buffer, page, slot, item, &item->key.tid);
+	item->key.has_tid = true;
+	if (PbPageGetSpecial(page)->flags & PB_PAGE_INCOMPLETE)
+		pb_split_finish(v->rel, buffer);
+	else
+		pb_split_page(v->rel, v->index, buffer, slot, &item->key);
+	pfree(item);
+}
+
+/* An empty leaf; true: another one can go now.  Pages behind "passed" are counted when they are visited. */
+static bool
+unlink_leaf(Vacuum *v, BlockNumber *block, BlockNumber passed)
+{
+	BlockNumber blocks[PB_UNLINK_LEVELS];
+	BlockNumber next;
+	int			n = pb_unlink_leaf(v->rel, v->index, *block, blocks, &next);
+
+	for (int i = 0; i < n; i++)
+		v->stats->pages_deleted += blocks[i] <= passed;
+	v->stats->pages_newly_deleted += n;
+	*block = next;
+
+	/* I10: one that has been visited; the others' turn comes */
+	return next != PB_NONE && next <= passed;
+}
+
+/* A leaf, locked for reading; released.  Its right sibling is returned if it is to be visited again. */
+static BlockNumber
+vacuum_leaf(Vacuum *v, Buffer buffer, BlockNumber passed, bool count)
+{
+	PbSpecial  *special;
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	BlockNumber again = PB_NONE;
+	bool		empty;
+	int			remain;
+
+	/*
+	 * I10; an empty page may go, and then the next VACUUM does not wait for
+	 * its scans
+	 */
+	if (v->callback || pb_page_nslots(BufferGetPage(buffer)) == 0)
+	{
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		LockBufferForCleanup(buffer);
+	}
+	while ((remain = clean_leaf(v, buffer)) < 0)
+	{
+		split_leaf(v, buffer);
+		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block, RBM_NORMAL, v->info->strategy);
+		LockBufferForCleanup(buffer);
+		pb_index_check_page(v->rel, buffer);
+	}
+	special = PbPageGetSpecial(BufferGetPage(buffer));
+	if (count)
+		v->stats->num_index_tuples += remain;
+	if (v->cycle != 0 && special->cycle == v->cycle && special->next != PB_NONE && special->next < passed)
+		again = special->next;
+	empty = pb_page_nslots(BufferGetPage(buffer)) == 0 && special->next != PB_NONE;
+	UnlockReleaseBuffer(buffer);
+	while (empty)
+		empty = unlink_leaf(v, &block, passed);
+	return again;
+}
+
+static void
+vacuum_page(Vacuum *v, BlockNumber block)
+{
+	BlockNumber visit = block;
+	uint32		steps = 0;
+
+	while (visit != PB_NONE)
+	{
+		Buffer		buffer;
+		Page		page;
+		bool		unused;
+
+		compat_vacuum_delay_point(false);
+		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, visit, RBM_NORMAL, v->info->strategy);
+		LockBuffer(buffer, PB_READ);
+		page = BufferGetPage(buffer);
+		if (!PageIsNew(page))
+			pb_index_check_page(v->rel, buffer);
+		unused = PageIsNew(page) || (PbPageGetSpecial(page)->flags & PB_PAGE_DELETED);
+		if (unused && visit == block)
+		{
+			bool		is_free = pb_space_is_free(CompatIvHeapRel(v->info), page);
+
+			UnlockReleaseBuffer(buffer);
+			v->stats->pages_deleted++;
+			if (is_free)
+			{
+				RecordFreeIndexPage(v->rel, visit);
+				v->stats->pages_free++;
+			}
+			return;
+		}
+		if (unused || !pb_page_is_leaf(page) || (PbPageGetSpecial(page)->flags & PB_PAGE_META) ||
+			(visit != block && PbPageGetSpecial(page)->cycle != v->cycle))
+		{
+			UnlockReleaseBuffer(buffer);
+			return;
+		}
+		visit = vacuum_leaf(v, buffer, block, visit == block);
+		if (++steps > block)
+			pb_index_corrupt(v->rel, block, -1, "its right links make a circle");
+	}
+}
+
+static void
+vacuum_pages(Vacuum *v)
+{
+	bool		lock = !RELATION_IS_LOCAL(v->rel);
+	BlockNumber block = PB_META_BLOCK + 1;
+	BlockNumber n;
+
+	v->stats->num_index_tuples = 0;
+	v->stats->pages_deleted = 0;
+	v->stats->pages_free = 0;
+	for (;;)
+	{
+		if (lock)
+			LockRelationForExtension(v->rel, ExclusiveLock);
+		n = RelationGetNumberOfBlocks(v->rel);
+		if (lock)
+			UnlockRelationForExtension(v->rel, ExclusiveLock);
+		if (v->info->report_progress)
+			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, n);
+		if (block >= n)
+			break;
+		for (; block < n; block++)
+		{
+			vacuum_page(v, block);
+			if (v->info->report_progress)
+				pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block);
+		}
+	}
+	v->stats->num_pages = n;
+	if (v->stats->pages_free > 0)
+		IndexFreeSpaceMapVacuum(v->rel);
+}
+
+static void
+vacuum_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback,
+			 void *state, uint16 cycle)
+{
+	Vacuum		v = {info, stats, callback, state, info->index, pb_index_get(info->index), cycle};
+
+	/* others only want to know which rows there are */
+	if (callback != NULL && inplace_keys_table() != NULL && callback == inplace_keys_table()->vacuum)
+		pb_stale_begin(&v.stale, v.rel, v.index, NULL);
+
+	/*
+	 * A root that has been deleted may be any page by now, also one that is
+	 * locked when the search for its parent begins.  One that is alive now is
+	 * deleted by this VACUUM only, which searches from a newer root then.
+	 */
+	pb_index_forget_root(v.rel, v.index);
+	vacuum_pages(&v);
+	pb_stale_end(&v.stale);
+	pfree(v.index);
+}
+
+/* VACUUM's cycle id is in shared memory: it must go whatever happens. */
+static void
+delete_rows(IndexVacuumInfo *info, IndexBulkDeleteResult *result, IndexBulkDeleteCallback callback,
+			void *state)
+{
+	Relation	rel = info->index;
+
+	PG_ENSURE_ERROR_CLEANUP(_bt_end_vacuum_callback, PointerGetDatum(rel));
+	{
+		vacuum_index(info, result, callback, state, _bt_start_vacuum(rel));
+	}
+	PG_END_ENSURE_ERROR_CLEANUP(_bt_end_vacuum_callback, PointerGetDatum(rel));
+	_bt_end_vacuum(rel);
+}
+
+IndexBulkDeleteResult *
+pb_vacuum_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback,
+				 void *state)
+{
+	if (stats == NULL)
+		stats = palloc0(sizeof(IndexBulkDeleteResult));
+	delete_rows(info, stats, callback, state);
+	return stats;
+}
+
+/* How many pages wait until they can be used again is what tells the next VACUUM to look. */
+static void
+note_deleted(Relation rel, uint32 deleted)
+{
+	PbMeta		meta;
+	Buffer		buffer = pb_index_read_meta(rel, PB_WRITE, &meta);
+
+	if (meta.deleted != deleted)
+	{
+		PbChange	c;
+
+		meta.deleted = deleted;
+		pb_change_begin(&c, rel, PB_XLOG_META);
+		pb_op_meta(pb_change_block(&c, buffer, false), &meta);
+		pb_change_apply(&c);
+	}
+	UnlockReleaseBuffer(buffer);
+}
+
+IndexBulkDeleteResult *
+pb_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+{
+	if (info->analyze_only)
+		return stats;
+	if (stats == NULL)
+	{
+		PbMeta		meta;
+
+		UnlockReleaseBuffer(pb_index_read_meta(info->index, PB_READ, &meta));
+		if (meta.deleted <= RelationGetNumberOfBlocks(info->index) / 20)
+			return NULL;
+		stats = palloc0(sizeof(IndexBulkDeleteResult));
+		vacuum_index(info, stats, NULL, NULL, 0);
+		stats->estimated_count = true;
+	}
+	note_deleted(info->index, stats->pages_deleted - stats->pages_free);
+	if (!info->estimated_count && stats->num_index_tuples > info->num_heap_tuples)
+		stats->num_index_tuples = info->num_heap_tuples;
+	return stats;
+}

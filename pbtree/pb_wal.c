@@ -1,0 +1,139 @@
+/*-------------------------------------------------------------------------
+ * pb_wal.c
+ *	  WAL records: redo, description.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/bufmask.h"
+
+#include "pb_change.h"
+#include "pb_wal.h"
+
+static void
+redo_conflict(XLogReaderState *record, bool full)
+{
+	PbConflict	conflict;
+
+	if (!InHotStandby || XLogRecGetDataLen(record) < sizeof(conflict))
+		return;
+	memcpy(&conflict, XLogRecGetData(record), sizeof(conflict));
+	if (full)
+		CompatConflict(FullTransactionIdFromU64(conflict.xid), conflict.catalog, conflict.locator);
+	else
+		CompatConflictXid((TransactionId) conflict.xid, conflict.catalog, conflict.locator);
+}
+
+/*
+ * I12: do rows leave the record's first page?  An index-only scan may have read
+ * them, and fetch none of them from the table once its page is all-visible: so
+ * redo waits until no scan has the page pinned.  On the primary it is VACUUM that
+ * waits, for each leaf; of most it writes no record, and rows may have left a page
+ * by a split, or an insertion that removed dead ones, and not by VACUUM.
+ */
+static bool
+removes_rows(uint8 info)
+{
+	return info == PB_XLOG_VACUUM || info == PB_XLOG_DELETE || info == PB_XLOG_SPLIT;
+}
+
+static Buffer
+redo_block(XLogReaderState *record, int id, bool cleanup)
+{
+	bool		init = (XLogRecGetBlock(record, id)->flags & BKPBLOCK_WILL_INIT) != 0;
+	Buffer		buffer;
+	char	   *ops;
+	Size		len;
+
+	if (XLogReadBufferForRedoExtended(record, id, init ? RBM_ZERO_AND_LOCK : RBM_NORMAL,
+									  cleanup, &buffer) != BLK_NEEDS_REDO)
+		return buffer;
+	ops = XLogRecGetBlockData(record, id, &len);
+	if (!pb_op_apply(BufferGetPage(buffer), (uint8 *) ops, len))
+		elog(PANIC, "could not redo change of block %u of a pbtree index",
+			 BufferGetBlockNumber(buffer));
+	PageSetLSN(BufferGetPage(buffer), record->EndRecPtr);
+	MarkBufferDirty(buffer);
+	return buffer;
+}
+
+/* All pages stay locked until all are changed: a reader on a standby sees no half of a split. */
+void
+pb_wal_redo(XLogReaderState *record)
+{
+	Buffer		buffers[PB_CHANGE_MAX_BLOCKS];
+	uint8		info = XLogRecGetInfo(record) & ~XLR_INFO_MASK;
+	int			max = XLogRecMaxBlockId(record);
+
+	Assert(InRecovery);
+	redo_conflict(record, info == PB_XLOG_REUSE);
+	if (max >= PB_CHANGE_MAX_BLOCKS)
+		elog(PANIC, "pbtree WAL record has too many blocks");
+	for (int id = 0; id <= max; id++)
+		buffers[id] = redo_block(record, id, id == 0 && removes_rows(info));
+	for (int id = 0; id <= max; id++)
+	{
+		if (BufferIsValid(buffers[id]))
+			UnlockReleaseBuffer(buffers[id]);
+	}
+}
+
+void
+pb_wal_desc(StringInfo buf, XLogReaderState *record)
+{
+	int			max = XLogRecMaxBlockId(record);
+	const char *sep = "";
+
+	if (XLogRecGetDataLen(record) >= sizeof(PbConflict))
+	{
+		PbConflict	conflict;
+
+		memcpy(&conflict, XLogRecGetData(record), sizeof(conflict));
+		appendStringInfo(buf, "conflict xid " UINT64_FORMAT, conflict.xid);
+		sep = "; ";
+	}
+	for (int id = 0; id <= max; id++)
+	{
+		Size		len;
+		char	   *ops = XLogRecGetBlockData(record, id, &len);
+
+		if (ops == NULL || len == 0)
+			continue;
+		appendStringInfo(buf, "%sblk %d: ", sep, id);
+		pb_op_desc(buf, (uint8 *) ops, len);
+		sep = "; ";
+	}
+}
+
+const char *
+pb_wal_identify(uint8 info)
+{
+	static const char *const names[] = {
+		[PB_XLOG_INSERT >> 4] = "INSERT",[PB_XLOG_SPLIT >> 4] = "SPLIT",
+		[PB_XLOG_ROOT >> 4] = "ROOT",[PB_XLOG_VACUUM >> 4] = "VACUUM",
+		[PB_XLOG_DELETE >> 4] = "DELETE",[PB_XLOG_UNLINK >> 4] = "UNLINK",
+		[PB_XLOG_REUSE >> 4] = "REUSE",[PB_XLOG_META >> 4] = "META",
+		[PB_XLOG_REBUILD >> 4] = "REBUILD"
+	};
+	uint8		i = (info & ~XLR_INFO_MASK) >> 4;
+
+	return i < lengthof(names) ? names[i] : NULL;
+}
+
+/* Marks of dead items are not logged. */
+void
+pb_wal_mask(char *pagedata, BlockNumber block)
+{
+	Page		page = (Page) pagedata;
+	PbSpecial  *special = PbPageGetSpecial(page);
+
+	mask_page_lsn_and_checksum(page);
+	mask_page_hint_bits(page);
+	mask_unused_space(page);
+	special->cycle = 0;
+	if (special->flags & (PB_PAGE_META | PB_PAGE_DELETED))
+		return;
+	special->flags &= ~PB_PAGE_GARBAGE;
+	for (int i = 0; i < pb_page_nslots(page); i++)
+		*(uint16 *) pb_page_slot(page, i) &= ~PB_SLOT_DEAD;
+}

@@ -1,0 +1,334 @@
+"""Tests of pbtree: indexes of inplace tables, whose entries follow updates in place."""
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+
+import psycopg2
+
+import diff
+from basics import SETTINGS, Failed, connect, expect, no_crash, query, test, wait_for_standby
+
+INPLACE = SETTINGS.replace("'pbtree'", "'inplace,pbtree'", 1).replace("= 'pbtree'", "= 'all'") + "max_prepared_transactions = 20\n"
+WAYS = {'index': 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; SET enable_indexscan = on',
+        'only': 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = on; SET enable_indexscan = on',
+        'bitmap': 'SET enable_seqscan = off; SET enable_bitmapscan = on; SET enable_indexonlyscan = off; SET enable_indexscan = off',
+        'seq': 'SET enable_seqscan = on; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; SET enable_indexscan = off'}
+
+
+def begin(tests, name):
+    cluster = tests.cluster(name, INPLACE)
+    connection = connect(cluster)
+    query(connection, 'CREATE EXTENSION inplace; CREATE EXTENSION pbtree')
+    return cluster, connection
+
+
+def by_all_ways(connection, what, text, wanted):
+    for way, settings in WAYS.items():
+        query(connection, settings)
+        plan = str(query(connection, 'EXPLAIN ' + text))
+        if {'index': 'Index Scan', 'only': 'Index Only Scan', 'bitmap': 'Bitmap', 'seq': 'Seq Scan'}[way] not in plan:
+            raise Failed(plan)
+        expect('%s, %s' % (what, way), sorted(query(connection, text)), wanted)
+
+
+def make(connection, indexes, rows=300, columns='id int PRIMARY KEY, k int, s text, pad text'):
+    query(connection, 'DROP TABLE IF EXISTS t; CREATE TABLE t (%s) USING inplace' % columns)
+    query(connection, "INSERT INTO t SELECT g, g, 'key ' || g FROM generate_series(1, %d) g" % rows)
+    for index in indexes:
+        query(connection, 'CREATE INDEX ON t ' + index)
+
+
+def stays(connection, change, row=7):
+    """Does the update leave the row where it is?"""
+    before = query(connection, 'SELECT ctid FROM t WHERE id = %d' % row)
+    query(connection, 'UPDATE t SET %s WHERE id = %d' % (change, row))
+    return query(connection, 'SELECT ctid FROM t WHERE id = %d' % row) == before
+
+
+@test
+def keys_in_place(tests):
+    """Which indexes let an update stay in place, and that it is counted as HOT."""
+    cluster, connection = begin(tests, 'keys_in_place')
+    cases = [('USING pbtree (k)', True), ('USING pbtree (s, k DESC)', True), ('USING btree (k)', False),
+             ('USING pbtree (s) INCLUDE (k)', False), ('USING pbtree (k) WHERE k > 0', False),
+             ('USING pbtree ((k + 1))', False), ('USING pbtree ((k::numeric))', False), ('USING hash (k)', False),
+             ('USING pbtree (k, pad COLLATE "C")', True)]
+    for index, in_place in cases:
+        make(connection, [index])
+        for change in ('k = k + 1000', 'k = k - 1000', 'k = NULL'):
+            expect(index + ', ' + change, stays(connection, change), in_place)
+    make(connection, ['USING pbtree (k)', 'USING pbtree (s)', 'USING btree (s)'])
+    expect('k', stays(connection, 'k = 1'), True)
+    expect('s, which btree has, too', stays(connection, "s = 'x'"), False)
+    if connection.server_version >= 160000:
+        make(connection, ['USING pbtree (k)', 'USING brin (k)'])
+        expect('summarized, too', stays(connection, 'k = 1'), True)
+    query(connection, 'DROP TABLE IF EXISTS t; CREATE TABLE t (id int PRIMARY KEY, k numeric, s float8) USING inplace')
+    query(connection, 'INSERT INTO t VALUES (7, 1.0, 0); CREATE INDEX ON t USING pbtree (k); CREATE INDEX ON t USING pbtree (s)')
+    expect('numeric', stays(connection, 'k = 1.00'), False)
+    make(connection, ['USING pbtree (k)'])
+    query(connection, 'UPDATE t SET k = -k')
+    query(connection, 'SELECT pg_sleep(1); SELECT pg_stat_clear_snapshot()')
+    end = time.time() + 60
+    while query(connection, "SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 't'") != [(300,)] and time.time() < end:
+        time.sleep(.2)
+    expect('HOT', query(connection, "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 't'"), [(300, 300)])
+    no_crash(cluster)
+    return '%d kinds of index' % len(cases)
+
+
+@test
+def keys_stale_batch(tests):
+    """A scan has read an entry that is stale; VACUUM removes it, and forgets that there was one."""
+    cluster, connection = begin(tests, 'keys_stale_batch')
+    for way in ('index', 'only', 'index of a parameter'):
+        make(connection, ['USING pbtree (k)'])
+        query(connection, 'UPDATE t SET k = 200000 + k WHERE id BETWEEN 100 AND 200; UPDATE t SET k = 100 WHERE id = 150')
+        wanted = query(connection, 'SELECT k FROM t ORDER BY k')
+        reader = connect(cluster)
+        query(reader, WAYS[way.split()[0]] + '; BEGIN ISOLATION LEVEL REPEATABLE READ')
+        query(reader, 'DECLARE c CURSOR FOR SELECT k FROM t WHERE k > 0 ORDER BY k')
+        rows = query(reader, 'FETCH 10 FROM c')
+        query(connection, 'SET lock_timeout = 0')
+        vacuum = threading.Thread(target=lambda: query(connect(cluster), 'VACUUM (INDEX_CLEANUP on) t'))
+        vacuum.start()
+        vacuum.join(1 if way == 'only' else None)
+        rows += query(reader, 'FETCH ALL FROM c')
+        query(reader, 'COMMIT')
+        vacuum.join()
+        expect(way, rows, wanted)
+        expect('stale entries', query(connection, "SELECT pbtree_check('t_k_idx', true)"), [(300,)])
+        plan = query(reader, WAYS['only'] + '; EXPLAIN (ANALYZE, TIMING off, COSTS off) SELECT k FROM t WHERE k > 0')
+        expect('rows looked at after VACUUM', [row[0].strip() for row in plan if 'Heap Fetches' in row[0]], ['Heap Fetches: 0'])
+        reader.close()
+    no_crash(cluster)
+    return ''
+
+
+@test
+def keys_old_snapshot(tests):
+    """A snapshot finds the keys that it sees, whatever becomes of them and of the index."""
+    cluster, connection = begin(tests, 'keys_old_snapshot')
+    events = ['UPDATE t SET k = k + 1000', 'UPDATE t SET k = k - 1000', 'UPDATE t SET k = id % 10', 'VACUUM (INDEX_CLEANUP on) t',
+              'REINDEX TABLE t', "BEGIN; UPDATE t SET k = -id, s = 'rolled back'; ROLLBACK", 'VACUUM t', 'REINDEX TABLE t',
+              'CREATE INDEX later ON t USING pbtree (k, id)', 'UPDATE t SET k = id', 'DELETE FROM t WHERE id > 290', 'VACUUM (INDEX_CLEANUP on) t',
+              'REINDEX TABLE t', "UPDATE t SET k = 5 WHERE id = 5; UPDATE t SET pad = repeat('long ', 300)", 'CLUSTER t USING t_k_idx', 'VACUUM FULL t',
+              'UPDATE t SET k = k + 1']
+    make(connection, ['USING pbtree (k)', 'USING pbtree (s, k)'])
+    snapshots = []
+    for done, event in enumerate(events, 1):
+        reader = connect(cluster)
+        query(reader, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1')
+        snapshots.append((reader, query(connection, 'SELECT k, id FROM t WHERE k > -400 ORDER BY 1, 2'), event))
+        for statement in event.split('; '):
+            query(connection, statement)
+        now = query(connection, 'SELECT k, id FROM t WHERE k > -400 ORDER BY 1, 2')
+        expect('rows after ' + event, len(now), 290 if 'DELETE' in str(events[:done]) else 300)
+        for reader, wanted, then in snapshots + [(connection, now, 'now')]:
+            # which releases the table
+            query(reader, 'SAVEPOINT s' if then != 'now' else 'BEGIN')
+            for way in ('index', 'bitmap', 'seq'):
+                query(reader, WAYS[way])
+                expect('%s: snapshot before %s, %s' % (event, then, way), sorted(query(reader, 'SELECT k, id FROM t WHERE k > -400')), wanted)
+            query(reader, WAYS['only'])
+            expect('%s: snapshot before %s, only' % (event, then), query(reader, 'SELECT k FROM t WHERE k > -400 ORDER BY k'), [row[:1] for row in wanted])
+            query(reader, WAYS['index'])
+            expect('%s: snapshot before %s, one key' % (event, then), sorted(query(reader, 'SELECT k, id FROM t WHERE k = 5')),
+                   [row for row in wanted if row[0] == 5])
+            query(reader, 'ROLLBACK TO s' if then != 'now' else 'COMMIT')
+        expect('check', query(connection, "SELECT count(pbtree_check(indexrelid, true)) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+                              "JOIN pg_am a ON a.oid = c.relam WHERE amname = 'pbtree'")[0][0], 3 if 'later' in str(events[:done]) else 2)
+        expect('inplace_check', query(connection, "SELECT * FROM inplace_check('t')"), [])
+    for reader, _, _ in snapshots:
+        query(reader, 'COMMIT')
+    query(connection, 'VACUUM (INDEX_CLEANUP on) t')
+    expect('entries', query(connection, "SELECT pbtree_check('t_k_idx', true)"), [(290,)])
+    by_all_ways(connection, 'at last', 'SELECT k FROM t WHERE k > -400', sorted(query(connection, 'SELECT k FROM t')))
+    no_crash(cluster)
+    return '%d events' % len(events)
+
+
+@test
+def keys_no_growth(tests):
+    """Keys change again and again, without VACUUM: full leaves lose their stale entries, the table does not grow."""
+    cluster, connection = begin(tests, 'keys_no_growth')
+    make(connection, ['USING pbtree (k)'], rows=20000)
+    query(connection, 'CREATE TABLE h USING heap AS SELECT * FROM t; CREATE INDEX ON h (k); CREATE INDEX ON h (id)')
+    r = random.Random(tests.args.seed)
+    sizes = "SELECT pg_relation_size('t_k_idx'), pg_relation_size('h_k_idx'), pg_relation_size('t'), pg_relation_size('h')"
+    before = query(connection, sizes)[0]
+    for _ in range(40):
+        change = 'k = k + %d WHERE id %% 4 = %d' % (r.randrange(1, 20000), r.randrange(4))
+        for table in 'th':
+            query(connection, 'UPDATE %s SET %s' % (table, change))
+    after = query(connection, sizes)[0]
+    entries = query(connection, "SELECT pbtree_check('t_k_idx', true)")[0][0]
+    if after[0] > .5 * after[1] or after[2] > 1.5 * before[2]:
+        raise Failed('indexes and tables grew from %s to %s, %d entries' % (before, after, entries))
+    query(connection, 'VACUUM (INDEX_CLEANUP on) t')
+    expect('entries', query(connection, "SELECT pbtree_check('t_k_idx', true)"), [(20000,)])
+    no_crash(cluster)
+    return 'bytes of pbtree, btree, inplace, heap: %s, %s' % (before, after)
+
+
+@test
+def keys_long(tests):
+    """Long keys that are stored compressed in different ways are the same key."""
+    cluster, connection = begin(tests, 'keys_long')
+    make(connection, ['USING pbtree (s)'], columns='id int PRIMARY KEY, k int, s text')
+    long, other = "repeat('long ', 300)", "repeat('other ', 300)"
+    query(connection, 'UPDATE t SET s = %s WHERE id <= 5' % long)
+    for change in ('ALTER TABLE t ALTER s SET STORAGE external', 'ALTER TABLE t ALTER s SET STORAGE main',
+                   'ALTER TABLE t ALTER s SET STORAGE extended', 'SET default_toast_compression = lz4', 'ALTER TABLE t ALTER s SET COMPRESSION lz4',
+                   'ALTER TABLE t ALTER s SET COMPRESSION pglz'):
+        try:
+            query(connection, change)
+        except psycopg2.errors.FeatureNotSupported:     # a server without lz4
+            continue
+        for value in (other, long):
+            query(connection, 'UPDATE t SET s = %s WHERE id <= 5' % value)
+            query(connection, WAYS['index'])
+            expect(change, query(connection, 'SELECT id FROM t WHERE s = %s ORDER BY id' % value), [(i,) for i in range(1, 6)])
+            expect(change, query(connection, 'SELECT count(*) FROM t WHERE s > %s' % "''"), [(300,)])
+    query(connection, 'VACUUM (INDEX_CLEANUP on) t')
+    expect('entries', query(connection, "SELECT pbtree_check('t_s_idx', true)"), [(300,)])
+    no_crash(cluster)
+    return ''
+
+
+@test
+def keys_differences(tests):
+    """Random tables of inplace under random changes: each index finds what a sequential scan finds."""
+    cluster, connection = begin(tests, 'keys_differences')
+    query(connection, diff.SETUP)
+    query(connection, "ALTER TYPE mood ADD VALUE 'late' BEFORE 'ok'")
+    rounds = 40 if tests.args.full else 8
+    for i in range(rounds):
+        r = random.Random(tests.args.seed * 1000 + i)
+        this = diff.Round(lambda: connect(cluster), r, r.choice([0, 2, 3]), 'inplace')
+        try:
+            this.make([name for name in diff.TYPES if 'icu' not in name])
+            this.play(60)
+        except Exception as error:
+            raise Failed('round %d: types %s, indexes %s: %s' % (i, this.types, this.indexes, error)) from error
+        this.main.close()
+    no_crash(cluster)
+    return '%d rounds' % rounds
+
+
+def start_load(cluster, seed, workers):
+    r = random.Random(seed)
+    this = diff.Round(lambda: connect(cluster), r, workers, 'inplace')
+    this.make([name for name in diff.TYPES if 'icu' not in name], [''])
+    threads = [threading.Thread(target=this.work, args=(r.random(),)) for _ in range(workers)]
+    for thread in threads:
+        thread.start()
+    return this, threads
+
+
+def check(this):
+    query(this.main, 'SELECT 1')
+    for j in range(len(this.indexes)):
+        valid = query(this.main, "SELECT indisvalid FROM pg_index WHERE indexrelid = 'i%d'::regclass" % j)[0][0]
+        if valid:
+            query(this.main, "SELECT pbtree_check('i%d', true)" % j)
+    expect('inplace_check', query(this.main, "SELECT * FROM inplace_check('t')"), [])
+
+
+@test
+def keys_crash(tests):
+    """Changes, kill, recovery; then each row is found under its key, and under no other."""
+    rounds = 30 if tests.args.full else 4
+    cluster, connection = begin(tests, 'keys_crash')
+    query(connection, diff.SETUP)
+    query(connection, "ALTER TYPE mood ADD VALUE 'late' BEFORE 'ok'")
+    connection.close()
+    for i in range(rounds):
+        seed = tests.args.seed * 1000 + i
+        this, threads = start_load(cluster, seed, 3)
+        time.sleep(2 + 3 * random.Random(seed).random())
+        cluster.stop('immediate')
+        for thread in threads:
+            thread.join()
+        cluster.start()
+        this.main = connect(cluster)
+        check(this)
+        for _ in range(10):
+            this.ask(this.main, this.r)
+        this.change(this.main, this.r)
+        query(this.main, 'VACUUM (INDEX_CLEANUP on) t')
+        this.finish()
+        this.main.close()
+    no_crash(cluster)
+    return '%d rounds' % rounds
+
+
+@test
+def keys_standby(tests):
+    """A standby's answers by index and without, while the primary changes keys; it makes no index-only scans of such indexes."""
+    rounds = 8 if tests.args.full else 2
+    cluster, connection = begin(tests, 'keys_standby')
+    query(connection, diff.SETUP)
+    query(connection, "ALTER TYPE mood ADD VALUE 'late' BEFORE 'ok'")
+    replica = tests.standby(cluster, 'keys_replica', 'max_standby_streaming_delay = 200ms\n')
+    asked = 0
+    for i in range(rounds):
+        this, threads = start_load(cluster, tests.args.seed * 1000 + i, 2)
+        reader = connect(replica)
+        end = time.time() + 20
+        while time.time() < end:
+            try:
+                this.ask(reader, this.r)
+                asked += 1
+            except (psycopg2.errors.SerializationFailure, psycopg2.OperationalError, psycopg2.errors.UndefinedColumn,
+                    psycopg2.errors.lookup('42P01'), psycopg2.InterfaceError):
+                reader = diff_connection(replica)
+        this.stop.set()
+        for thread in threads:
+            thread.join()
+        if this.errors:
+            raise this.errors[0]
+        wait_for_standby(this.main, replica)
+        check(this)
+    make(connection, ['USING pbtree (k)'])
+    query(connection, 'VACUUM ANALYZE t')
+    wait_for_standby(connection, replica)
+    reader = connect(replica)
+    query(reader, WAYS['only'])
+    if 'Only' in str(query(reader, 'EXPLAIN SELECT k FROM t WHERE k > 5')) or \
+            'Only' not in str(query(connection, WAYS['only'] + '; EXPLAIN SELECT k FROM t WHERE k > 5')):
+        raise Failed('index-only scans')
+    no_crash(cluster)
+    no_crash(replica)
+    if asked == 0:
+        raise Failed('no question was asked')
+    return '%d questions' % asked
+
+
+def diff_connection(replica):
+    """A connection without a transaction, after recovery has ended one."""
+    for _ in range(100):
+        try:
+            connection = connect(replica)
+            query(connection, 'SELECT')
+            return connection
+        except psycopg2.Error:
+            time.sleep(.1)
+    raise Failed('no connection to the standby')
+
+
+@test
+def keys_twins(tests):
+    """The tester of inplace against heap, with pbtree in place of btree on the side of inplace: random statements have the same results."""
+    cluster, _ = begin(tests, 'keys_twins')
+    statements = 200000 if tests.args.full else 20000
+    command = [sys.executable, '-B', os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'diff', 'diff.py'), '--pbtree',
+               '--socket', cluster.socket, '--port', str(cluster.port), '--seed', str(tests.args.seed), '--statements', str(statements)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
+    if done.returncode != 0:
+        raise Failed(done.stdout[-3000:])
+    no_crash(cluster)
+    return '%d statements' % statements
