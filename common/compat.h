@@ -1,0 +1,417 @@
+/*-------------------------------------------------------------------------
+ * compat.h
+ *	  What differs between PostgreSQL's versions.
+ *
+ * Only files named compat* look at the version.  The names here are those of
+ * the newest version where that is possible, and Compat* elsewhere.  Nothing is
+ * used that the first minor releases of a version lack.
+ *-------------------------------------------------------------------------
+ */
+#ifndef PG_INPLACE_COMPAT_H
+#define PG_INPLACE_COMPAT_H
+
+#include "postgres.h"
+
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 190000
+#error "pg_inplace supports PostgreSQL 15, 16, 17 and 18"
+#endif
+
+/* it is empty outside of Windows in 15, but we hide symbols by default */
+#undef PGDLLEXPORT
+#define PGDLLEXPORT __attribute__((visibility("default")))
+
+/* 18 has it in front of a declaration, and not behind */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn				__attribute__((noreturn))
+#endif
+
+#include "access/genam.h"
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "access/xlog_internal.h"
+#include "access/xloginsert.h"
+#include "access/xlogutils.h"
+#include "catalog/storage.h"
+#include "commands/progress.h"
+#include "commands/vacuum.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/autovacuum.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "storage/smgr.h"
+#include "storage/standby.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/tuplesort.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+/* ---- files --------------------------------------------------------------------------- */
+
+#if PG_VERSION_NUM < 160000
+typedef RelFileNode RelFileLocator;
+
+typedef Oid RelFileNumber;
+
+#define CompatLocatorDatabase(locator) ((locator).dbNode)
+#define CompatLocator(rel) ((rel)->rd_node)
+#define CompatRelNumber(rel)	((rel)->rd_node.relNode)
+/* made by the current transaction, which may truncate it in place */
+#define CompatFileIsNew(rel) \
+	((rel)->rd_createSubid != InvalidSubTransactionId || \
+	 (rel)->rd_firstRelfilenodeSubid != InvalidSubTransactionId)
+#define relation_set_new_filelocator relation_set_new_filenode
+#else
+#define CompatLocatorDatabase(locator) ((locator).dbOid)
+#define CompatLocator(rel) ((rel)->rd_locator)
+#define CompatRelNumber(rel)	((rel)->rd_locator.relNumber)
+#define CompatFileIsNew(rel) \
+	((rel)->rd_createSubid != InvalidSubTransactionId || \
+	 (rel)->rd_firstRelfilelocatorSubid != InvalidSubTransactionId)
+#endif
+
+/* ReadRecentBuffer leaves statistics to its caller. */
+static inline void
+CompatCountBufferHit(Relation rel)
+{
+#if PG_VERSION_NUM >= 160000
+	IOObject	object = RelationUsesLocalBuffers(rel) ? IOOBJECT_TEMP_RELATION : IOOBJECT_RELATION;
+#endif
+
+	pgstat_count_buffer_read(rel);
+	pgstat_count_buffer_hit(rel);
+#if PG_VERSION_NUM >= 180000
+	pgstat_count_io_op(object, IOCONTEXT_NORMAL, IOOP_HIT, 1, 0);
+#elif PG_VERSION_NUM >= 160000
+	pgstat_count_io_op(object, IOCONTEXT_NORMAL, IOOP_HIT);
+#endif
+}
+
+/* ---- processes and transactions ------------------------------------------------------ */
+
+#if PG_VERSION_NUM < 170000
+#define CompatMyProcNo			(MyProc->pgprocno)
+#define CompatMyLocalXid		(MyProc->lxid)
+#define TransamVariables		ShmemVariableCache
+#define AmAutoVacuumWorkerProcess() IsAutoVacuumWorkerProcess()
+/* may old snapshots be ignored, and then have to find that pages have changed? */
+#define CompatSnapshotsGrowTooOld() (old_snapshot_threshold >= 0)
+#else
+#define CompatMyProcNo			MyProcNumber
+#define CompatMyLocalXid		(MyProc->vxid.lxid)
+#define CompatSnapshotsGrowTooOld() false
+#endif
+
+/* ---- slots --------------------------------------------------------------------------- */
+
+/* 17 asks a slot for what getsysattr cannot tell about some slots */
+#if PG_VERSION_NUM < 170000
+#define COMPAT_SLOT_IS_CURRENT_XACT_TUPLE(function)
+#else
+#define COMPAT_SLOT_IS_CURRENT_XACT_TUPLE(function) .is_current_xact_tuple = function,
+#endif
+
+/* copy_minimal_tuple: 18 wants "extra" bytes before the tuple */
+#if PG_VERSION_NUM < 180000
+#define COMPAT_EXTRA_PARAMETER
+#define CompatFormMinimalTuple(desc, values, isnull, extra) \
+	heap_form_minimal_tuple(desc, values, isnull)
+#else
+#define COMPAT_EXTRA_PARAMETER	, Size extra
+#define CompatFormMinimalTuple(desc, values, isnull, extra) \
+	heap_form_minimal_tuple(desc, values, isnull, extra)
+#endif
+
+/* ---- updates ------------------------------------------------------------------------- */
+
+/*
+ * 16 tells apart columns that only summarizing indexes (BRIN) use: an update of
+ * these can be made in place, and is then inserted into such indexes only.
+ */
+#if PG_VERSION_NUM < 160000
+typedef bool CompatUpdateIndexes;
+
+#define COMPAT_TU_NONE			false
+#define COMPAT_TU_SUMMARIZING	false
+#define COMPAT_TU_ALL			true
+#define INDEX_ATTR_BITMAP_HOT_BLOCKING INDEX_ATTR_BITMAP_ALL
+#define CompatSummarizedColumns(rel) ((Bitmapset *) NULL)
+#define CompatIsSummarizing(index) false
+#define CompatCountUpdate(rel, hot, newpage) \
+	((void) (newpage), pgstat_count_heap_update(rel, hot))
+#else
+typedef TU_UpdateIndexes CompatUpdateIndexes;
+
+#define COMPAT_TU_NONE			TU_None
+#define COMPAT_TU_SUMMARIZING	TU_Summarizing
+#define COMPAT_TU_ALL			TU_All
+#define CompatSummarizedColumns(rel) RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_SUMMARIZED)
+#define CompatIsSummarizing(index) ((index)->rd_indam->amsummarizing)
+#define CompatCountUpdate(rel, hot, newpage) pgstat_count_heap_update(rel, hot, newpage)
+#endif
+
+/* ---- scans (see also compat_scan.h) -------------------------------------------------- */
+
+#if PG_VERSION_NUM < 180000
+#define CompatScanMinTid(scan)	((scan)->rs_mintid)
+#define CompatScanMaxTid(scan)	((scan)->rs_maxtid)
+#else
+#define CompatScanMinTid(scan)	((scan)->st.tidrange.rs_mintid)
+#define CompatScanMaxTid(scan)	((scan)->st.tidrange.rs_maxtid)
+#endif
+
+/* 18 can count searches */
+#if PG_VERSION_NUM < 180000
+#define CompatIndexBeginScan(heap, index, snapshot, nkeys, norderbys) \
+	index_beginscan(heap, index, snapshot, nkeys, norderbys)
+#else
+#define CompatIndexBeginScan(heap, index, snapshot, nkeys, norderbys) \
+	index_beginscan(heap, index, snapshot, NULL, nkeys, norderbys)
+#endif
+
+/* by value, so whether the datum is a copy makes no difference */
+#if PG_VERSION_NUM < 160000
+#define CompatSortGetInt64(sort, value, isnull) tuplesort_getdatum(sort, true, value, isnull, NULL)
+#else
+#define CompatSortGetInt64(sort, value, isnull) \
+	tuplesort_getdatum(sort, true, false, value, isnull, NULL)
+#endif
+
+/* ---- extension ----------------------------------------------------------------------- */
+
+/*
+ * Extend rel by up to n pages, which are all zeros; the first of them is returned, pinned and
+ * exclusively locked, and *extended is their number: 15 makes one at a time.
+ */
+#if PG_VERSION_NUM < 160000
+static inline Buffer
+compat_extend(Relation rel, BufferAccessStrategy strategy, uint32 n, uint32 *extended)
+{
+	bool		lock = !RELATION_IS_LOCAL(rel);
+	Buffer		buffer;
+
+	if (lock)
+		LockRelationForExtension(rel, ExclusiveLock);
+	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, P_NEW, RBM_ZERO_AND_LOCK, strategy);
+	if (lock)
+		UnlockRelationForExtension(rel, ExclusiveLock);
+	*extended = 1;
+	return buffer;
+}
+#else
+#define COMPAT_MAX_EXTEND		16
+
+static inline Buffer
+compat_extend(Relation rel, BufferAccessStrategy strategy, uint32 n, uint32 *extended)
+{
+	Buffer		buffers[COMPAT_MAX_EXTEND];
+
+	(void) ExtendBufferedRelBy(BMR_REL(rel), MAIN_FORKNUM, strategy,
+							   EB_LOCK_FIRST | (RELATION_IS_LOCAL(rel) ? EB_SKIP_EXTENSION_LOCK : 0),
+							   Min(n, COMPAT_MAX_EXTEND), buffers, extended);
+	for (uint32 i = 1; i < *extended; i++)
+		ReleaseBuffer(buffers[i]);
+	return buffers[0];
+}
+#endif
+
+/* ---- VACUUM -------------------------------------------------------------------------- */
+
+#if PG_VERSION_NUM < 160000
+struct VacuumCutoffs
+{
+	TransactionId relfrozenxid;
+	MultiXactId relminmxid;
+	TransactionId OldestXmin;
+	MultiXactId OldestMxact;
+};
+
+static inline void
+vacuum_get_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs *c)
+{
+	TransactionId freeze_limit;
+	MultiXactId multi_cutoff;
+
+	c->relfrozenxid = rel->rd_rel->relfrozenxid;
+	c->relminmxid = rel->rd_rel->relminmxid;
+	(void) vacuum_set_xid_limits(rel, p->freeze_min_age, p->freeze_table_age,
+								 p->multixact_freeze_min_age, p->multixact_freeze_table_age,
+								 &c->OldestXmin, &c->OldestMxact,
+								 &freeze_limit, &multi_cutoff);
+}
+
+#define CompatFailsafeCheck(cutoffs) \
+	vacuum_xid_failsafe_check((cutoffs)->relfrozenxid, (cutoffs)->relminmxid)
+#define CompatSetIvHeapRel(iv, h) ((void) 0)
+#else
+#define CompatFailsafeCheck(cutoffs) vacuum_xid_failsafe_check(cutoffs)
+#define CompatSetIvHeapRel(iv, h) ((iv)->heaprel = (h))
+#endif
+
+#if PG_VERSION_NUM < 180000
+#define compat_vacuum_delay_point(is_analyze) vacuum_delay_point()
+#define CompatReportVacuum(relid, shared, live, dead, start) \
+	pgstat_report_vacuum(relid, shared, live, dead)
+#define CompatVacUpdateRelstats(rel, np, nt, nvis, nfrozen, hasidx, fxid, mm, fu, mu, outer) \
+	vac_update_relstats(rel, np, nt, nvis, hasidx, fxid, mm, fu, mu, outer)
+#else
+#define compat_vacuum_delay_point(is_analyze) vacuum_delay_point(is_analyze)
+#define CompatReportVacuum(relid, shared, live, dead, start) \
+	pgstat_report_vacuum(relid, shared, live, dead, start)
+#define CompatVacUpdateRelstats(rel, np, nt, nvis, nfrozen, hasidx, fxid, mm, fu, mu, outer) \
+	vac_update_relstats(rel, np, nt, nvis, nfrozen, hasidx, fxid, mm, fu, mu, outer)
+#endif
+
+/*
+ * A worker's ring of buffers is as large as the leader's, which may have been told a size (BUFFER_USAGE_LIMIT) from 16 on;
+ * 0: no ring.  And from 16 on what VACUUM's delay goes by is a copy of the settings.
+ */
+#if PG_VERSION_NUM < 160000
+#define CompatRingBuffers(strategy) 0
+#define CompatVacuumRing(nbuffers) GetAccessStrategy(BAS_VACUUM)
+#define CompatWorkerCosts()		(VacuumCostActive = (VacuumCostDelay > 0))
+#define CompatFailsafeBegins()	((void) 0)
+#else
+#define CompatRingBuffers(strategy) GetAccessStrategyBufferCount(strategy)
+#define CompatVacuumRing(nbuffers) \
+	GetAccessStrategyWithSize(BAS_VACUUM, (nbuffers) * (BLCKSZ / 1024))
+#define CompatWorkerCosts()		VacuumUpdateCosts()
+/* a reload of the configuration must not bring the delay back */
+#define CompatFailsafeBegins()	(VacuumFailsafeActive = true)
+#endif
+
+/* 18 shows how long VACUUM has slept; a worker reports the rest at its end. */
+#if PG_VERSION_NUM < 180000
+#define CompatReportWorkerDelay() ((void) 0)
+#else
+#define CompatReportWorkerDelay() \
+	(track_cost_delay_timing ? \
+	 pgstat_progress_parallel_incr_param(PROGRESS_VACUUM_DELAY_TIME, \
+										 parallel_vacuum_worker_delay_ns) : (void) 0)
+#endif
+
+/* pg_stat_progress_vacuum: 17 has bytes where there was a number of TIDs, and indexes */
+#if PG_VERSION_NUM < 170000
+#define COMPAT_BYTES_PER_DEAD_TID 6
+
+static inline void
+compat_progress_dead_limit(Size bytes)
+{
+	pgstat_progress_update_param(PROGRESS_VACUUM_MAX_DEAD_TUPLES, bytes / COMPAT_BYTES_PER_DEAD_TID);
+}
+
+static inline void
+compat_progress_dead(Size bytes, uint64 tids)
+{
+	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_DEAD_TUPLES, tids);
+}
+
+static inline void
+compat_progress_indexes(int n)
+{
+}
+
+static inline void
+compat_progress_index_done(void)
+{
+}
+#else
+static inline void
+compat_progress_dead_limit(Size bytes)
+{
+	pgstat_progress_update_param(PROGRESS_VACUUM_MAX_DEAD_TUPLE_BYTES, bytes);
+}
+
+static inline void
+compat_progress_dead(Size bytes, uint64 tids)
+{
+	pgstat_progress_update_param(PROGRESS_VACUUM_DEAD_TUPLE_BYTES, bytes);
+	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_DEAD_ITEM_IDS, tids);
+}
+
+/* So many indexes are to be processed; 0: that is over. */
+static inline void
+compat_progress_indexes(int n)
+{
+	pgstat_progress_update_param(PROGRESS_VACUUM_INDEXES_TOTAL, n);
+	pgstat_progress_update_param(PROGRESS_VACUUM_INDEXES_PROCESSED, 0);
+}
+
+/* From a parallel worker, too. */
+static inline void
+compat_progress_index_done(void)
+{
+	pgstat_progress_parallel_incr_param(PROGRESS_VACUUM_INDEXES_PROCESSED, 1);
+}
+#endif
+
+/* ---- WAL ----------------------------------------------------------------------------- */
+
+/* char * in 15, const void * in 18 */
+#define CompatXLogRegisterData(p, len) XLogRegisterData((char *) (p), (len))
+#define CompatXLogRegisterBufData(id, p, len) XLogRegisterBufData((id), (char *) (p), (len))
+#if PG_VERSION_NUM < 170000
+#define REGBUF_NO_CHANGE		0	/* the buffer need not be locked */
+#endif
+#define CompatRegisterCustomRmgr(id, r) RegisterCustomRmgr((id), unconstify(RmgrData *, (r)))
+#if PG_VERSION_NUM < 160000
+#define CompatConflict(fxid, iscat, locator) ResolveRecoveryConflictWithSnapshotFullXid(fxid, locator)
+#define CompatConflictXid(xid, iscat, locator) ResolveRecoveryConflictWithSnapshot(xid, locator)
+#else
+#define CompatConflict(fxid, iscat, locator) \
+	ResolveRecoveryConflictWithSnapshotFullXid(fxid, iscat, locator)
+#define CompatConflictXid(xid, iscat, locator) ResolveRecoveryConflictWithSnapshot(xid, iscat, locator)
+#endif
+
+/* ---- SQL functions ------------------------------------------------------------------- */
+
+/* A function's rows go into a tuplestore; 15.0 has the old name only. */
+#if PG_VERSION_NUM < 160000
+#define CompatInitMaterializedSRF(fcinfo) SetSingleFuncCall(fcinfo, 0)
+#else
+#define CompatInitMaterializedSRF(fcinfo) InitMaterializedSRF(fcinfo, 0)
+#endif
+
+/* ---- logical decoding ---------------------------------------------------------------- */
+
+#if PG_VERSION_NUM < 160000
+#define CompatChangeLocator(change) ((change)->data.tp.relnode)
+#else
+#define CompatChangeLocator(change) ((change)->data.tp.rlocator)
+#endif
+#if PG_VERSION_NUM < 170000
+#define CompatChangeTuple		ReorderBufferTupleBuf
+#define CompatChangeTupleHeap(t) (&(t)->tuple)
+#else
+#define CompatChangeTuple		HeapTupleData
+#define CompatChangeTupleHeap(t) (t)
+#endif
+#if PG_VERSION_NUM < 180000
+#define ReorderBufferAllocChange(rb) ReorderBufferGetChange(rb)
+#define ReorderBufferAllocTupleBuf(rb, len) ReorderBufferGetTupleBuf(rb, len)
+#endif
+
+/* ---- locks --------------------------------------------------------------------------- */
+
+/* 18: log_lock_failures is about locks that are an error not to get */
+#if PG_VERSION_NUM < 180000
+#define CompatCondLockTuple(rel, tid, mode, error) ConditionalLockTuple(rel, tid, mode)
+#define CompatCondXactWait(xid, error) ConditionalXactLockTableWait(xid)
+#else
+#define CompatCondLockTuple(rel, tid, mode, error) \
+	ConditionalLockTuple(rel, tid, mode, (error) && log_lock_failures)
+#define CompatCondXactWait(xid, error) \
+	ConditionalXactLockTableWait(xid, (error) && log_lock_failures)
+#endif
+
+/* ---- what other versions have to compare with ------------------------------------------ */
+
+#if PG_VERSION_NUM >= 170000
+#define COMPAT_HAS_TIDSTORE		1	/* access/tidstore.h, lib/radixtree.h */
+#endif
+
+#endif							/* PG_INPLACE_COMPAT_H */

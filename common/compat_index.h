@@ -1,0 +1,105 @@
+/*-------------------------------------------------------------------------
+ * compat_index.h
+ *	  What differs between PostgreSQL's versions for index access methods.
+ *-------------------------------------------------------------------------
+ */
+#ifndef PG_INPLACE_COMPAT_INDEX_H
+#define PG_INPLACE_COMPAT_INDEX_H
+
+#include "compat.h"
+
+#include "access/amapi.h"
+#include "access/nbtree.h"
+#include "access/relscan.h"
+#include "catalog/pg_type.h"
+#include "utils/pg_locale.h"
+#include "utils/snapmgr.h"
+#if PG_VERSION_NUM >= 170000
+#include "utils/injection_point.h"
+#endif
+
+/* A place where tests let a session wait, on servers that were made for it. */
+#if PG_VERSION_NUM < 170000
+#define CompatInjectionPoint(name) ((void) 0)
+#elif PG_VERSION_NUM < 180000
+#define CompatInjectionPoint(name) INJECTION_POINT(name)
+#else
+#define CompatInjectionPoint(name) INJECTION_POINT(name, NULL)
+#endif
+
+/* Does the collation sort by bytes? */
+static inline bool
+CompatCollationIsC(Oid collation)
+{
+	if (!OidIsValid(collation))
+		return false;
+#if PG_VERSION_NUM < 180000
+	return lc_collate_is_c(collation);
+#else
+	return pg_newlocale_from_collation(collation)->collate_is_c;
+#endif
+}
+
+/* the table whose xid horizon counts: VACUUM tells it from 16 on */
+#if PG_VERSION_NUM < 160000
+#define CompatIvHeapRel(info)	((Relation) NULL)
+#else
+#define CompatIvHeapRel(info)	((info)->heaprel)
+#endif
+
+/* EXPLAIN shows the number of searches from 18 on */
+#if PG_VERSION_NUM < 180000
+#define CompatCountSearch(scan) ((void) 0)
+#else
+#define CompatCountSearch(scan) \
+	do { if ((scan)->instrument) (scan)->instrument->nsearches++; } while (0)
+#endif
+
+/* the access method's part of a parallel scan's shared memory */
+#if PG_VERSION_NUM < 180000
+#define CompatParallelOffset(pscan) ((pscan)->ps_offset)
+#else
+#define CompatParallelOffset(pscan) ((pscan)->ps_offset_am)
+#endif
+
+#if PG_VERSION_NUM < 170000
+#define COMPAT_ESTIMATE_PARALLEL_PARAMETERS void
+#elif PG_VERSION_NUM < 180000
+#define COMPAT_ESTIMATE_PARALLEL_PARAMETERS int nkeys, int norderbys
+#else
+#define COMPAT_ESTIMATE_PARALLEL_PARAMETERS Relation rel, int nkeys, int norderbys
+#endif
+
+/* rows may have been removed that an old snapshot should see: that is an error; before 17 */
+#if PG_VERSION_NUM < 170000
+#define CompatTestForOldSnapshot(snapshot, rel, page) TestForOldSnapshot(snapshot, rel, page)
+#else
+#define CompatTestForOldSnapshot(snapshot, rel, page) ((void) 0)
+#endif
+
+/* INSERT ... ON CONFLICT works with unique indexes of any access method from 18 on */
+#define COMPAT_UNIQUE_INDEXES	(PG_VERSION_NUM >= 180000)
+
+/* btcostestimate reckons with skip scans from 18 on */
+#if PG_VERSION_NUM < 180000
+#define COMPAT_BTCOST_SKIPS		false
+#else
+#define COMPAT_BTCOST_SKIPS		true
+#endif
+
+/* What later versions ask an ordered access method. */
+#if PG_VERSION_NUM < 180000
+#define CompatOrderedIndexAm(am, height) ((void) 0)
+#else
+#define CompatOrderedIndexAm(am, height) \
+	do { \
+		(am)->amcanhash = false; \
+		(am)->amconsistentequality = true; \
+		(am)->amconsistentordering = true; \
+		(am)->amgettreeheight = (height); \
+		(am)->amtranslatestrategy = bttranslatestrategy; \
+		(am)->amtranslatecmptype = bttranslatecmptype; \
+	} while (0)
+#endif
+
+#endif							/* PG_INPLACE_COMPAT_INDEX_H */

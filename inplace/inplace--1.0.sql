@@ -1,0 +1,164 @@
+/* inplace/inplace--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION inplace" to load this file. \quit
+
+CREATE FUNCTION inplace_tableam_handler(internal)
+RETURNS table_am_handler
+AS 'MODULE_PATHNAME'
+LANGUAGE C;
+COMMENT ON FUNCTION inplace_tableam_handler(internal) IS
+	'handler of the inplace table access method';
+
+CREATE ACCESS METHOD inplace TYPE TABLE HANDLER inplace_tableam_handler;
+COMMENT ON ACCESS METHOD inplace IS
+	'tables that are updated in place, with old versions in undo';
+
+-- ---- looking into pages ---------------------------------------------------
+
+CREATE FUNCTION inplace_page(
+	rel regclass,
+	block int8,
+	OUT kind text,				-- meta, data, undo, free, new
+	OUT lsn pg_lsn,
+	OUT lower int4,
+	OUT upper int4,
+	OUT special int4,
+	OUT free int4,
+	OUT items int4,
+	OUT xid_base int8,			-- data pages
+	OUT default_xid xid,
+	OUT default_cid int8,
+	OUT newest_xid int8,		-- undo pages
+	OUT slot int4,
+	OUT next int8,
+	OUT current bool)
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION inplace_page(regclass, int8) IS
+	'header and special space of a page of an inplace table';
+
+CREATE FUNCTION inplace_rows(
+	rel regclass,
+	block int8,
+	OUT off int4,
+	OUT lp_state text,			-- normal, undo (a record at home), dead, unused
+	OUT len int4,
+	OUT natts int4,
+	OUT flags text[],
+	OUT xid int8,				-- NULL: visible to all
+	OUT undo tid,				-- NULL: there is no undo record
+	OUT cid int8,				-- of the insertion, where there is no undo record
+	OUT body_len int4,
+	OUT data bytea)				-- body as stored; NULL if the caller may not read the table
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 100;
+COMMENT ON FUNCTION inplace_rows(regclass, int8) IS
+	'rows on a data page of an inplace table; none for other pages';
+
+CREATE FUNCTION inplace_undo_records(
+	rel regclass,
+	block int8,
+	OUT off int4,
+	OUT kind text,				-- lock, update, delete
+	OUT flags text[],
+	OUT xid int8,
+	OUT row_tid tid,
+	OUT cid int8,
+	OUT prev_xid int8,			-- NULL: the version before is visible to all
+	OUT prev_undo tid,
+	OUT prev_cid int8,			-- the version before was inserted by this command
+	OUT forward tid,			-- where an update has moved the row
+	OUT locker xid,				-- or MultiXactId, if flags has "multi"
+	OUT mode text,
+	OUT delta_len int4)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 100;
+COMMENT ON FUNCTION inplace_undo_records(regclass, int8) IS
+	'undo records on an undo page of an inplace table, or at home on a data page; none for other pages';
+
+CREATE FUNCTION inplace_undo_rings(
+	rel regclass,
+	OUT slot int4,
+	OUT current int8,			-- page that takes new records
+	OUT pages int8,
+	OUT records int8,
+	OUT bytes int8,
+	OUT newest_xid int8,
+	OUT oldest_page_xid int8,	-- newest xid of the page that is used again next
+	OUT removable_pages int8)	-- pages, but for the current one, with no xid that anybody needs
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 16;
+COMMENT ON FUNCTION inplace_undo_rings(regclass) IS
+	'undo page rings of an inplace table';
+
+CREATE FUNCTION inplace_versions(
+	rel regclass,
+	row_tid tid,
+	OUT n int4,
+	OUT xid int8,				-- NULL: visible to all
+	OUT status text,			-- mine, running, committed, aborted, all
+	OUT kind text,				-- insert, update, delete, base; gone: undo is no longer there
+	OUT cid int8,
+	OUT undo tid,
+	OUT locker xid,				-- on the newest version
+	OUT lock_mode text,
+	OUT body_len int4,
+	OUT contents text)			-- NULL if the caller may not read the table
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
+COMMENT ON FUNCTION inplace_versions(regclass, tid) IS
+	'versions of a row of an inplace table, newest first';
+
+-- ---- WAL ------------------------------------------------------------------
+
+CREATE FUNCTION inplace_wal_summary(
+	from_lsn pg_lsn,
+	to_lsn pg_lsn,
+	OUT resource_manager text,
+	OUT record_type text,
+	OUT operation text,			-- NULL: the records; else page operations in them
+	OUT count int8,
+	OUT record_bytes int8,		-- without page images; of operations, what they take in records
+	OUT image_bytes int8,
+	OUT aligned_bytes int8)		-- all of it, each record rounded up as it is in WAL
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE COST 10000 ROWS 50;
+COMMENT ON FUNCTION inplace_wal_summary(pg_lsn, pg_lsn) IS
+	'WAL records by type, and page operations of inplace tables in them';
+
+-- ---- checking -------------------------------------------------------------
+
+-- It reads pages in subtransactions, which parallel mode does not allow.
+CREATE FUNCTION inplace_check(
+	rel regclass,
+	OUT block int8,
+	OUT off int4,				-- NULL: the problem is not with one item
+	OUT problem text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000 ROWS 10;
+COMMENT ON FUNCTION inplace_check(regclass) IS
+	'everything that is wrong with the pages of an inplace table';
+
+REVOKE ALL ON FUNCTION inplace_page(regclass, int8) FROM PUBLIC;
+REVOKE ALL ON FUNCTION inplace_rows(regclass, int8) FROM PUBLIC;
+REVOKE ALL ON FUNCTION inplace_undo_records(regclass, int8) FROM PUBLIC;
+REVOKE ALL ON FUNCTION inplace_undo_rings(regclass) FROM PUBLIC;
+REVOKE ALL ON FUNCTION inplace_versions(regclass, tid) FROM PUBLIC;
+REVOKE ALL ON FUNCTION inplace_check(regclass) FROM PUBLIC;
+REVOKE ALL ON FUNCTION inplace_wal_summary(pg_lsn, pg_lsn) FROM PUBLIC;
+
+GRANT EXECUTE ON FUNCTION inplace_page(regclass, int8) TO pg_stat_scan_tables;
+GRANT EXECUTE ON FUNCTION inplace_rows(regclass, int8) TO pg_stat_scan_tables;
+GRANT EXECUTE ON FUNCTION inplace_undo_records(regclass, int8) TO pg_stat_scan_tables;
+GRANT EXECUTE ON FUNCTION inplace_undo_rings(regclass) TO pg_stat_scan_tables;
+GRANT EXECUTE ON FUNCTION inplace_versions(regclass, tid) TO pg_stat_scan_tables;
+GRANT EXECUTE ON FUNCTION inplace_check(regclass) TO pg_stat_scan_tables;
+-- as pg_walinspect's
+GRANT EXECUTE ON FUNCTION inplace_wal_summary(pg_lsn, pg_lsn) TO pg_read_server_files;

@@ -1,0 +1,282 @@
+/*-------------------------------------------------------------------------
+ * ip_change.c
+ *	  Atomic changes of several pages: apply and log.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/visibilitymap.h"
+
+#include "ip_change.h"
+#include "ip_page_apply.h"
+
+/* Operations of one change.  A page's worth of rows, twice, and some more. */
+#define IP_CHANGE_SPACE		(4 * BLCKSZ)
+
+static uint8 change_space[IP_CHANGE_SPACE];
+
+void
+ip_change_begin(IpChange *c, Relation rel, uint8 info, TransactionId xid)
+{
+	Assert(CritSectionCount == 0);
+	Assert((info & XLR_INFO_MASK) == 0);
+	c->rel = rel;
+	c->info = info;
+	c->xid = xid;
+	c->conflict = IP_XID_NONE;
+	c->replay = false;
+	c->logical = NULL;
+	c->logical_rows = false;
+	c->rows = NULL;
+	c->home = NULL;
+	c->homelen = 0;
+	c->restored = NULL;
+	c->nrestored = 0;
+	c->nblocks = 0;
+	c->w.p = change_space;
+	c->w.end = change_space + IP_CHANGE_SPACE;
+	c->w.bad = false;
+}
+
+static void
+end_block(IpChange *c)
+{
+	if (c->nblocks > 0)
+	{
+		IpChangeBlock *b = &c->blocks[c->nblocks - 1];
+
+		b->len = c->w.p - b->ops;
+	}
+	if (c->w.bad)
+		elog(ERROR, "operations of an inplace table's change are too long");
+}
+
+#ifdef USE_ASSERT_CHECKING
+/* I10: is the buffer locked for the change, and not part of it yet? */
+static bool
+may_add_buffer(const IpChange *c, Buffer buffer)
+{
+	for (int i = 0; i < c->nblocks; i++)
+	{
+		if (c->blocks[i].buffer == buffer)
+			return false;
+	}
+	return ip_page_is_locked(BufferGetPage(buffer), true);
+}
+#endif
+
+ByteWriter *
+ip_change_block(IpChange *c, Buffer buffer, bool init)
+{
+	IpChangeBlock *b;
+
+	Assert(c->nblocks < IP_CHANGE_MAX_BLOCKS);
+	Assert(may_add_buffer(c, buffer));
+	end_block(c);
+	b = &c->blocks[c->nblocks++];
+	b->buffer = buffer;
+	b->init = init;
+	b->vm = InvalidBuffer;
+	b->ops = c->w.p;
+	if (c->replay)
+		ip_op_xid(&c->w, c->xid);
+	return &c->w;
+}
+
+/* Pin the visibility map's pages for blocks that are all-visible; a bit for each. */
+static uint16
+find_visible(IpChange *c)
+{
+	uint16		visible = 0;
+
+	StaticAssertStmt(IP_CHANGE_MAX_BLOCKS <= 16, "a bit for each block");
+	for (int i = 0; i < c->nblocks; i++)
+	{
+		IpChangeBlock *b = &c->blocks[i];
+
+		if (!b->init && PageIsAllVisible(BufferGetPage(b->buffer)))
+		{
+			visibilitymap_pin(c->rel, BufferGetBlockNumber(b->buffer), &b->vm);
+			visible |= 1 << i;
+		}
+	}
+	return visible;
+}
+
+static void
+clear_visible(IpChange *c)
+{
+	for (int i = 0; i < c->nblocks; i++)
+	{
+		IpChangeBlock *b = &c->blocks[i];
+
+		if (BufferIsInvalid(b->vm))
+			continue;
+		PageClearAllVisible(BufferGetPage(b->buffer));
+		visibilitymap_clear(c->rel, BufferGetBlockNumber(b->buffer), b->vm,
+							VISIBILITYMAP_VALID_BITS);
+	}
+}
+
+static void
+release_visible(IpChange *c)
+{
+	for (int i = 0; i < c->nblocks; i++)
+	{
+		if (BufferIsValid(c->blocks[i].vm))
+			ReleaseBuffer(c->blocks[i].vm);
+	}
+}
+
+/* Register the main data; head, of IP_MAIN_MAX_HEAD bytes, must last until the insertion. */
+static void
+register_main_data(IpChange *c, uint16 visible, uint8 *head)
+{
+	ByteWriter	w = {head + 1, head + IP_MAIN_MAX_HEAD, false};
+	uint8		flags = 0;
+
+	if (c->conflict >= FirstNormalTransactionId)
+	{
+		flags |= IP_MAIN_CONFLICT;
+		bytes_put_u64(&w, c->conflict);
+	}
+	if (visible != 0)
+	{
+		flags |= IP_MAIN_VISIBLE;
+		bytes_put_u16(&w, visible);
+	}
+	if (c->logical != NULL)
+		flags |= IP_MAIN_LOGICAL;
+	Assert(!w.bad);
+	if (flags == 0)
+		return;
+	head[0] = flags;
+	CompatXLogRegisterData(head, w.p - head);
+	if (c->logical != NULL)
+	{
+		CompatXLogRegisterData(c->logical->data, c->logical->len);
+		XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
+	}
+}
+
+/* The map's pages whose bits are cleared, each once; how many. */
+static int
+visible_pages(const IpChange *c, Buffer *pages)
+{
+	int			n = 0;
+
+	for (int i = 0; i < c->nblocks; i++)
+	{
+		Buffer		vm = c->blocks[i].vm;
+		int			same = 0;
+
+		while (same < n && pages[same] != vm)
+			same++;
+		if (BufferIsValid(vm) && same == n)
+			pages[n++] = vm;
+	}
+	return n;
+}
+
+/*
+ * Name these pages after the blocks: from 17 on an incremental backup takes the pages that records name.  Redo clears the
+ * bits by the numbers of the blocks.
+ */
+static void
+register_visible(const IpChange *c, const Buffer *pages, int n)
+{
+	for (int i = 0; i < n; i++)
+		XLogRegisterBuffer(c->nblocks + i, pages[i], REGBUF_NO_IMAGE | REGBUF_NO_CHANGE);
+}
+
+static XLogRecPtr
+log_change(IpChange *c, uint16 visible)
+{
+	uint8		head[IP_MAIN_MAX_HEAD];
+	Buffer		vm[IP_CHANGE_MAX_BLOCKS];
+	int			nvm = visible != 0 ? visible_pages(c, vm) : 0;
+	bool		images = wal_consistency_checking[IP_RMGR_ID];
+	XLogRecPtr	lsn;
+
+	XLogBeginInsert();
+	register_main_data(c, visible, head);
+	for (int i = 0; i < c->nblocks; i++)
+	{
+		IpChangeBlock *b = &c->blocks[i];
+
+		uint8		flags = REGBUF_STANDARD | (b->init ? REGBUF_WILL_INIT : 0);
+
+		if (c->logical_rows && i == IP_REF_DATA)
+			flags |= REGBUF_KEEP_DATA;
+		XLogRegisterBuffer(i, b->buffer, flags);
+		CompatXLogRegisterBufData(i, b->ops, b->len);
+	}
+	register_visible(c, vm, nvm);
+
+	/*
+	 * others change the map's pages, which must not change while images of
+	 * them are taken
+	 */
+	for (int i = 0; images && i < nvm; i++)
+		LockBuffer(vm[i], BUFFER_LOCK_SHARE);
+	lsn = XLogInsert(IP_RMGR_ID, c->info);
+	for (int i = 0; images && i < nvm; i++)
+		LockBuffer(vm[i], BUFFER_LOCK_UNLOCK);
+	return lsn;
+}
+
+void
+ip_change_apply(IpChange *c)
+{
+	IpOpContext ctx;
+	bool		wal = RelationNeedsWAL(c->rel);
+	uint16		visible;
+	int			nrefs;			/* at most */
+
+	end_block(c);
+	Assert(c->rows == NULL || c->nblocks == 1);
+	Assert(c->nblocks > 0);
+	Assert(!c->logical_rows || c->logical != NULL);
+	Assert(c->replay || c->xid == InvalidTransactionId || c->xid == GetCurrentTransactionIdIfAny());
+	visible = find_visible(c);
+	nrefs = c->nblocks + (visible != 0 ? c->nblocks : 0);
+	if (wal && nrefs > XLR_NORMAL_MAX_BLOCK_ID + 1)
+		XLogEnsureRecordSpace(nrefs - 1, 2 * c->nblocks + 3);
+	ctx.xid = c->xid;
+	ctx.rows = c->rows;
+	ctx.home = c->home;
+	ctx.homelen = c->homelen;
+	ctx.restored = c->restored;
+	ctx.nrestored = c->nrestored;
+	ctx.data_block = BufferGetBlockNumber(c->blocks[IP_REF_DATA].buffer);
+	ctx.undo_block = c->nblocks > IP_REF_UNDO ?
+		BufferGetBlockNumber(c->blocks[IP_REF_UNDO].buffer) : InvalidBlockNumber;
+
+	START_CRIT_SECTION();
+	if (visible != 0)
+		clear_visible(c);
+	for (int i = 0; i < c->nblocks; i++)
+	{
+		IpChangeBlock *b = &c->blocks[i];
+		const char *problem;
+
+		Assert(ip_page_is_locked(BufferGetPage(b->buffer), true));	/* I10 */
+		MarkBufferDirty(b->buffer);
+		problem = ip_page_apply(BufferGetPage(b->buffer), BufferGetBlockNumber(b->buffer),
+								b->ops, b->len, &ctx);
+		if (unlikely(problem != NULL))
+			elog(PANIC, "could not change block %u of relation \"%s\": %s",
+				 BufferGetBlockNumber(b->buffer), RelationGetRelationName(c->rel), problem);
+		Assert(!PageIsAllVisible(BufferGetPage(b->buffer)));	/* I10, I12 */
+	}
+	if (wal)
+	{
+		XLogRecPtr	lsn = log_change(c, visible);
+
+		for (int i = 0; i < c->nblocks; i++)
+			PageSetLSN(BufferGetPage(c->blocks[i].buffer), lsn);
+	}
+	END_CRIT_SECTION();
+	if (visible != 0)
+		release_visible(c);
+}

@@ -1,0 +1,110 @@
+/*-------------------------------------------------------------------------
+ * ip_change.h
+ *	  Atomic changes of up to IP_CHANGE_MAX_BLOCKS pages: apply and log.
+ *
+ * Use:
+ *		ip_change_begin(&c, rel, info, xid);
+ *		w = ip_change_block(&c, buffer, false);		-- reference 0
+ *		ip_op_row(w, ...);
+ *		w = ip_change_block(&c, undo_buffer, false);	-- reference 1
+ *		ip_op_undo(w, ...);
+ *		ip_change_apply(&c);
+ *
+ * Each block's operations are built completely before the next block begins.
+ * Everything up to ip_change_apply may fail and changes nothing; ip_change_apply
+ * cannot fail: the caller made sure that the operations fit their pages.  All
+ * buffers must be locked exclusively from ip_change_block to after
+ * ip_change_apply.
+ *
+ * A page that is all-visible is so no more after any change.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_CHANGE_H
+#define IP_CHANGE_H
+
+#include "lib/stringinfo.h"
+
+#include "ip_op.h"
+
+
+/* Resource manager id; also in docs/on-disk-format.md. */
+#define IP_RMGR_ID				164
+
+/* Record types: what a change is for.  Redo is the same for all of them. */
+#define IP_XLOG_INSERT			0x00
+#define IP_XLOG_MULTI_INSERT	0x10
+#define IP_XLOG_UPDATE			0x20
+#define IP_XLOG_MOVE			0x30	/* update to another TID */
+#define IP_XLOG_DELETE			0x40
+#define IP_XLOG_LOCK			0x50
+#define IP_XLOG_PRUNE			0x60
+#define IP_XLOG_RESTORE			0x70	/* an aborted change is put back */
+#define IP_XLOG_RING			0x80	/* undo ring advances or grows */
+#define IP_XLOG_INIT			0x90	/* metapage */
+#define IP_XLOG_SPECULATIVE		0xA0	/* speculative insertion confirmed or
+										 * killed */
+
+#define IP_XLOG_VACUUM			0xB0	/* dead items become unused */
+
+/*
+ * A record's block data are the page operations.  Its main data, if any, are a
+ * byte of flags and what they say, in this order.  Redo does not look at the
+ * logical section.
+ */
+#define IP_MAIN_CONFLICT	0x01	/* xid with its epoch (8) */
+#define IP_MAIN_VISIBLE		0x02	/* bits (2) */
+#define IP_MAIN_LOGICAL		0x04	/* logical section: the rest */
+
+/* Flags and all that has a fixed size. */
+#define IP_MAIN_MAX_HEAD	(1 + sizeof(IpXid) + sizeof(uint16))
+
+#define IP_CHANGE_MAX_BLOCKS	12
+
+/* References 0 and 1 have fixed roles, see IpOpContext. */
+#define IP_REF_DATA				0
+#define IP_REF_UNDO				1
+
+typedef struct IpChangeBlock
+{
+	Buffer		buffer;
+	bool		init;			/* the operations make the page from nothing */
+	Buffer		vm;				/* page of the visibility map whose bits are
+								 * cleared */
+	uint8	   *ops;
+	uint32		len;
+} IpChangeBlock;
+
+typedef struct IpChange
+{
+	Relation	rel;
+	uint8		info;
+	TransactionId xid;
+	bool		replay;			/* xid is not our own: a table's past is
+								 * written again */
+	IpXid		conflict;		/* snapshots that do not see this xid must go,
+								 * on a standby */
+	StringInfo	logical;		/* section for logical decoding, or NULL: see
+								 * ip_logical.h */
+	bool		logical_rows;	/* it needs the first block's new rows */
+	const IpFormed *rows;		/* of the only block's IP_OP_ROWS, its last
+								 * operation; or NULL */
+	const uint8 *home;			/* the record that its IP_OP_HOME makes, or
+								 * NULL */
+	uint32		homelen;
+	const IpRestored *restored; /* the rows of its IP_OP_RESTORE, or NULL */
+	int			nrestored;
+	int			nblocks;
+	IpChangeBlock blocks[IP_CHANGE_MAX_BLOCKS];
+	ByteWriter	w;
+} IpChange;
+
+/* xid: the record's transaction id, or invalid if no operation needs it. */
+extern void ip_change_begin(IpChange *c, Relation rel, uint8 info, TransactionId xid);
+
+/* Begin the operations of another block; returns where to put them. */
+extern ByteWriter *ip_change_block(IpChange *c, Buffer buffer, bool init);
+
+/* Apply and log.  Afterwards the buffers are dirty and still locked. */
+extern void ip_change_apply(IpChange *c);
+
+#endif							/* IP_CHANGE_H */

@@ -1,0 +1,66 @@
+/*-------------------------------------------------------------------------
+ * ip_check.c
+ *	  inplace_check(): everything that is wrong with the pages of a table.
+ *
+ * The first pass looks at each page by itself, then come rows against their
+ * undo, undo records against their rows, and the rings.
+ *
+ * All of it works on private copies: no lock is held while something is
+ * decoded, and none while another one is taken, so the order in which writers
+ * or redo lock pages does not matter.  What concerns several pages is checked
+ * optimistically instead: a problem counts only if the row (or the metapage)
+ * is unchanged after the other pages were read, and if the removal horizon has
+ * not passed the undo record in question by then, ours or that of another
+ * backend.  That is as good as having held all the locks.
+ *
+ * Nothing believes what it reads.  A page that cannot even be read raises
+ * an error in the buffer manager; a subtransaction turns that into a result.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/relation.h"
+#include "access/xact.h"
+#include "storage/lwlock.h"
+#include "storage/procarray.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+
+#include "ip_check_row.h"
+#include "ip_check_undo.h"
+#include "ip_rel.h"
+
+PG_FUNCTION_INFO_V1(inplace_check);
+PGDLLEXPORT Datum inplace_check(PG_FUNCTION_ARGS);
+
+Datum
+inplace_check(PG_FUNCTION_ARGS)
+{
+	IpCheck    *c = palloc0(sizeof(IpCheck));
+	BlockNumber nblocks;
+
+	c->rel = ip_rel_open_to_inspect(PG_GETARG_OID(0));
+	CompatInitMaterializedSRF(fcinfo);
+	c->rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	c->strategy = GetAccessStrategy(BAS_BULKREAD);
+	ip_check_refresh_horizon(c);
+
+	(void) ip_check_new_pages(c);
+	nblocks = c->nblocks;
+	for (BlockNumber block = 0; block < nblocks; block++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (c->pages[block] & PAGE_VERSIONS)
+			ip_check_row_undo(c, block);
+		else if (ip_check_page_kind(c, block) == IP_PAGE_UNDO)
+			ip_check_undo_records(c, block);
+	}
+	ip_check_undo_rings(c);
+
+	if (BufferIsValid(c->vm))
+		ReleaseBuffer(c->vm);
+	FreeAccessStrategy(c->strategy);
+	relation_close(c->rel, AccessShareLock);
+	return (Datum) 0;
+}

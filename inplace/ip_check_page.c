@@ -1,0 +1,350 @@
+/*-------------------------------------------------------------------------
+ * ip_check_page.c
+ *	  inplace_check(): results, reading pages, and the first pass, over pages by themselves.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/visibilitymap.h"
+#include "access/xact.h"
+#include "storage/procarray.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+
+#include "ip_check_page.h"
+
+/* ---- results --------------------------------------------------------------------- */
+
+const char *
+ip_check_fail(IpCheck *c, const char *fmt,...)
+{
+	char		text[sizeof(c->problem)];
+	va_list		args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	strlcpy(c->problem, text, sizeof(c->problem));
+	return c->problem;
+}
+
+void
+ip_check_report(IpCheck *c, BlockNumber block, OffsetNumber off, const char *problem)
+{
+	Datum		values[3];
+	bool		nulls[3] = {false, off == 0, false};
+
+	if (problem == NULL)
+		return;
+	values[0] = Int64GetDatum(block);
+	values[1] = Int32GetDatum(off);
+	values[2] = CStringGetTextDatum(problem);
+	tuplestore_putvalues(c->rsinfo->setResult, c->rsinfo->setDesc, values, nulls);
+	pfree(DatumGetPointer(values[2]));
+}
+
+/* ---- transactions ---------------------------------------------------------------- */
+
+bool
+ip_check_in_future(IpCheck *c, IpXid xid)
+{
+	if (xid >= c->next)
+		c->next = U64FromFullTransactionId(ReadNextFullTransactionId());
+	return xid >= c->next;
+}
+
+/*
+ * On a standby our snapshot takes the horizon's place: replay of what removes
+ * something that the snapshot needs has to cancel us first.
+ */
+void
+ip_check_refresh_horizon(IpCheck *c)
+{
+	if (!RecoveryInProgress())
+		c->horizon = ip_xid_full(GetOldestNonRemovableTransactionId(c->rel));
+	else if (ActiveSnapshotSet())
+		c->horizon = ip_xid_full(GetActiveSnapshot()->xmin);
+	else
+		c->horizon = PG_UINT64_MAX;
+}
+
+IpXidStatus
+ip_check_status(IpXid xid)
+{
+	/*
+	 * the page is not locked, but what pg_xact forgets just now has no
+	 * aborted change left
+	 */
+	return ip_xid_status_locked(xid);
+}
+
+bool
+ip_check_is_needed(IpCheck *c, IpXid xid)
+{
+	return !IpXidIsFinal(xid) && (xid >= c->horizon || ip_check_status(xid) != IP_STATUS_COMMITTED);
+}
+
+bool
+ip_check_may_be_gone(IpXid xid)
+{
+	return ActiveSnapshotSet() && !ip_xid_in_snapshot(xid, GetActiveSnapshot(), ip_xid_horizon()) &&
+		ip_check_status(xid) == IP_STATUS_COMMITTED;
+}
+
+/* ---- reading pages ----------------------------------------------------------------- */
+
+/* Is the error about the page, and not about us? */
+static bool
+is_damage(const ErrorData *error)
+{
+	return error->sqlerrcode == ERRCODE_DATA_CORRUPTED ||
+		ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_SYSTEM_ERROR;
+}
+
+static void
+read_and_copy(IpCheck *c, BlockNumber block, Page copy)
+{
+	Buffer		buffer = ReadBufferExtended(c->rel, MAIN_FORKNUM, block, RBM_NORMAL, c->strategy);
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	memcpy(copy, BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+}
+
+const char *
+ip_check_copy_page(IpCheck *c, BlockNumber block, Page copy)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	const char *volatile problem = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		read_and_copy(c, block, copy);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		if (!is_damage(error))
+			ReThrowError(error);
+		problem = ip_check_fail(c, "%s", error->message);
+		FreeErrorData(error);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return problem;
+}
+
+int
+ip_check_page_kind(IpCheck *c, BlockNumber block)
+{
+	return c->pages[block] & PAGE_KIND;
+}
+
+bool
+ip_check_page_is(IpCheck *c, Page page, IpPageKind kind)
+{
+	return !PageIsNew(page) && ip_page_check_header(&c->of_page, page) == NULL &&
+		IpPageGetSpecial(page)->kind == kind;
+}
+
+/* ---- one page -------------------------------------------------------------------------- */
+
+bool
+ip_check_has_aborted(IpXid xid)
+{
+	return !IpXidIsFinal(xid) && ip_check_status(xid) == IP_STATUS_ABORTED;
+}
+
+const char *
+ip_check_body(IpCheck *c, uint16 hdr, const uint8 *body, uint32 bodylen)
+{
+	TupleDesc	desc = RelationGetDescr(c->rel);
+	int			natts = hdr & IP_HDR_NATTS_MASK;
+	int			column;
+	int			len = ip_body_measure(desc, hdr, body, bodylen, &column);
+
+	if (natts > desc->natts)
+		return ip_check_fail(c, "row has %d columns, but its table has %d", natts, desc->natts);
+	if (len < 0 && column == 0)
+		return "row body ends within its NULL bitmap";
+	if (len < 0)
+		return ip_check_fail(c, "value of column %d is damaged or reaches beyond the row body", column);
+	for (const uint8 *p = body + len; p < body + bodylen; p++)
+	{
+		if (*p != 0)
+			return "there is something behind the row's values";
+	}
+	return NULL;
+}
+
+/* What takes the table, or the transactions that there are, to see in a row that is sound by itself */
+static const char *
+row_problem(IpCheck *c, const IpRow *row)
+{
+	if (ip_check_in_future(c, row->xid))
+		return ip_check_fail(c, "transaction id " UINT64_FORMAT " of the row is in the future",
+							 row->xid);
+	if ((row->state & IP_ROW_OVERLAID) || ip_check_has_aborted(row->xid))
+		return NULL;
+	return ip_check_body(c, row->hdr, row->body, row->bodylen);
+}
+
+const char *
+ip_check_row(IpCheck *c, Page page, OffsetNumber off, IpRow *row)
+{
+	const char *problem = ip_page_check_row(&c->of_page, page, off, row);
+
+	return problem ? problem : row_problem(c, row);
+}
+
+/* Is a block all-visible in the map, but not in its own header? */
+static const char *
+map_problem(IpCheck *c, BlockNumber block)
+{
+	Buffer		buffer = ReadBuffer(c->rel, block);
+	bool		bad;
+
+	/* both change under the page's lock */
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	bad = !PageIsAllVisible(BufferGetPage(buffer)) &&
+		visibilitymap_get_status(c->rel, block, &c->vm) != 0;
+	UnlockReleaseBuffer(buffer);
+	return bad ? "page is all-visible in the visibility map, but not in its header" : NULL;
+}
+
+/* The same in an undo record at home */
+static const char *
+home_problem(IpCheck *c, BlockNumber block, OffsetNumber off)
+{
+	uint8		buf[BLCKSZ];
+	IpUndoRec	rec;
+
+	if (ip_page_check_record(c->page.data, block, off, buf, &rec) != NULL)
+		return NULL;
+	return ip_check_in_future(c, rec.xid) || ip_check_in_future(c, rec.prev_xid) ?
+		"transaction id of the undo record is in the future" : NULL;
+}
+
+/* The same in the page */
+static void
+check_data_page(IpCheck *c, BlockNumber block)
+{
+	Page		page = c->page.data;
+	IpSpecial  *special = IpPageGetSpecial(page);
+	uint64		base = ip_data_xid_base(special);
+	TransactionId xid = special->u.data.default_xid;
+	TransactionId changer = special->u.data.change_xid;
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	IpRow		row;
+
+	if (ip_check_in_future(c, base))
+		ip_check_report(c, block, 0,
+						ip_check_fail(c, "xid base " UINT64_FORMAT " is in the future", base));
+	if (TransactionIdIsNormal(changer) && ip_check_in_future(c, ip_xid_after(base, changer)))
+		ip_check_report(c, block, 0,
+						ip_check_fail(c, "default changer's transaction id %u is in the future", changer));
+	if (TransactionIdIsNormal(xid) && ip_check_in_future(c, ip_xid_after(base, xid)))
+		ip_check_report(c, block, 0,
+						ip_check_fail(c, "default inserter has bad transaction id %u", xid));
+	if (!PageIsAllVisible(page) && visibilitymap_get_status(c->rel, block, &c->vm) != 0)
+		ip_check_report(c, block, 0, map_problem(c, block));
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		/* what can be seen without the table has been reported */
+		if (ip_item_is_undo(page, PageGetItemId(page, off)))
+			ip_check_report(c, block, off, home_problem(c, block, off));
+		if (!ip_row_is_at(page, off) || !ip_item_is_ours(PageGetItemId(page, off)) ||
+			ip_page_check_row(&c->of_page, page, off, &row) != NULL)
+			continue;
+		ip_check_report(c, block, off, row_problem(c, &row));
+		if (row.state & IP_ROW_VERSION)
+			c->pages[block] |= PAGE_VERSIONS;
+	}
+}
+
+static void
+check_undo_page(IpCheck *c, BlockNumber block)
+{
+	IpXid		newest = IpPageGetSpecial(c->page.data)->u.undo.newest_xid;
+
+	/* a page that has just begun has the next xid */
+	if (newest > 0 && ip_check_in_future(c, newest - 1))
+		ip_check_report(c, block, 0,
+						ip_check_fail(c, "newest xid " UINT64_FORMAT " is in the future", newest));
+}
+
+static void
+report_of_page(void *arg, OffsetNumber off, const char *problem)
+{
+	IpCheck    *c = arg;
+
+	ip_check_report(c, c->block, off, problem);
+}
+
+static void
+check_sound_page(IpCheck *c, BlockNumber block)
+{
+	bool		has_items;
+
+	c->block = block;
+	c->of_page.report = report_of_page;
+	c->of_page.arg = c;
+	has_items = ip_page_check(&c->of_page, c->page.data, block);
+	if (ip_check_page_kind(c, block) == IP_PAGE_UNDO)
+		check_undo_page(c, block);
+	else if (ip_check_page_kind(c, block) == IP_PAGE_DATA && has_items)
+		check_data_page(c, block);
+}
+
+void
+ip_check_page(IpCheck *c, BlockNumber block)
+{
+	const char *problem = ip_check_copy_page(c, block, c->page.data);
+
+	if (problem == NULL && PageIsNew(c->page.data))
+	{
+		c->pages[block] = PAGE_NEW; /* left by a crash; will be used */
+		return;
+	}
+	if (problem == NULL)
+		problem = ip_page_check_header(&c->of_page, c->page.data);
+	if (problem)
+	{
+		c->pages[block] = PAGE_BAD;
+		ip_check_report(c, block, 0, problem);
+		return;
+	}
+	c->pages[block] = IpPageGetSpecial(c->page.data)->kind;
+	check_sound_page(c, block);
+}
+
+bool
+ip_check_new_pages(IpCheck *c)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(c->rel);
+
+	if (nblocks <= c->nblocks)
+		return false;
+	if (c->pages == NULL)
+		c->pages = MemoryContextAllocHuge(CurrentMemoryContext, nblocks);
+	else
+		c->pages = repalloc_huge(c->pages, nblocks);
+	while (c->nblocks < nblocks)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ip_check_page(c, c->nblocks);
+		c->nblocks++;
+	}
+	return true;
+}

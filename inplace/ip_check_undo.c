@@ -1,0 +1,222 @@
+/*-------------------------------------------------------------------------
+ * ip_check_undo.c
+ *	  inplace_check(): undo records against their rows, and the rings.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/multixact.h"
+
+#include "ip_check_undo.h"
+
+/*
+ * VACUUM removes no row as long as somebody may see an older version.  But a lock
+ * may be younger than the row's removable deletion.
+ */
+static bool
+row_must_exist(IpCheck *c, const IpUndoRec *rec)
+{
+	return rec->kind != IP_UNDO_LOCK && ip_check_is_needed(c, rec->xid) && !ip_check_may_be_gone(rec->xid) &&
+		ip_check_status(rec->xid) != IP_STATUS_ABORTED;
+}
+
+static const char *
+record_problem(IpCheck *c, const IpUndoRec *rec, const IpSpecial *special)
+{
+	IpXid		newest = special->u.undo.newest_xid;
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(&rec->row);
+	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&rec->row);
+
+	if (IpXidIsFinal(rec->xid) || rec->xid > newest)
+		return ip_check_fail(c, "undo record has bad transaction id " UINT64_FORMAT, rec->xid);
+	if ((rec->flags & IP_REC_PREV) && (IpXidIsFinal(rec->prev_xid) || rec->prev_xid > newest))
+		return ip_check_fail(c, "undo record has bad previous transaction id " UINT64_FORMAT, rec->prev_xid);
+	if (rec->kind == IP_UNDO_LOCK && !(rec->flags & IP_REC_MULTI) &&
+		(!TransactionIdIsNormal(rec->locker) || ip_check_in_future(c, ip_xid_after(ip_undo_xid_base(special), rec->locker))))
+		return ip_check_fail(c, "lock record has bad locker %u", rec->locker);
+	if (rec->kind == IP_UNDO_LOCK && (rec->flags & IP_REC_MULTI) &&
+		(!MultiXactIdIsValid(rec->locker) ||
+		 !MultiXactIdPrecedes(rec->locker, ReadNextMultiXactId())))
+		return ip_check_fail(c, "lock record has bad MultiXactId %u", rec->locker);
+	if (block >= c->nblocks)
+		(void) ip_check_new_pages(c);
+	else if (ip_check_page_kind(c, block) == PAGE_NEW)
+		ip_check_page(c, block);	/* in use since then? */
+	if (off < FirstOffsetNumber || off > IP_MAX_ROWS_PER_PAGE ||
+		(row_must_exist(c, rec) &&
+		 (block >= c->nblocks || (ip_check_page_kind(c, block) != IP_PAGE_DATA &&
+								  ip_check_page_kind(c, block) != PAGE_BAD))))
+		return ip_check_fail(c, "undo record is about (%u,%u), where no row can be", block, off);
+	return NULL;
+}
+
+void
+ip_check_undo_records(IpCheck *c, BlockNumber block)
+{
+	Page		page = c->rows.data;
+	uint8		buf[BLCKSZ];
+	OffsetNumber max;
+	IpUndoRec	rec;
+
+	if (ip_check_copy_page(c, block, page) != NULL || !ip_check_page_is(c, page, IP_PAGE_UNDO))
+		return;
+	max = PageGetMaxOffsetNumber(page);
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		const char *problem;
+
+		if (!ip_item_is_ours(PageGetItemId(page, off)))
+			continue;
+		/* what is wrong with the record by itself has been reported */
+		problem = ip_page_check_record(page, block, off, buf, &rec);
+		if (problem == NULL)
+			ip_check_report(c, block, off, record_problem(c, &rec, IpPageGetSpecial(page)));
+	}
+}
+
+/* ---- rings ------------------------------------------------------------------------------- */
+
+/*
+ * Links of a ring never lead anywhere but to other pages of the ring, whatever
+ * happens meanwhile: pages are put between others, and the current one moves
+ * on.  So a walk needs no lock; only how many pages it meets, and which of them
+ * is the current one, depends on the time.
+ */
+typedef struct Ring
+{
+	uint16		slot;
+	IpMetaSlot	before;			/* the metapage's slot before the walk */
+	IpMetaSlot	after;
+	XLogRecPtr	lsn;			/* and its LSN */
+	bool		unchanged;
+	BlockNumber where;			/* page of the problem */
+	BlockNumber other_current;	/* page that is marked as current, but is not */
+	bool		first_is_current;
+} Ring;
+
+static bool
+read_ring_slot(IpCheck *c, uint16 slot, IpMetaSlot *ms, XLogRecPtr *lsn)
+{
+	if (ip_check_copy_page(c, IP_META_BLOCK, c->again.data) != NULL ||
+		!ip_check_page_is(c, c->again.data, IP_PAGE_META))
+		return false;
+	*ms = IpPageGetMeta(c->again.data)->slots[slot];
+	*lsn = PageGetLSN(c->again.data);
+	return true;
+}
+
+/* Visit the page at r->where; *next is the next one. */
+static const char *
+ring_page_problem(IpCheck *c, Ring *r, bool first, BlockNumber *next)
+{
+	Page		page = c->again.data;
+	IpSpecial	special;
+	bool		current;
+
+	if (r->where >= c->nblocks)
+		(void) ip_check_new_pages(c);
+	if (r->where >= c->nblocks || ip_check_page_kind(c, r->where) == PAGE_BAD ||
+		ip_check_copy_page(c, r->where, page) != NULL || !ip_check_page_is(c, page, IP_PAGE_UNDO))
+		return ip_check_fail(c, "undo ring %u leads to a page that is not an undo page", r->slot);
+	special = *IpPageGetSpecial(page);
+	if (special.u.undo.slot != r->slot)
+		return ip_check_fail(c, "undo ring %u leads to a page of ring %u", r->slot, special.u.undo.slot);
+	current = (special.u.undo.flags & IP_UNDO_CURRENT) != 0;
+	if (first)
+		r->first_is_current = current;
+	else if (current)
+		r->other_current = r->where;
+	c->pages[r->where] |= PAGE_IN_RING;
+	*next = special.u.undo.next;
+	return NULL;
+}
+
+/* Look at the metapage again. */
+static bool
+ring_is_unchanged(IpCheck *c, Ring *r)
+{
+	XLogRecPtr	lsn;
+
+	r->unchanged = read_ring_slot(c, r->slot, &r->after, &lsn) && lsn == r->lsn &&
+		memcmp(&r->after, &r->before, sizeof(IpMetaSlot)) == 0;
+	return r->unchanged;
+}
+
+static const char *
+ring_problem(IpCheck *c, Ring *r)
+{
+	BlockNumber first = r->before.current;
+	BlockNumber next = first;
+	uint32		n = 0;
+
+	r->where = IP_META_BLOCK;
+	if ((first == InvalidBlockNumber) != (r->before.npages == 0))
+		return ip_check_fail(c, "undo slot %u has %u pages, and block %u is its current one",
+							 r->slot, r->before.npages, first);
+	if (first == InvalidBlockNumber)
+		return NULL;
+	do
+	{
+		const char *problem;
+
+		CHECK_FOR_INTERRUPTS();
+		r->where = next;
+		problem = ring_page_problem(c, r, n == 0, &next);
+		if (problem)
+			return problem;
+		if (++n > r->before.npages && (ring_is_unchanged(c, r) || n > r->after.npages))
+			return ip_check_fail(c, "undo ring %u does not close after %u pages", r->slot, n);
+	} while (next != first);
+	if (n < r->before.npages)
+		return ip_check_fail(c, "undo ring %u closes after %u pages instead of %u",
+							 r->slot, n, r->before.npages);
+	if (!r->first_is_current && ring_is_unchanged(c, r))
+		return ip_check_fail(c, "current page of undo ring %u is not marked so", r->slot);
+	r->where = r->other_current;
+	if (r->other_current != InvalidBlockNumber && ring_is_unchanged(c, r))
+		return ip_check_fail(c, "page of undo ring %u is marked as current, but block %u is", r->slot, first);
+	return NULL;
+}
+
+/* Undo pages that were there before the rings were walked must be in one. */
+static void
+check_lost_pages(IpCheck *c, BlockNumber nblocks, const bool *ring_ok)
+{
+	for (BlockNumber block = 0; block < nblocks; block++)
+	{
+		uint16		slot;
+
+		if (ip_check_page_kind(c, block) != IP_PAGE_UNDO || (c->pages[block] & PAGE_IN_RING) ||
+			ip_check_copy_page(c, block, c->again.data) != NULL ||
+			!ip_check_page_is(c, c->again.data, IP_PAGE_UNDO))
+			continue;
+		slot = IpPageGetSpecial(c->again.data)->u.undo.slot;
+		if (slot < IP_UNDO_SLOTS && ring_ok[slot])
+			ip_check_report(c, block, 0, ip_check_fail(c, "undo page is not in ring %u", slot));
+	}
+}
+
+void
+ip_check_undo_rings(IpCheck *c)
+{
+	BlockNumber nblocks = c->nblocks;
+	bool		ring_ok[IP_UNDO_SLOTS] = {false};
+	bool		used = false;
+
+	for (BlockNumber block = 0; block < nblocks; block++)
+		used |= ip_check_page_kind(c, block) != PAGE_NEW;
+	if (used && ip_check_page_kind(c, IP_META_BLOCK) == PAGE_NEW)
+		ip_check_report(c, IP_META_BLOCK, 0, "table has no metapage");
+	for (uint16 slot = 0; nblocks > 0 && slot < IP_UNDO_SLOTS; slot++)
+	{
+		Ring		r = {.slot = slot,.other_current = InvalidBlockNumber};
+		const char *problem;
+
+		if (!read_ring_slot(c, slot, &r.before, &r.lsn))
+			return;
+		problem = ring_problem(c, &r);
+		ip_check_report(c, r.where, 0, problem);
+		ring_ok[slot] = problem == NULL;
+	}
+	check_lost_pages(c, nblocks, ring_ok);
+}

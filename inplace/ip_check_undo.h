@@ -1,0 +1,17 @@
+/*-------------------------------------------------------------------------
+ * ip_check_undo.h
+ *	  inplace_check(): undo records against their rows, and the rings.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_CHECK_UNDO_H
+#define IP_CHECK_UNDO_H
+
+#include "ip_check_page.h"
+
+/* The records of an undo page */
+extern void ip_check_undo_records(IpCheck *c, BlockNumber block);
+
+/* All rings; after the other pages. */
+extern void ip_check_undo_rings(IpCheck *c);
+
+#endif							/* IP_CHECK_UNDO_H */

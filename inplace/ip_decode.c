@@ -1,0 +1,212 @@
+/*-------------------------------------------------------------------------
+ * ip_decode.c
+ *	  Logical decoding: from a WAL record's logical section (ip_logical.h) to
+ *	  the changes that output plugins see.
+ *
+ * All is in the record.  Neither the table nor its descriptor is looked at,
+ * as what they are now may not be what they were then.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/htup_details.h"
+#include "replication/decode.h"
+#include "replication/logical.h"
+#include "replication/reorderbuffer.h"
+#include "replication/snapbuild.h"
+#include "utils/memutils.h"
+
+#include "ip_decode.h"
+#include "ip_delta.h"
+#include "ip_logical.h"
+#include "ip_op_read.h"
+#include "ip_wal.h"
+
+static const ReorderBufferChangeType change_types[] = {
+	[IP_LOGICAL_INSERT] = REORDER_BUFFER_CHANGE_INSERT,
+	[IP_LOGICAL_UPDATE] = REORDER_BUFFER_CHANGE_UPDATE,
+	[IP_LOGICAL_DELETE] = REORDER_BUFFER_CHANGE_DELETE,
+	[IP_LOGICAL_SPEC_INSERT] = REORDER_BUFFER_CHANGE_INTERNAL_SPEC_INSERT,
+	[IP_LOGICAL_SPEC_CONFIRM] = REORDER_BUFFER_CHANGE_INTERNAL_SPEC_CONFIRM,
+	[IP_LOGICAL_SPEC_ABORT] = REORDER_BUFFER_CHANGE_INTERNAL_SPEC_ABORT
+};
+
+static void
+bad_section(XLogReaderState *record)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("invalid logical section in inplace WAL record at %X/%X",
+					LSN_FORMAT_ARGS(record->ReadRecPtr))));
+}
+
+/* A record's section while it is read. */
+typedef struct Section
+{
+	XLogReaderState *record;
+	ByteReader	r;
+	uint8		head;
+	RelFileLocator locator;
+	IpNewRows  *rows;			/* of insertions: the page operations' rows */
+} Section;
+
+/* A heap tuple's NULL bitmap and values. */
+typedef struct Image
+{
+	uint32		natts;
+	uint8		flags;
+	const uint8 *bytes;
+	uint32		len;
+} Image;
+
+static void
+read_image(Section *s, const uint8 *base, uint32 baselen, Image *image)
+{
+	uint8	   *bytes;
+
+	image->natts = bytes_get_varint(&s->r);
+	image->flags = bytes_get_u8(&s->r);
+	image->len = bytes_get_varint(&s->r);
+	if (!(image->flags & IP_TUPLE_DELTA))
+		image->bytes = bytes_get(&s->r, image->len);
+	else
+	{
+		if (base == NULL || !AllocSizeIsValid(image->len))
+			bad_section(s->record);
+		image->bytes = bytes = palloc(Max(image->len, 1));
+		if (ip_delta_apply(&s->r, base, baselen, bytes, image->len) != image->len)
+			bad_section(s->record);
+	}
+	if (s->r.bad || image->natts > MaxTupleAttributeNumber)
+		bad_section(s->record);
+}
+
+static void
+free_image(Image *image)
+{
+	if (image->flags & IP_TUPLE_DELTA)
+		pfree((void *) image->bytes);
+}
+
+static CompatChangeTuple *
+make_tuple(ReorderBuffer *rb, Section *s, const Image *image)
+{
+	uint32		nulls = (image->flags & HEAP_HASNULL) ? BITMAPLEN(image->natts) : 0;
+	uint32		hoff = MAXALIGN(SizeofHeapTupleHeader + nulls);
+	CompatChangeTuple *result;
+	HeapTuple	tuple;
+
+	if (image->len < nulls)
+		bad_section(s->record);
+	result = ReorderBufferAllocTupleBuf(rb, hoff - SizeofHeapTupleHeader + image->len - nulls);
+	tuple = CompatChangeTupleHeap(result);
+	tuple->t_len = hoff + image->len - nulls;
+	ItemPointerSetInvalid(&tuple->t_self);
+	tuple->t_tableOid = InvalidOid;
+	memset(tuple->t_data, 0, hoff);
+	HeapTupleHeaderSetNatts(tuple->t_data, image->natts);
+	tuple->t_data->t_infomask = image->flags & IP_TUPLE_INFOMASK;
+	tuple->t_data->t_hoff = hoff;
+	memcpy(tuple->t_data->t_bits, image->bytes, nulls);
+	memcpy((char *) tuple->t_data + hoff, image->bytes + nulls, image->len - nulls);
+	return result;
+}
+
+/* The tuples of the next change. */
+static void
+read_tuples(ReorderBuffer *rb, Section *s, uint8 action, ReorderBufferChange *change)
+{
+	const uint8 *base = NULL;
+	uint32		baselen = 0;
+	Image		new = {0};
+	Image		old;
+
+	if (action == IP_LOGICAL_INSERT || action == IP_LOGICAL_SPEC_INSERT)
+	{
+		base = ip_op_new_rows_next(s->rows, &baselen);
+		if (base == NULL)
+			bad_section(s->record);
+	}
+	if (base != NULL || action == IP_LOGICAL_UPDATE)
+	{
+		read_image(s, base, baselen, &new);
+		change->data.tp.newtuple = make_tuple(rb, s, &new);
+	}
+	if (s->head & IP_LOGICAL_OLD)
+	{
+		read_image(s, new.bytes, new.len, &old);
+		change->data.tp.oldtuple = make_tuple(rb, s, &old);
+		free_image(&old);
+	}
+	free_image(&new);
+}
+
+/* Queue one change of the section; false if that was the last. */
+static bool
+queue_change(LogicalDecodingContext *ctx, XLogRecordBuffer *buf, Section *s)
+{
+	ReorderBuffer *rb = ctx->reorder;
+	uint8		action = s->head & IP_LOGICAL_ACTION_MASK;
+	ReorderBufferChange *change;
+	bool		last;
+
+	if (action < IP_LOGICAL_INSERT || action >= lengthof(change_types))
+		bad_section(s->record);
+	change = ReorderBufferAllocChange(rb);
+	change->action = change_types[action];
+	change->origin_id = XLogRecGetOrigin(s->record);
+	CompatChangeLocator(change) = s->locator;
+	read_tuples(rb, s, action, change);
+	last = s->r.p == s->r.end;
+	if (!last && action != IP_LOGICAL_INSERT)
+		bad_section(s->record);
+	/* rows that were toasted together need their TOAST chunks until the last */
+	change->data.tp.clear_toast_afterwards = last && !(s->head & IP_LOGICAL_MORE);
+	ReorderBufferQueueChange(rb, XLogRecGetXid(s->record), buf->origptr, change, false);
+	return !last;
+}
+
+static void
+queue_changes(LogicalDecodingContext *ctx, XLogRecordBuffer *buf, Section *s,
+			  const IpMainData *data)
+{
+	static IpNewRows rows;
+	Size		len;
+	char	   *ops = XLogRecGetBlockData(s->record, IP_REF_DATA, &len);
+
+	if (ops == NULL)
+		len = 0;				/* an update, and the page is in the record */
+	ip_op_new_rows_begin(&rows, (uint8 *) ops, len);
+	s->rows = &rows;
+	s->r = (ByteReader)
+	{
+		data->logical, data->logical + data->logical_len, false
+	};
+	s->head = bytes_get_u8(&s->r);
+	while (queue_change(ctx, buf, s))
+		;
+}
+
+void
+ip_decode(LogicalDecodingContext *ctx, XLogRecordBuffer *buf)
+{
+	TransactionId xid = XLogRecGetXid(buf->record);
+	Section		s = {.record = buf->record};
+	IpMainData	data;
+
+	ReorderBufferProcessXid(ctx->reorder, xid, buf->origptr);
+	ip_wal_main_data(buf->record, &data);
+	/* the base snapshot is also built when nothing else is wanted */
+	if (data.logical == NULL ||
+		SnapBuildCurrentState(ctx->snapshot_builder) < SNAPBUILD_FULL_SNAPSHOT ||
+		!SnapBuildProcessChange(ctx->snapshot_builder, xid, buf->origptr) ||
+		ctx->fast_forward)
+		return;
+	XLogRecGetBlockTag(buf->record, IP_REF_DATA, &s.locator, NULL, NULL);
+	if (CompatLocatorDatabase(s.locator) != ctx->slot->data.database)
+		return;
+	if (ctx->callbacks.filter_by_origin_cb != NULL &&
+		filter_by_origin_cb_wrapper(ctx, XLogRecGetOrigin(buf->record)))
+		return;
+	queue_changes(ctx, buf, &s, &data);
+}

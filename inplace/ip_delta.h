@@ -1,0 +1,33 @@
+/*-------------------------------------------------------------------------
+ * ip_delta.h
+ *	  Byte-range deltas between two row bodies.
+ *
+ * See pagedelta_shift.h, whose deltas they are.  No server dependencies.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_DELTA_H
+#define IP_DELTA_H
+
+#include "bytes.h"
+
+/*
+ * Append the delta that makes "to" out of "from".  The quick one does not look for
+ * what has moved: for rows that have nothing to do with each other.
+ */
+extern void ip_delta_make(ByteWriter *w, const uint8 *from, uint32 fromlen,
+						  const uint8 *to, uint32 tolen);
+extern void ip_delta_make_quick(ByteWriter *w, const uint8 *from, uint32 fromlen,
+								const uint8 *to, uint32 tolen);
+
+/*
+ * Apply the delta at r (which is advanced behind it) to base.  Returns the
+ * result's length, or -1 if the delta does not fit base or cap; out must not
+ * overlap base.
+ */
+extern int	ip_delta_apply(ByteReader *r, const uint8 *base, uint32 baselen,
+						   uint8 *out, uint32 cap);
+
+/* A delta that has the whole new string, to one of which no more than the length counts. */
+extern void ip_delta_make_whole(ByteWriter *w, uint32 fromlen, const uint8 *to, uint32 tolen);
+
+#endif							/* IP_DELTA_H */

@@ -1,0 +1,522 @@
+/*-------------------------------------------------------------------------
+ * ip_fetch.c
+ *	  Fetching rows by TID.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/xact.h"
+#include "portability/instr_time.h"
+#include "storage/predicate.h"
+#include "utils/snapmgr.h"
+
+#include "ip_fetch.h"
+#include "ip_memo.h"
+#include "ip_modify.h"
+#include "ip_rel.h"
+#include "ip_slot.h"
+#include "ip_version_satisfy.h"
+#include "ip_xid.h"
+
+/* A scan that has met so many dead rows whose deletion is not flushed flushes it. */
+#define MAX_UNFLUSHED	32
+
+static IpVersion fetch_v;
+
+IpvResult
+ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapshot snapshot,
+				 bool *all_dead)
+{
+	IpvResult	result;
+
+	for (int tries = 0; tries < IP_MAX_STALE; tries++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = ip_version_fetch(v, rel, tid);
+		if (result == IPV_OK)
+		{
+			result = ip_version_satisfy(v, snapshot);
+			if (result == IPV_NONE && all_dead)
+			{
+				/*
+				 * the newest version says whether the row is dead to
+				 * everybody
+				 */
+				result = ip_version_fetch(v, rel, tid);
+				*all_dead = result == IPV_NONE ||
+					(result == IPV_OK && ip_version_is_dead(rel, v->state, v->xid, v->horizon) &&
+					 (!(v->state & IP_ROW_DELETED) || ip_version_deletion_is_durable(rel, v->xid)));
+				return IPV_NONE;
+			}
+		}
+		else if (result == IPV_NONE && all_dead)
+			*all_dead = true;
+		if (result != IPV_STALE)
+			return result;
+	}
+	v->rel = rel;
+	v->tid = *tid;
+	ip_version_missing(v);
+	return IPV_NONE;			/* not reached */
+}
+
+/*
+ * SnapshotAny by TID is how core asks for "the" version of a row that it has
+ * just scanned, locked or changed.  Which one it means:
+ * - by a version's TID, which ip_lock_tuple gave it, or a fetch of what an update in place
+ *	 ended: that version;
+ * - by the row's TID right after that: the trigger queue wants what that update made;
+ * - our changes of the current command or later: the image before them, or the
+ *	 inserted one;
+ * - else what the command's snapshot sees;
+ * - else (it sees none) the newest committed one.
+ */
+static IpvResult
+fetch_exact_once(IpVersion *v, Relation rel, const IpTarget *target, IpPtr *ended_by)
+{
+	IpvResult	result = ip_version_fetch(v, rel, &target->row);
+
+	while (result == IPV_OK &&
+		   (!ip_version_is_target(v, target) || (v->state & IP_ROW_DELETED)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		ip_version_skip_lock(v);
+		*ended_by = v->ptr;
+		result = ip_version_older(v);
+	}
+	return result;
+}
+
+static IpvResult
+newest_committed(IpVersion *v, Relation rel, const ItemPointerData *tid)
+{
+	IpvResult	result = ip_version_fetch(v, rel, tid);
+
+	while (result == IPV_OK && (ip_version_status(v) == IP_STATUS_RUNNING ||
+								ip_version_status(v) == IP_STATUS_ABORTED ||
+								(v->state & IP_ROW_DELETED)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = ip_version_older(v);
+	}
+	return result;
+}
+
+static IpvResult
+fetch_any_once(IpVersion *v, Relation rel, const ItemPointerData *tid, IpPtr *ended_by)
+{
+	Snapshot	active = ActiveSnapshotSet() ? GetActiveSnapshot() : NULL;
+	IpvResult	result = ip_version_fetch(v, rel, tid);
+	bool		changed = false;
+
+	if (result != IPV_OK)
+		return result;
+	if (active == NULL || !IsMVCCSnapshot(active))
+		return ip_version_satisfy(v, SnapshotAny);
+	while (ip_version_status(v) == IP_STATUS_MINE && ip_version_cid(v) >= active->curcid)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (v->state & IP_ROW_INSERTED)
+			return IPV_OK;
+		*ended_by = v->ptr;
+		result = ip_version_older(v);
+		if (result != IPV_OK)
+			return result;
+		changed = true;
+	}
+	if (changed)
+		return IPV_OK;
+	result = ip_version_satisfy(v, active);
+	return result == IPV_NONE ? newest_committed(v, rel, tid) : result;
+}
+
+/* A version that our last update in place ended gets a TID of its own, for the trigger queue. */
+static bool
+fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
+{
+	IpTarget	target;
+	IpPtr		ended_by = {InvalidBlockNumber, 0};
+	IpvResult	result;
+	int			tries = 0;
+
+	if (!ip_memo_was_ended(rel, tid, &target))
+		ip_version_target(rel, tid, &target);
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = target.exact ? fetch_exact_once(v, rel, &target, &ended_by) :
+			fetch_any_once(v, rel, tid, &ended_by);
+	} while (result == IPV_STALE && ++tries < IP_MAX_STALE);
+	if (result != IPV_OK)
+		return false;
+	/* a foreign key's check will compare the command, too */
+	if (ip_version_status(v) == IP_STATUS_MINE)
+		(void) ip_version_cid(v);
+	ip_version_to_slot(v, slot);
+	if (ended_by.block != InvalidBlockNumber && ip_memo_was_updated(v))
+		ip_version_tid(ended_by, &slot->tts_tid);
+	ip_memo_note_ended(rel, &target);
+	return true;
+}
+
+/* Is the row's newest version another one than when v began there? */
+static bool
+has_changed(IpVersion *v)
+{
+	static IpVersion now;
+	IpvResult	result = ip_version_fetch(&now, v->rel, &v->tid);
+
+	return result != IPV_OK || now.top_state != v->top_state || now.top_xid != v->top_xid ||
+		!IpPtrEquals(now.top_ptr, v->top_ptr);
+}
+
+/*
+ * A writer between our look at the row and our lock did not see the lock, nor did
+ * we see the change.  So look again once the lock is held.
+ */
+bool
+ip_fetch_predicate_lock(IpVersion *v, Snapshot snapshot)
+{
+	ItemPointerData tid = v->tid;
+
+	if (!IsolationIsSerializable() || !IsMVCCSnapshot(snapshot))
+		return true;
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ip_version_predicate_lock(v, snapshot);
+		if (!has_changed(v))
+			return true;
+		if (ip_fetch_satisfy(v, v->rel, &tid, snapshot, NULL) != IPV_OK)
+			return false;
+	}
+}
+
+bool
+ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot)
+{
+	IpVersion  *v = &fetch_v;
+	bool		found;
+
+	ExecClearTuple(slot);
+	if (snapshot->snapshot_type == SNAPSHOT_ANY)
+		return fetch_any(v, rel, tid, slot);
+	found = ip_fetch_satisfy(v, rel, tid, snapshot, NULL) == IPV_OK;
+	if (found && (found = ip_fetch_predicate_lock(v, snapshot)))
+		ip_version_to_slot(v, slot);
+	return found;
+}
+
+/*
+ * Is the version in the slot the one that the snapshot sees?  For MVCC snapshots
+ * (ON CONFLICT asks) it must also be the newest committed one: in heap, a newer
+ * one would be the conflicting tuple.
+ */
+bool
+ip_fetch_satisfies_snapshot(Relation rel, TupleTableSlot *slot, Snapshot snapshot)
+{
+	IpVersion  *v = &fetch_v;
+	IpSlot	   *ipslot = (IpSlot *) slot;
+	IpVersionId id;
+
+	Assert(SlotIsInplace(slot) && ipslot->has_id);
+	if (ip_fetch_satisfy(v, rel, &slot->tts_tid, snapshot, NULL) != IPV_OK)
+		return false;
+	if (IsMVCCSnapshot(snapshot) && !IpXidIsFinal(v->end_xid) &&
+		ip_xid_status(v->end_xid, v->horizon) == IP_STATUS_COMMITTED)
+		return false;
+	if (ip_version_status(v) == IP_STATUS_MINE)
+		(void) ip_version_cid(v);
+	ip_version_id(v, &id);
+	/* a version block that is gone: nobody can have changed the row since */
+	if (id.xmin == FrozenTransactionId || ipslot->id.xmin == FrozenTransactionId)
+		return id.xmin == ipslot->id.xmin ||
+			ip_xid_removable(rel, ip_xid_full(ipslot->id.xmin));
+	return id.xmin == ipslot->id.xmin &&
+		(!TransactionIdIsCurrentTransactionId(id.xmin) || id.cmin == ipslot->id.cmin);
+}
+
+bool
+ip_fetch_tid_valid(TableScanDesc scan, ItemPointer tid)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+
+	return ItemPointerIsValid(tid) && block != IP_META_BLOCK &&
+		block < RelationGetNumberOfBlocks(scan->rs_rd);
+}
+
+/*
+ * The transaction that has moved the row at "at", and where to (*next); IP_XID_NONE if it
+ * was not moved, or that was rolled back.
+ */
+static IpXid
+moved_to(IpVersion *v, Relation rel, const ItemPointerData *at, ItemPointer next)
+{
+	IpXid		before = IP_XID_NONE;
+	IpXidStatus status;
+
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!ip_version_fetch_newest(v, rel, at) || !(v->state & IP_ROW_MOVED))
+			return IP_XID_NONE;
+		status = ip_version_status(v);
+		if (ip_version_load_rec(v) == IPV_OK)
+			break;
+
+		/*
+		 * put back just now, or so old that nobody can look for the next
+		 * version?
+		 */
+		if (v->top_xid == before)
+			return IP_XID_NONE;
+		before = v->top_xid;
+	}
+	if (status == IP_STATUS_ABORTED || status == IP_STATUS_RUNNING || (v->rec.flags & IP_REC_PARTITION))
+		return IP_XID_NONE;
+	*next = v->rec.forward;
+	return v->xid;
+}
+
+/* Has that transaction inserted the row at "at"? */
+static bool
+is_inserted_by(IpVersion *v, Relation rel, const ItemPointerData *at, IpXid xid)
+{
+	IpXid		before = IP_XID_NONE;
+	IpXid		inserter;
+
+	while (ip_version_fetch_newest(v, rel, at))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (ip_modify_inserter(v, &inserter) == IPV_OK)
+			return inserter == xid;
+		/* put back just now, or so old that its undo is gone? */
+		if (v->top_xid == before)
+			return false;
+		before = v->top_xid;
+	}
+	return false;
+}
+
+void
+ip_fetch_latest_tid(TableScanDesc scan, ItemPointer tid)
+{
+	Relation	rel = scan->rs_rd;
+	IpVersion  *v = &fetch_v;
+	ItemPointerData at = *tid;
+	IpXid		mover;
+
+	/* follow moves up to the last version that the snapshot sees */
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (ip_fetch_satisfy(v, rel, &at, scan->rs_snapshot, NULL) == IPV_OK)
+			*tid = at;
+		mover = moved_to(v, rel, &at, &at);
+		/* another row may have come to where the move led */
+		if (mover == IP_XID_NONE || !is_inserted_by(v, rel, &at, mover))
+			return;
+	}
+}
+
+/* ---- index scans --------------------------------------------------------------------- */
+
+typedef struct IpIndexFetch
+{
+	IndexFetchTableData base;
+	Buffer		buffer;			/* pinned: the last row's page */
+	int			unflushed;		/* dead rows met whose deletion is not on disk */
+	InplaceKeyMatch match;		/* or NULL: the index has no stale entries */
+	void	   *match_arg;
+	const XLogRecPtr *read_at;
+	bool		stale;			/* the last row's entry may be */
+} IpIndexFetch;
+
+IndexFetchTableData *
+ip_fetch_begin(Relation rel)
+{
+	IpIndexFetch *fetch = palloc(sizeof(IpIndexFetch));
+
+	fetch->base.rel = rel;
+	fetch->buffer = InvalidBuffer;
+	fetch->unflushed = 0;
+	fetch->match = NULL;
+	ip_rel_check_meta(rel);
+	return &fetch->base;
+}
+
+void
+ip_fetch_expect(IndexFetchTableData *scan, InplaceKeyMatch match, void *arg, const XLogRecPtr *read_at)
+{
+	IpIndexFetch *fetch = (IpIndexFetch *) scan;
+
+	fetch->match = match;
+	fetch->match_arg = arg;
+	fetch->read_at = read_at;
+}
+
+/*
+ * May an entry be stale that leads to this page?  If it was when the index page was read, its removal came after that, and
+ * then the record that took the flag away, if that is gone.  Without WAL there is nothing to tell that by.
+ */
+static bool
+may_be_stale(IpIndexFetch *fetch, Page page, Snapshot snapshot)
+{
+	return (IpPageGetSpecial(page)->keys & IP_KEYS_STALE) || PageGetLSN(page) > *fetch->read_at ||
+		snapshot->snapshot_type != SNAPSHOT_MVCC || !RelationNeedsWAL(fetch->base.rel);
+}
+
+/* I23.  With assertions, entries that cannot be stale are looked at, too. */
+static bool
+entry_matches(IpIndexFetch *fetch, TupleTableSlot *slot)
+{
+	if (fetch->match == NULL)
+		return true;
+	if (fetch->stale)
+		return fetch->match(fetch->match_arg, slot);
+	Assert(fetch->match(fetch->match_arg, slot));
+	return true;
+}
+
+bool
+ip_fetch_is_current(IndexFetchTableData *scan, IpVersion *v, TupleTableSlot *slot)
+{
+	IpIndexFetch *fetch = (IpIndexFetch *) scan;
+
+	if (fetch->match == NULL)
+		return true;
+	ip_version_to_slot(v, slot);
+	return fetch->match(fetch->match_arg, slot);
+}
+
+void
+ip_fetch_reset(IndexFetchTableData *scan)
+{
+	IpIndexFetch *fetch = (IpIndexFetch *) scan;
+
+	if (BufferIsValid(fetch->buffer))
+		ReleaseBuffer(fetch->buffer);
+	fetch->buffer = InvalidBuffer;
+}
+
+void
+ip_fetch_end(IndexFetchTableData *scan)
+{
+	ip_fetch_reset(scan);
+	pfree(scan);
+}
+
+/*
+ * ip_version_fetch, but the page stays pinned for the next row.  The index scan may
+ * have read the TID a while ago, and the row may have been dead already: then its
+ * page may be a free one by now, or be used for something else.  *deleter becomes the
+ * transaction that deleted the row, if that is why there is none.
+ */
+static IpvResult
+fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot, IpXid *deleter)
+{
+	Relation	rel = fetch->base.rel;
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
+	IpvResult	result = IPV_NONE;
+	Page		page;
+
+	*deleter = IP_XID_NONE;
+	if (!BufferIsValid(fetch->buffer) || BufferGetBlockNumber(fetch->buffer) != block)
+	{
+		ip_fetch_reset(&fetch->base);
+		fetch->buffer = ip_rel_read(rel, block);
+	}
+	page = BufferGetPage(fetch->buffer);
+	Assert(BufferGetBlockNumber(fetch->buffer) == block);
+	LockBuffer(fetch->buffer, BUFFER_LOCK_SHARE);
+	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
+	{
+		fetch->stale = fetch->match != NULL && may_be_stale(fetch, page, snapshot);
+		v->horizon = ip_xid_horizon();
+		*deleter = ip_version_deleter(rel, block, page, off, snapshot, v->horizon);
+		if (*deleter == IP_XID_NONE)
+			result = ip_version_begin(v, rel, block, page, off);
+	}
+	if (result == IPV_OK)
+		ip_version_let_go(v);
+	LockBuffer(fetch->buffer, BUFFER_LOCK_UNLOCK);
+	return result;
+}
+
+/*
+ * Without synchronous_commit, all scans of a queue would visit what was deleted since the WAL
+ * writer came by: flush it, unless that takes more than a tenth of our time.
+ */
+static bool
+flush_deletions(IpIndexFetch *fetch, IpXid deleter)
+{
+	static int64 not_before;
+	instr_time	begin;
+	instr_time	end;
+
+	if (++fetch->unflushed < MAX_UNFLUSHED || RecoveryInProgress())
+		return false;
+	INSTR_TIME_SET_CURRENT(begin);
+	if (INSTR_TIME_GET_MICROSEC(begin) < not_before)
+		return false;
+	ip_xid_flush_commit(deleter);
+	fetch->unflushed = 0;
+	INSTR_TIME_SET_CURRENT(end);
+	not_before = INSTR_TIME_GET_MICROSEC(end) +
+		9 * (INSTR_TIME_GET_MICROSEC(end) - INSTR_TIME_GET_MICROSEC(begin));
+	return true;
+}
+
+/*
+ * May the index remember, without WAL, that a row is dead that a scan found deleted?  A scan with an
+ * MVCC snapshot holds no lock on the index.
+ */
+static bool
+deleted_is_all_dead(IpIndexFetch *fetch, Snapshot snapshot, IpXid deleter, IpXid horizon)
+{
+	Relation	rel = fetch->base.rel;
+
+	if (!ip_version_is_dead(rel, IP_ROW_DELETED, deleter, horizon))
+		return false;
+	return ip_version_deletion_is_durable(rel, deleter) ||
+		(snapshot->snapshot_type == SNAPSHOT_MVCC && flush_deletions(fetch, deleter));
+}
+
+bool
+ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapshot,
+					 TupleTableSlot *slot, bool *call_again, bool *all_dead)
+{
+	IpIndexFetch *fetch = (IpIndexFetch *) scan;
+	IpVersion  *v = &fetch_v;
+	IpXid		deleter;
+	IpvResult	result;
+
+	*call_again = false;
+	if (all_dead)
+		*all_dead = false;
+	result = fetch_pinned(fetch, v, tid, snapshot, &deleter);
+	if (deleter != IP_XID_NONE)
+	{
+		if (all_dead)
+			*all_dead = deleted_is_all_dead(fetch, snapshot, deleter, v->horizon);
+		return false;
+	}
+	if (result == IPV_OK)
+		result = ip_version_satisfy(v, snapshot);
+	/* no row: is it dead?  or undo was recycled under us: again */
+	if (result == IPV_STALE || (result == IPV_NONE && all_dead))
+		result = ip_fetch_satisfy(v, scan->rel, tid, snapshot, all_dead);
+	if (result != IPV_OK)
+		return false;
+	if (!ip_fetch_predicate_lock(v, snapshot))
+		return false;
+	ip_version_to_slot(v, slot);
+	if (!entry_matches(fetch, slot))
+	{
+		ExecClearTuple(slot);
+		return false;
+	}
+	ip_memo_note_fetched(scan->rel, tid, snapshot->snapshot_type == SNAPSHOT_DIRTY);
+	return true;
+}

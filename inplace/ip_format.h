@@ -1,0 +1,298 @@
+/*-------------------------------------------------------------------------
+ * ip_format.h
+ *	  On-disk format of inplace tables, version 5.
+ *
+ * docs/on-disk-format.md draws every structure byte by byte.  All pages live
+ * in the main fork, have PostgreSQL's standard page header and keep no data
+ * between pd_lower and pd_upper.  Their kind is in the special space.
+ *
+ * Row (an item of a data page; bytes, not aligned):
+ *
+ *	0	  2		3			   3 or 13
+ *	+-----+-----+--------------+------------------------------------+
+ *	| hdr |state| version block| body: [NULL bitmap] column values  |
+ *	+-----+-----+--------------+------------------------------------+
+ *	 hdr: 11 bits number of columns, 3 bits flags (IP_HDR_*), 2 bits for heap code
+ *	 state: IP_ROW_*; the version block is there if IP_ROW_VERSION
+ *	 version block: xid (4), undo pointer (4 block + 2 offset) or cid (4 + 0)
+ *
+ * A data page may also have undo records of its own rows, "at home": items like those of undo
+ * pages, but with a byte that tells them from rows where a row's state is.
+ *
+ * With IP_ROW_OVERLAID the version block covers the first 10 bytes of the
+ * body, and those bytes are in the undo record that it points to: so a version
+ * block fits on a page that has no free byte left.  That is why a body is
+ * never shorter than 10 bytes (it is padded with zeros).
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_FORMAT_H
+#define IP_FORMAT_H
+
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "storage/bufpage.h"
+#include "storage/itemptr.h"
+
+#define IP_FORMAT_VERSION		5
+#define IP_PAGE_MAGIC			0x4950	/* "IP" */
+#define IP_META_BLOCK			0
+
+/* A transaction id with its epoch; 0 means "none", 2 "frozen". */
+typedef uint64 IpXid;
+
+#define IP_XID_NONE				((IpXid) 0)
+#define IP_XID_FROZEN			((IpXid) FrozenTransactionId)
+
+/* Visible to everybody for ever: no transaction id, or the frozen one. */
+#define IpXidIsFinal(xid) ((xid) < FirstNormalTransactionId)
+
+typedef enum IpPageKind
+{
+	IP_PAGE_META = 1,
+	IP_PAGE_DATA = 2,
+	IP_PAGE_UNDO = 3,
+	IP_PAGE_FREE = 4
+} IpPageKind;
+
+/* Special space of every page; the last four bytes name the kind. */
+typedef struct IpSpecial
+{
+	union
+	{
+		struct
+		{
+			uint32		xid_base;	/* ip_data_xid_base() >>
+									 * IP_DATA_BASE_SHIFT */
+			TransactionId default_xid;	/* inserter of rows with
+										 * IP_ROW_DEFAULT */
+			CommandId	default_cid;
+			TransactionId change_xid;	/* who deleted or locked the rows with
+										 * IP_ROW_CHANGED */
+		}			data;
+		struct
+		{
+			uint64		newest_xid; /* no record's xid is newer */
+			BlockNumber next;	/* next page of the ring: the oldest, seen
+								 * from the current one */
+			uint16		slot;
+			uint16		flags;	/* IP_UNDO_CURRENT */
+		}			undo;
+	}			u;
+	uint32		word;			/* undo page: low half of its xid base; data
+								 * page: the default changer's command id, or
+								 * IP_CHANGE_LOCK and the mode; else 0 */
+	uint8		kind;			/* IpPageKind */
+	uint8		keys;			/* data page: IP_KEYS_*; else 0 */
+	uint16		magic;			/* IP_PAGE_MAGIC */
+} IpSpecial;
+
+StaticAssertDecl(sizeof(IpSpecial) == 24, "special space is 24 bytes");
+StaticAssertDecl(offsetof(IpSpecial, kind) == 20, "kind is at byte 20");
+
+/* All xids of a data page are in [base, base + 2^32); the base's lowest bits are 0. */
+#define IP_DATA_BASE_SHIFT		16
+#define IpDataBase(xid)			((xid) >> IP_DATA_BASE_SHIFT << IP_DATA_BASE_SHIFT)
+
+/*
+ * Updates in place have changed keys of rows of the page: index entries of such rows may be stale, that is, have a key that
+ * the version which a snapshot sees has not ...
+ */
+#define IP_KEYS_STALE			0x01
+/* ... and by now the versions that a row has, all of them, have the same keys. */
+#define IP_KEYS_SETTLED			0x02
+
+/* Only command ids below this are a default changer's. */
+#define IP_CHANGE_LOCK			0x80000000
+
+#define IP_UNDO_CURRENT			0x0001	/* records are being appended to this
+										 * page */
+
+/* An undo page's xid base is so far before the newest xid that it is made with ... */
+#define IP_UNDO_XIDS_BEFORE		((IpXid) 1 << 31)
+/* ... and takes no records when xids are so far beyond the base. */
+#define IP_UNDO_XIDS			(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
+
+#define IpPageGetSpecial(page) ((IpSpecial *) PageGetSpecialPointer(page))
+
+/*
+ * Metapage contents, right behind the page header.  The first word is a line pointer, to a heap
+ * tuple whose xmax is a MultiXactId that does not exist: where an inplace table's file has come under
+ * the heap access method, scans and VACUUM end with an error there, before they get to the rows.
+ */
+#define IP_UNDO_SLOTS			16
+
+typedef struct IpMetaSlot
+{
+	BlockNumber current;		/* page that takes new records, or
+								 * InvalidBlockNumber */
+	uint32		npages;			/* pages in this slot's ring */
+} IpMetaSlot;
+
+typedef struct IpMeta
+{
+	ItemIdData	decoy;
+	uint32		version;		/* IP_FORMAT_VERSION */
+	uint32		nslots;			/* IP_UNDO_SLOTS */
+	uint32		reserved;
+	IpMetaSlot	slots[IP_UNDO_SLOTS];
+} IpMeta;
+
+StaticAssertDecl(sizeof(IpMeta) == 16 + 8 * IP_UNDO_SLOTS, "metapage layout");
+
+#define IpPageGetMeta(page) ((IpMeta *) PageGetContents(page))
+
+#define IP_DECOY_SIZE			MAXALIGN(SizeofHeapTupleHeader)
+#define IP_DECOY_START			(BLCKSZ - sizeof(IpSpecial) - IP_DECOY_SIZE)
+
+/*
+ * TIDBitmap refuses offsets above MaxHeapTuplesPerPage (291 with 8 kB pages),
+ * so no row gets one.
+ */
+#define IP_MAX_ROWS_PER_PAGE	MaxHeapTuplesPerPage
+
+/*
+ * Line pointers of rows and undo records are redirections to heap code, which thus does not take
+ * them for tuples.  Some of it looks at the tuple's header all the same: lp_off is so much less
+ * than the item's start that t_infomask is the item's first two bytes.  See docs/heap-code.md.
+ */
+#define IP_ITEM_BIAS			offsetof(HeapTupleHeaderData, t_infomask)
+
+StaticAssertDecl(IP_ITEM_BIAS <= SizeOfPageHeaderData, "lp_off cannot be negative");
+
+/*
+ * ... and those, the stored hdr of a row, or the kind and flags of an undo record, say there that the
+ * inserter has aborted, so that heap code gives up.
+ */
+#define IP_HDR_HEAP_MASK		(HEAP_XMIN_COMMITTED | HEAP_XMIN_INVALID)
+#define IP_HDR_HEAP_BITS		HEAP_XMIN_INVALID
+
+StaticAssertDecl(IP_HDR_HEAP_MASK == 0x0300, "bits 8 and 9 of hdr are heap's");
+
+#define IpHdrStore(hdr)			(((hdr) & 0x00FF) | (((hdr) & 0x3F00) << 2) | IP_HDR_HEAP_BITS)
+#define IpHdrLoad(stored)		(((stored) & 0x00FF) | (((stored) >> 2) & 0x3F00))
+
+/* ---- rows ---------------------------------------------------------------- */
+#define IP_HDR_NATTS_MASK		0x07FF
+#define IP_HDR_HASNULL			0x0800	/* body starts with a NULL bitmap (bit
+										 * set: not NULL) */
+#define IP_HDR_HASEXTERNAL		0x1000	/* some value is a TOAST pointer */
+#define IP_HDR_SPECULATIVE		0x2000	/* ON CONFLICT: cid field holds the
+										 * token */
+
+#define IP_ROW_VERSION			0x01	/* version block present */
+#define IP_ROW_DEFAULT			0x02	/* inserted by the page's default
+										 * inserter */
+#define IP_ROW_INSERTED			0x04	/* the version was made by INSERT: no
+										 * older one */
+#define IP_ROW_DELETED			0x08	/* the change that made this state was
+										 * a delete */
+#define IP_ROW_LOCKED			0x10	/* the undo pointer leads to a lock
+										 * record */
+#define IP_ROW_OVERLAID			0x20	/* version block covers the body's
+										 * first bytes */
+#define IP_ROW_MOVED			0x40	/* DELETED by an update to another TID */
+#define IP_ROW_CHANGED			0x80	/* DELETED or LOCKED by the page's
+										 * default changer; without a version
+										 * block or an undo record: the
+										 * version before is visible to all,
+										 * or (DEFAULT) the default inserter's */
+
+/* In the place of a row's state: the item is an undo record at home.  No row has these two. */
+#define IP_STATE_UNDO			(IP_ROW_VERSION | IP_ROW_DEFAULT)
+
+#define IP_ROW_STATE			2	/* byte of the item */
+#define IP_ROW_HDRSZ			3
+#define IP_VERSION_BLOCK_SZ		10
+/* its parts */
+#define IP_BLOCK_XID			0
+#define IP_BLOCK_PTR			4	/* block */
+#define IP_BLOCK_PTR_OFF		8	/* offset */
+#define IP_ROW_MIN_BODY			IP_VERSION_BLOCK_SZ
+#define IP_ROW_MIN_ITEM			(IP_ROW_HDRSZ + IP_ROW_MIN_BODY)
+
+/* Largest row item: one row alone on a page. */
+#define IP_MAX_ITEM \
+	(BLCKSZ - SizeOfPageHeaderData - sizeof(IpSpecial) - sizeof(ItemIdData))
+#define IP_MAX_BODY				(IP_MAX_ITEM - IP_ROW_HDRSZ)
+
+/* ---- undo records (items of undo pages) ---------------------------------- */
+typedef enum IpUndoKind
+{
+	IP_UNDO_LOCK = 1,			/* row lock; only ever the first record of a
+								 * chain */
+	IP_UNDO_UPDATE = 2,			/* update in place */
+	IP_UNDO_DELETE = 3			/* delete, or update to another TID (FORWARD) */
+} IpUndoKind;
+
+#define IP_REC_PREV			0x01	/* previous version block follows; else
+									 * the previous version is visible to all */
+#define IP_REC_PREV_INSERTED	0x02	/* ... made by INSERT: its pointer is
+										 * a cid */
+#define IP_REC_SAVED		0x04	/* the 10 bytes that an overlaid row's
+									 * block covers */
+#define IP_REC_HDR			0x08	/* the previous row's hdr, where it
+									 * differs */
+#define IP_REC_FORWARD		0x10	/* DELETE: TID of the row's next version */
+#define IP_REC_KEYS			0x20	/* the change excludes FOR KEY SHARE */
+#define IP_REC_MULTI		0x40	/* LOCK: the locker is a MultiXactId */
+#define IP_REC_PARTITION	0x80	/* DELETE: the row moved to another
+									 * partition */
+
+#define IP_KIND_MASK		0x0F
+#define IP_KIND_CID			0x80	/* in the kind's byte: a cid follows, else
+									 * it is 0 */
+#define IP_KIND_SKIP		0x40	/* there, too: a skip section follows;
+									 * bits 4 and 5 have the lowest flags */
+
+/*
+ * Kind and flags as stored, in one word: the flags' lowest bits, which are heap's there, are in the
+ * kind's byte.  See IP_ITEM_BIAS.
+ */
+#define IpRecStore(kind, flags) \
+	((kind) | (((flags) & 0x03) << 4) | (((flags) & 0xFC) << 8) | IP_HDR_HEAP_BITS)
+#define IpRecLoadKind(stored)	((stored) & (IP_KIND_MASK | IP_KIND_CID | IP_KIND_SKIP))
+#define IpRecLoadFlags(stored)	((((stored) >> 8) & 0xFC) | (((stored) >> 4) & 0x03))
+
+/*
+ * Record: kind (1) flags (1) xid (4), row block, row offset, [cid]
+ *		   [prev xid, prev pointer] [saved (10)] [hdr (2)]
+ *		   [forward TID (6)] [LOCK: locker (4) mode (1)] [skip section] [UPDATE: delta]
+ *
+ * At home, a byte IP_STATE_UNDO is in front of xid, and there is no row block: it is the
+ * record's own.  There are no lock records at home, nor bytes of overlaid rows.
+ *
+ * Row block and what follows are varints, where no size is given.  The previous
+ * xid is the zigzag difference to xid.  The previous pointer is a cid
+ * (PREV_INSERTED), or the zigzag difference of its block to the record's own and
+ * its offset.
+ *
+ * A skip section: length of the body after the change, index, number of pointers (1), and for each of them
+ * block (zigzag difference), offset, xid (zigzag difference).  See IpUndoSkip.
+ */
+#define IP_REC_FIXED_SZ			6
+#define IP_HOME_MIN_SZ			(IP_REC_FIXED_SZ + 2)
+/* up to the row's offset, at most */
+#define IP_REC_MAX_START		(IP_REC_FIXED_SZ + 5 + 3)
+/* everything but the delta, at most */
+#define IP_REC_MAX_HEAD			(IP_REC_FIXED_SZ + 8 + 5 + 13 + 10 + 2 + 6 + 5 + IP_REC_MAX_SKIP)
+#define IP_REC_MAX_SKIP			(5 + 5 + 1 + 2 * (5 + 3 + 5))
+#define IP_MAX_UNDO_REC		IP_MAX_ITEM
+
+/* Six bytes: an undo record's address, or a cid (block) with offset 0. */
+typedef struct IpPtr
+{
+	BlockNumber block;
+	OffsetNumber off;
+} IpPtr;
+
+#define IpPtrEquals(a, b) ((a).block == (b).block && (a).off == (b).off)
+
+static inline IpPtr
+ip_ptr_cid(CommandId cid)
+{
+	IpPtr		ptr = {(BlockNumber) cid, 0};
+
+	return ptr;
+}
+
+#endif							/* IP_FORMAT_H */

@@ -1,0 +1,68 @@
+/*-------------------------------------------------------------------------
+ * ip_home.c
+ *	  Undo records at home: which of a page's nobody needs any more.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "ip_home.h"
+#include "ip_row.h"
+
+bool		ip_home_enabled = true;
+
+void
+ip_home_note(IpHomes *homes, BlockNumber block, Page page)
+{
+	static uint8 buf[BLCKSZ];
+	OffsetNumber max = Min(PageGetMaxOffsetNumber(page), IP_MAX_ROWS_PER_PAGE);
+	IpPtr		ptr = {block, 0};
+
+	Assert(ip_page_is_locked(page, true));
+	memset(homes->keep, 0, sizeof(homes->keep));
+	homes->n = 0;
+	for (ptr.off = FirstOffsetNumber; ptr.off <= max; ptr.off++)
+	{
+		IpHomeRecord *home = &homes->records[homes->n];
+		IpUndoRec	rec;
+		bool		found;
+
+		if (!ip_item_is_undo(page, PageGetItemId(page, ptr.off)) ||
+			ip_undo_item(page, ptr, buf, &rec, &found) != NULL || !found)
+			continue;
+		home->off = ptr.off;
+		home->row = ItemPointerGetOffsetNumberNoCheck(&rec.row);
+		home->xid = rec.xid;
+		home->prev_xid = rec.prev_xid;
+		home->status = homes->n > 0 && home[-1].xid == rec.xid ? home[-1].status : ip_xid_status_locked(rec.xid);
+		if (home->row <= IP_MAX_ROWS_PER_PAGE)
+			homes->n++;
+	}
+}
+
+int
+ip_home_useless(const IpHomes *homes, Relation rel, IpXid horizon, OffsetNumber *offs,
+				IpXid *conflict, IpXid *oldest)
+{
+	int			n = 0;
+
+	for (int i = 0; i < homes->n; i++)
+	{
+		const IpHomeRecord *home = &homes->records[i];
+
+		if (home->status == IP_STATUS_ABORTED && !homes->keep[home->row])
+			offs[n++] = home->off;
+		else if (home->status == IP_STATUS_COMMITTED &&
+				 (home->xid < horizon || ip_xid_removable(rel, home->xid)))
+		{
+			*conflict = Max(*conflict, home->xid);
+			offs[n++] = home->off;
+		}
+		else
+		{
+			*oldest = Min(*oldest, home->xid);
+			if (!IpXidIsFinal(home->prev_xid))
+				*oldest = Min(*oldest, home->prev_xid);
+		}
+	}
+	return n;
+}

@@ -1,0 +1,49 @@
+/*-------------------------------------------------------------------------
+ * ip_home.h
+ *	  Undo records at home: which of a page's nobody needs any more.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_HOME_H
+#define IP_HOME_H
+
+#include "ip_undo.h"
+#include "ip_xid.h"
+
+/*
+ * inplace.debug_undo_at_home, for tests: without it, undo records are in rings only, and no page gets a default
+ * changer.
+ */
+extern bool ip_home_enabled;
+
+typedef struct IpHomeRecord
+{
+	OffsetNumber off;
+	OffsetNumber row;
+	IpXidStatus status;			/* when the records were noted */
+	IpXid		xid;
+	IpXid		prev_xid;
+} IpHomeRecord;
+
+typedef struct IpHomes
+{
+	int			n;
+	IpHomeRecord records[IP_MAX_ROWS_PER_PAGE];
+	bool		keep[IP_MAX_ROWS_PER_PAGE + 1]; /* rows that need theirs, even
+												 * if aborted */
+} IpHomes;
+
+/*
+ * Note a page's records, before its rows are looked at: what has ended then has ended for the rows, too.
+ * Damaged ones are left out.  Lock: exclusive.
+ */
+extern void ip_home_note(IpHomes *homes, BlockNumber block, Page page);
+
+/*
+ * The offsets, in order, of the records that nobody needs: of changes that all see, and of aborted ones,
+ * which have been put back unless the row is in homes->keep.  horizon: what precedes it is removable.
+ * Raises *conflict to the xids that all see, lowers *oldest to those of records that stay.
+ */
+extern int	ip_home_useless(const IpHomes *homes, Relation rel, IpXid horizon, OffsetNumber *offs,
+							IpXid *conflict, IpXid *oldest);
+
+#endif							/* IP_HOME_H */

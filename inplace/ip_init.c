@@ -1,0 +1,52 @@
+/*-------------------------------------------------------------------------
+ * ip_init.c
+ *	  Loading of the library.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "utils/guc.h"
+
+#include "ip_decode.h"
+#include "ip_guard.h"
+#include "ip_handler.h"
+#include "ip_home.h"
+#include "ip_skip.h"
+#include "ip_wal.h"
+
+PG_MODULE_MAGIC;
+
+PGDLLEXPORT void _PG_init(void);
+
+static const RmgrData ip_rmgr = {
+	.rm_name = "inplace",
+	.rm_redo = ip_wal_redo,
+	.rm_desc = ip_wal_desc,
+	.rm_identify = ip_wal_identify,
+	.rm_mask = ip_wal_mask,
+	.rm_decode = ip_decode,
+};
+
+void
+_PG_init(void)
+{
+	/* without the resource manager a crash could not be recovered from */
+	if (!process_shared_preload_libraries_in_progress)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("inplace must be loaded via shared_preload_libraries"),
+				 errhint("Add inplace to shared_preload_libraries in postgresql.conf and restart the server.")));
+	CompatRegisterCustomRmgr(IP_RMGR_ID, &ip_rmgr);
+	*find_rendezvous_variable(INPLACE_KEYS_TABLE) = (void *) &ip_handler_keys;
+	DefineCustomBoolVariable("inplace.debug_undo_at_home",
+							 "Keeps undo records on their rows' pages, while these have room.",
+							 "For tests of undo rings: off, each backend has its own.",
+							 &ip_home_enabled, true, PGC_SUSET,
+							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomBoolVariable("inplace.debug_skip_lists",
+							 "Gives long version chains skip lists.",
+							 "For tests of chains of which many versions have to be passed.",
+							 &ip_skip_enabled, true, PGC_SUSET,
+							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	ip_guard_init(&ip_handler_methods);
+}

@@ -1,0 +1,390 @@
+/*-------------------------------------------------------------------------
+ * ip_inspect.c
+ *	  SQL functions that show what is in the pages of an inplace table.
+ *
+ * Each looks at a private copy of one page at a time, so nothing here holds a
+ * lock while it decodes, and a damaged page does no more than raise an error
+ * or a warning.  The functions are for superusers and pg_stat_scan_tables; row
+ * contents are shown only to users that may read the whole table anyway.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/pg_lsn.h"
+#include "utils/rls.h"
+
+#include "ip_lockers.h"
+#include "ip_page_check.h"
+#include "ip_rel.h"
+#include "ip_result.h"
+#include "ip_undo.h"
+#include "ip_version.h"
+#include "ip_xid.h"
+
+PG_FUNCTION_INFO_V1(inplace_page);
+PG_FUNCTION_INFO_V1(inplace_rows);
+PG_FUNCTION_INFO_V1(inplace_undo_records);
+PG_FUNCTION_INFO_V1(inplace_undo_rings);
+
+PGDLLEXPORT Datum inplace_page(PG_FUNCTION_ARGS);
+PGDLLEXPORT Datum inplace_rows(PG_FUNCTION_ARGS);
+PGDLLEXPORT Datum inplace_undo_records(PG_FUNCTION_ARGS);
+PGDLLEXPORT Datum inplace_undo_rings(PG_FUNCTION_ARGS);
+
+/* ---- tables and pages ------------------------------------------------------------ */
+
+/* Copy a page; its kind. */
+static IpPageKind
+copy_page(Relation rel, BlockNumber block, Page page)
+{
+	Buffer		buffer = ReadBuffer(rel, block);
+	PageHeader	ph = (PageHeader) page;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	memcpy(page, BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+	if (!PageIsNew(page) &&
+		(ph->pd_lower < SizeOfPageHeaderData || ph->pd_lower > ph->pd_upper ||
+		 ph->pd_upper > ph->pd_special || ph->pd_special > BLCKSZ))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("header of block %u of relation \"%s\" is corrupted",
+						block, RelationGetRelationName(rel))));
+	return ip_page_kind(rel, block, page);
+}
+
+/* ---- inplace_page ---------------------------------------------------------------- */
+
+static void
+put_special(IpResult *r, IpPageKind kind, Page page)
+{
+	bool		is_data = kind == IP_PAGE_DATA;
+	bool		is_undo = kind == IP_PAGE_UNDO;
+	bool		has_default;
+	IpSpecial	special = {0};
+
+	if (kind != 0)
+		memcpy(&special, IpPageGetSpecial(page), sizeof(special));
+	has_default = is_data && TransactionIdIsValid(special.u.data.default_xid);
+	ip_result_put_if(r, is_data, Int64GetDatum((int64) ip_data_xid_base(&special)));
+	ip_result_put_if(r, has_default, TransactionIdGetDatum(special.u.data.default_xid));
+	ip_result_put_if(r, has_default, Int64GetDatum(special.u.data.default_cid));
+	ip_result_put_xid(r, is_undo ? special.u.undo.newest_xid : IP_XID_NONE);
+	ip_result_put_if(r, is_undo, Int32GetDatum(special.u.undo.slot));
+	ip_result_put_if(r, is_undo, Int64GetDatum(special.u.undo.next));
+	ip_result_put_if(r, is_undo, BoolGetDatum((special.u.undo.flags & IP_UNDO_CURRENT) != 0));
+}
+
+Datum
+inplace_page(PG_FUNCTION_ARGS)
+{
+	static const char *const kinds[] = {"new", "meta", "data", "undo", "free"};
+	Relation	rel = ip_rel_open_to_inspect(PG_GETARG_OID(0));
+	PGAlignedBlock page;
+	PageHeader	ph = (PageHeader) page.data;
+	IpPageKind	kind;
+	TupleDesc	desc;
+	IpResult	r = {.n = 0};
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	kind = copy_page(rel, ip_result_check_block(rel, PG_GETARG_INT64(1)), page.data);
+	ip_result_put_text(&r, kinds[kind]);
+	ip_result_put(&r, LSNGetDatum(PageGetLSN(page.data)));
+	ip_result_put_int(&r, ph->pd_lower);
+	ip_result_put_int(&r, ph->pd_upper);
+	ip_result_put_int(&r, ph->pd_special);
+	ip_result_put_int(&r, kind == 0 ? 0 : ip_page_free(page.data));
+	ip_result_put_int(&r, kind == IP_PAGE_DATA || kind == IP_PAGE_UNDO ?
+					  PageGetMaxOffsetNumber(page.data) : 0);
+	put_special(&r, kind, page.data);
+	relation_close(rel, AccessShareLock);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), r.values, r.nulls)));
+}
+
+/* ---- inplace_rows ------------------------------------------------------------------ */
+
+/* hdr's flags are above the bits of the state */
+#define HDR_SHIFT	8
+
+static const IpFlagName row_flags[] = {
+	{IP_ROW_VERSION, "version"},
+	{IP_ROW_DEFAULT, "default"},
+	{IP_ROW_INSERTED, "inserted"},
+	{IP_ROW_DELETED, "deleted"},
+	{IP_ROW_LOCKED, "locked"},
+	{IP_ROW_OVERLAID, "overlaid"},
+	{IP_ROW_MOVED, "moved"},
+	{IP_ROW_CHANGED, "changed"},
+	{IP_HDR_HASNULL << HDR_SHIFT, "hasnull"},
+	{IP_HDR_HASEXTERNAL << HDR_SHIFT, "hasexternal"},
+	{IP_HDR_SPECULATIVE << HDR_SHIFT, "speculative"}
+};
+
+static Datum
+bytea_datum(const uint8 *data, uint32 len)
+{
+	bytea	   *result = palloc(VARHDRSZ + len);
+
+	SET_VARSIZE(result, VARHDRSZ + len);
+	memcpy(VARDATA(result), data, len);
+	return PointerGetDatum(result);
+}
+
+/* What is behind a normal item pointer. */
+static void
+put_row(IpResult *r, Page page, ItemId lp, const IpRow *row, bool show_data)
+{
+	uint8		state = ip_item_state(page, lp);
+	bool		is_cid = (row->state & (IP_ROW_INSERTED | IP_ROW_LOCKED)) == IP_ROW_INSERTED;
+	uint32		stored = row->bodylen;
+
+	if (state & IP_ROW_OVERLAID)
+		stored -= IP_VERSION_BLOCK_SZ;
+	ip_result_put_int(r, row->hdr & IP_HDR_NATTS_MASK);
+	ip_result_put_flags(r, row_flags, lengthof(row_flags),
+						state | ((uint32) (row->hdr & ~IP_HDR_NATTS_MASK) << HDR_SHIFT));
+	ip_result_put_xid(r, row->xid);
+	/* a speculative row has its token there */
+	ip_result_put_ptr_if(r, (state & IP_ROW_VERSION) && !is_cid,
+						 is_cid && !(row->hdr & IP_HDR_SPECULATIVE), row->ptr);
+	ip_result_put_int(r, row->bodylen);
+	ip_result_put_if(r, show_data, show_data ? bytea_datum(row->body, stored) : (Datum) 0);
+}
+
+static void
+emit_row(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber off, bool show_data)
+{
+	static const char *const lp_states[] = {
+		[LP_UNUSED] = "unused",[LP_NORMAL] = "heap",[LP_REDIRECT] = "normal",[LP_DEAD] = "dead"
+	};
+	ItemId		lp = PageGetItemId(page, off);
+	IpResult	r = {.n = 0};
+	IpRow		row;
+	const char *problem;
+
+	ip_result_put_int(&r, off);
+	ip_result_put_text(&r, ip_item_is_undo(page, lp) ? "undo" :
+					   lp_states[lp->lp_flags]);
+	ip_result_put_int(&r, ItemIdGetLength(lp));
+	if (ip_row_is_at(page, off))
+	{
+		problem = ip_row_decode(page, off, &row);
+		if (problem)
+			ereport(WARNING,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("row (%u,%u) is corrupted: %s", block, off, problem)));
+		else
+			put_row(&r, page, lp, &row, show_data);
+	}
+	ip_result_emit(rsinfo, &r);
+}
+
+Datum
+inplace_rows(PG_FUNCTION_ARGS)
+{
+	Relation	rel = ip_rel_open_to_inspect(PG_GETARG_OID(0));
+	BlockNumber block = ip_result_check_block(rel, PG_GETARG_INT64(1));
+	bool		show_data = ip_result_may_show(rel);
+	PGAlignedBlock page;
+
+	CompatInitMaterializedSRF(fcinfo);
+	if (copy_page(rel, block, page.data) == IP_PAGE_DATA)
+	{
+		OffsetNumber max = PageGetMaxOffsetNumber(page.data);
+
+		for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+			emit_row((ReturnSetInfo *) fcinfo->resultinfo, block, page.data, off, show_data);
+	}
+	relation_close(rel, AccessShareLock);
+	return (Datum) 0;
+}
+
+/* ---- inplace_undo_records -------------------------------------------------------- */
+
+/* A flag of no byte: the record is part of the skip list */
+#define RECORD_SKIP		0x100
+
+static const IpFlagName record_flags[] = {
+	{IP_REC_PREV, "prev"},
+	{IP_REC_PREV_INSERTED, "prev_inserted"},
+	{IP_REC_SAVED, "saved"},
+	{IP_REC_HDR, "hdr"},
+	{IP_REC_FORWARD, "forward"},
+	{IP_REC_KEYS, "keys"},
+	{IP_REC_MULTI, "multi"},
+	{IP_REC_PARTITION, "partition"},
+	{RECORD_SKIP, "skip"}
+};
+
+static void
+put_record(IpResult *r, const IpUndoRec *rec)
+{
+	static const char *const kinds[] = {
+		[IP_UNDO_LOCK] = "lock",[IP_UNDO_UPDATE] = "update",[IP_UNDO_DELETE] = "delete"
+	};
+	bool		has_prev = (rec->flags & IP_REC_PREV) != 0;
+	bool		prev_inserted = (rec->flags & IP_REC_PREV_INSERTED) != 0;
+	bool		is_lock = rec->kind == IP_UNDO_LOCK;
+
+	ip_result_put_text(r, kinds[rec->kind]);
+	ip_result_put_flags(r, record_flags, lengthof(record_flags), rec->flags | (rec->has_skip ? RECORD_SKIP : 0));
+	ip_result_put_xid(r, rec->xid);
+	ip_result_put_tid_if(r, true, ItemPointerGetBlockNumberNoCheck(&rec->row),
+						 ItemPointerGetOffsetNumberNoCheck(&rec->row));
+	ip_result_put(r, Int64GetDatum(rec->cid));
+	ip_result_put_xid(r, rec->prev_xid);
+	ip_result_put_ptr_if(r, has_prev && !prev_inserted, has_prev && prev_inserted, rec->prev_ptr);
+	ip_result_put_tid_if(r, (rec->flags & IP_REC_FORWARD) != 0,
+						 ItemPointerGetBlockNumberNoCheck(&rec->forward),
+						 ItemPointerGetOffsetNumberNoCheck(&rec->forward));
+	ip_result_put_if(r, is_lock, TransactionIdGetDatum(is_lock ? rec->locker : 0));
+	ip_result_put_text(r, is_lock ? ip_result_mode_names[rec->mode] : NULL);
+	ip_result_put_int(r, rec->deltalen);
+}
+
+static void
+emit_record(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber off)
+{
+	const char *problem;
+	IpResult	r = {.n = 0};
+	uint8		buf[BLCKSZ];
+	IpUndoRec	rec;
+
+	ip_result_put_int(&r, off);
+	problem = ip_page_check_record(page, block, off, buf, &rec);
+	if (problem)
+		ereport(WARNING,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("undo record (%u,%u) is corrupted: %s", block, off, problem)));
+	else
+		put_record(&r, &rec);
+	ip_result_emit(rsinfo, &r);
+}
+
+Datum
+inplace_undo_records(PG_FUNCTION_ARGS)
+{
+	Relation	rel = ip_rel_open_to_inspect(PG_GETARG_OID(0));
+	BlockNumber block = ip_result_check_block(rel, PG_GETARG_INT64(1));
+	PGAlignedBlock page;
+	IpPageKind	kind;
+
+	CompatInitMaterializedSRF(fcinfo);
+	kind = copy_page(rel, block, page.data);
+	if (kind == IP_PAGE_UNDO || kind == IP_PAGE_DATA)
+	{
+		OffsetNumber max = PageGetMaxOffsetNumber(page.data);
+
+		for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+		{
+			if (kind == IP_PAGE_UNDO || ip_item_is_undo(page.data, PageGetItemId(page.data, off)))
+				emit_record((ReturnSetInfo *) fcinfo->resultinfo, block, page.data, off);
+		}
+	}
+	relation_close(rel, AccessShareLock);
+	return (Datum) 0;
+}
+
+/* ---- inplace_undo_rings ------------------------------------------------------------ */
+
+typedef struct RingStats
+{
+	uint32		pages;
+	int64		records;
+	int64		bytes;
+	IpXid		newest;
+	IpXid		oldest_page;
+	int64		removable;
+} RingStats;
+
+/* Add a page; the next one, or InvalidBlockNumber if this one is not the slot's. */
+static BlockNumber
+add_ring_page(Relation rel, BlockNumber block, uint16 slot, RingStats *stats)
+{
+	PGAlignedBlock page;
+	PageHeader	ph = (PageHeader) page.data;
+	IpSpecial	special;
+
+	if (block == IP_META_BLOCK || block >= RelationGetNumberOfBlocks(rel) ||
+		copy_page(rel, block, page.data) != IP_PAGE_UNDO)
+		return InvalidBlockNumber;
+	special = *IpPageGetSpecial(page.data);
+	if (special.u.undo.slot != slot)
+		return InvalidBlockNumber;
+	stats->pages++;
+	stats->records += PageGetMaxOffsetNumber(page.data);
+	stats->bytes += ph->pd_special - ph->pd_upper;
+	stats->newest = Max(stats->newest, special.u.undo.newest_xid);
+	/* the page behind the current one, or the current one if it is alone */
+	if (stats->pages <= 2)
+		stats->oldest_page = special.u.undo.newest_xid;
+	if (!(special.u.undo.flags & IP_UNDO_CURRENT) &&
+		ip_xid_removable(rel, special.u.undo.newest_xid))
+		stats->removable++;
+	return special.u.undo.next;
+}
+
+/* Pages that are added meanwhile may be counted or not. */
+static void
+emit_ring(ReturnSetInfo *rsinfo, Relation rel, uint16 slot, const IpMetaSlot *ms)
+{
+	BlockNumber block = ms->current;
+	RingStats	stats = {0};
+	IpResult	r = {.n = 0};
+
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		block = add_ring_page(rel, block, slot, &stats);
+	} while (block != InvalidBlockNumber && block != ms->current && stats.pages < ms->npages);
+	if (block == InvalidBlockNumber || block != ms->current)
+		ereport(DEBUG1,
+				(errmsg("ring %u of relation \"%s\" has changed, or is damaged",
+						slot, RelationGetRelationName(rel))));
+	ip_result_put_int(&r, slot);
+	ip_result_put(&r, Int64GetDatum(ms->current));
+	ip_result_put(&r, Int64GetDatum(stats.pages));
+	ip_result_put(&r, Int64GetDatum(stats.records));
+	ip_result_put(&r, Int64GetDatum(stats.bytes));
+	ip_result_put_xid(&r, stats.newest);
+	ip_result_put_xid(&r, stats.oldest_page);
+	ip_result_put(&r, Int64GetDatum(stats.removable));
+	ip_result_emit(rsinfo, &r);
+}
+
+Datum
+inplace_undo_rings(PG_FUNCTION_ARGS)
+{
+	Relation	rel = ip_rel_open_to_inspect(PG_GETARG_OID(0));
+	PGAlignedBlock page;
+	IpPageKind	kind = 0;
+
+	CompatInitMaterializedSRF(fcinfo);
+	if (RelationGetNumberOfBlocks(rel) > 0)
+		kind = copy_page(rel, IP_META_BLOCK, page.data);
+	if (kind != 0 && kind != IP_PAGE_META)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("block %u of relation \"%s\" is not a metapage",
+						IP_META_BLOCK, RelationGetRelationName(rel))));
+	for (uint16 slot = 0; kind == IP_PAGE_META && slot < IP_UNDO_SLOTS; slot++)
+	{
+		const IpMetaSlot *ms = &IpPageGetMeta(page.data)->slots[slot];
+
+		if (ms->current != InvalidBlockNumber)
+			emit_ring((ReturnSetInfo *) fcinfo->resultinfo, rel, slot, ms);
+	}
+	relation_close(rel, AccessShareLock);
+	return (Datum) 0;
+}

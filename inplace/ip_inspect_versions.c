@@ -1,0 +1,237 @@
+/*-------------------------------------------------------------------------
+ * ip_inspect_versions.c
+ *	  inplace_versions(): the versions of a row, as an SQL function shows them.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "ip_body.h"
+#include "ip_rel.h"
+#include "ip_result.h"
+#include "ip_version.h"
+#include "ip_xid.h"
+
+PG_FUNCTION_INFO_V1(inplace_versions);
+PGDLLEXPORT Datum inplace_versions(PG_FUNCTION_ARGS);
+
+/*
+ * Errors of a call that neither reads pages nor holds locks become false, with
+ * a warning unless quiet.
+ */
+static bool
+try_version(IpVersion *v, void (*call) (IpVersion *v), bool quiet)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile bool result = false;
+
+	PG_TRY();
+	{
+		call(v);
+		result = true;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		ereport(quiet ? DEBUG1 : WARNING,
+				(errcode(ERRCODE_DATA_CORRUPTED), errmsg_internal("%s", error->message)));
+	}
+	PG_END_TRY();
+	return result;
+}
+
+static void
+measure_body(IpVersion *v)
+{
+	(void) ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen);
+}
+
+static void
+apply_undo(IpVersion *v)
+{
+	(void) ip_version_older(v);
+}
+
+/*
+ * Text of a column's value.  TOAST pointers are not followed: an old version's
+ * may lead nowhere any more.
+ */
+static char *
+value_text(Form_pg_attribute att, Datum value)
+{
+	Oid			output;
+	bool		is_varlena;
+
+	if (att->attlen == -1 && VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(value)))
+	{
+		struct varatt_external toast;
+
+		memcpy(&toast, VARDATA_EXTERNAL(DatumGetPointer(value)), sizeof(toast));
+		return psprintf("<TOAST value %u>", toast.va_valueid);
+	}
+	getTypeOutputInfo(att->atttypid, &output, &is_varlena);
+	return OidOutputFunctionCall(output, value);
+}
+
+/* The version as the text of a record: record_out does the quoting. */
+static Datum
+contents(IpVersion *v)
+{
+	TupleDesc	desc = RelationGetDescr(v->rel);
+	Datum	   *values = palloc(desc->natts * sizeof(Datum));
+	bool	   *nulls = palloc(desc->natts * sizeof(bool));
+	TupleDesc	text_desc;
+	HeapTuple	tuple;
+	int			n = 0;
+
+	ip_body_deform(desc, v->hdr, v->body, v->bodylen, values, nulls);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (!TupleDescAttr(desc, i)->attisdropped)
+			n++;
+	}
+	text_desc = CreateTemplateTupleDesc(n);
+	n = 0;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (att->attisdropped)
+			continue;
+		if (!nulls[i])
+			values[n] = CStringGetTextDatum(value_text(att, values[i]));
+		nulls[n++] = nulls[i];
+		TupleDescInitEntry(text_desc, n, NameStr(att->attname), TEXTOID, -1, 0);
+	}
+	tuple = heap_form_tuple(BlessTupleDesc(text_desc), values, nulls);
+	return CStringGetTextDatum(OidOutputFunctionCall(F_RECORD_OUT, HeapTupleGetDatum(tuple)));
+}
+
+static const char *
+status_text(const IpVersion *v)
+{
+	static const char *const names[] = {
+		[IP_STATUS_MINE] = "mine",[IP_STATUS_RUNNING] = "running",
+		[IP_STATUS_COMMITTED] = "committed",[IP_STATUS_ABORTED] = "aborted",
+		[IP_STATUS_FORGOTTEN] = "forgotten"
+	};
+
+	return IpXidIsFinal(v->xid) ? "all" : names[ip_xid_status(v->xid, v->horizon)];
+}
+
+static const char *
+kind_text(IpVersion *v)
+{
+	if (v->state & IP_ROW_INSERTED)
+		return "insert";
+	if (v->state & IP_ROW_DELETED)
+		return "delete";
+	return IpXidIsFinal(v->xid) ? "base" : "update";
+}
+
+/* v->rec is loaded, if there is one. */
+static void
+emit_version(ReturnSetInfo *rsinfo, IpVersion *v, int n, bool show_contents)
+{
+	bool		inserted = (v->state & IP_ROW_INSERTED) != 0;
+	bool		has_rec = v->rec_loaded;
+	bool		has_cid;
+	bool		has_lock;
+	IpResult	r = {.n = 0};
+
+	has_cid = has_rec || (inserted && !(v->hdr & IP_HDR_SPECULATIVE) &&
+						  v->ptr.block != InvalidBlockNumber);
+	has_lock = n == 1 && v->has_lock;
+	ip_result_put_int(&r, n);
+	ip_result_put_xid(&r, v->xid);
+	ip_result_put_text(&r, status_text(v));
+	ip_result_put_text(&r, kind_text(v));
+	ip_result_put_if(&r, has_cid, Int64GetDatum(has_rec ? v->rec.cid : v->ptr.block));
+	ip_result_put_tid_if(&r, has_rec, v->ptr.block, v->ptr.off);
+	ip_result_put_if(&r, has_lock, TransactionIdGetDatum(has_lock ? v->lock.locker : 0));
+	ip_result_put_text(&r, has_lock ? ip_result_mode_names[v->lock.mode] : NULL);
+	ip_result_put_int(&r, v->bodylen);
+	show_contents = show_contents && try_version(v, measure_body, false);
+	ip_result_put_if(&r, show_contents, show_contents ? contents(v) : (Datum) 0);
+	ip_result_emit(rsinfo, &r);
+}
+
+static void
+emit_gone(ReturnSetInfo *rsinfo, int n)
+{
+	IpResult	r = {.n = 0};
+
+	ip_result_put_int(&r, n);
+	ip_result_put_text(&r, NULL);
+	ip_result_put_text(&r, NULL);
+	ip_result_put_text(&r, "gone");
+	ip_result_emit(rsinfo, &r);
+}
+
+/*
+ * Go to the version before.  Below one that everybody sees undo is not kept
+ * carefully: what does not fit there is no damage, but gone.
+ */
+static IpvResult
+previous_version(IpVersion *v, IpvResult has_rec)
+{
+	bool		unneeded = ip_xid_removable(v->rel, v->xid) &&
+		ip_version_status(v) == IP_STATUS_COMMITTED;
+
+	if (has_rec != IPV_OK || !unneeded)
+		return has_rec != IPV_OK ? has_rec : ip_version_older(v);
+	if (!try_version(v, apply_undo, true) || !try_version(v, measure_body, true))
+		return IPV_STALE;
+	return IPV_OK;
+}
+
+static void
+emit_versions(ReturnSetInfo *rsinfo, Relation rel, ItemPointer tid)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "inplace version",
+												  ALLOCSET_DEFAULT_SIZES);
+	bool		show_contents = ip_result_may_show(rel);
+	IpVersion  *v = palloc(sizeof(IpVersion));
+	IpvResult	result = ip_version_fetch(v, rel, tid);
+	int			n = 1;
+
+	while (result == IPV_OK)
+	{
+		MemoryContext old = MemoryContextSwitchTo(context);
+		IpvResult	has_rec;
+
+		CHECK_FOR_INTERRUPTS();
+		ip_version_skip_lock(v);
+		has_rec = ip_version_load_rec(v);
+		emit_version(rsinfo, v, n++, show_contents);
+		result = previous_version(v, has_rec);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(context);
+	}
+	if (result == IPV_STALE)
+		emit_gone(rsinfo, n);
+}
+
+Datum
+inplace_versions(PG_FUNCTION_ARGS)
+{
+	Relation	rel = ip_rel_open_to_inspect(PG_GETARG_OID(0));
+	ItemPointer tid = (ItemPointer) PG_GETARG_POINTER(1);
+
+	CompatInitMaterializedSRF(fcinfo);
+	if (ip_result_check_block(rel, ItemPointerGetBlockNumberNoCheck(tid)) != IP_META_BLOCK)
+		emit_versions((ReturnSetInfo *) fcinfo->resultinfo, rel, tid);
+	relation_close(rel, AccessShareLock);
+	return (Datum) 0;
+}

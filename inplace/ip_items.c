@@ -1,0 +1,222 @@
+/*-------------------------------------------------------------------------
+ * ip_items.c
+ *	  Resizing a page's items, and moving those below them.
+ *
+ * Items are contiguous before and after a change.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "ip_page.h"
+#include "ip_items.h"
+
+/*
+ * What shrunk items of a change have left.  A gap is closed when the change ends, or room is needed: one by moving
+ * what is below it, several by laying out all items anew.
+ */
+typedef struct ItemGaps
+{
+	int			n;
+	uint32		start;			/* of the first, and its length */
+	uint32		len;
+} ItemGaps;
+
+static ItemGaps gaps;
+
+void
+ip_items_begin(void)
+{
+	gaps.n = 0;
+}
+
+#ifdef __GNUC__
+/* Four item pointers; each compiler that has these makes vector instructions of them. */
+typedef uint32 ItemWords __attribute__((vector_size(4 * sizeof(uint32))));
+#endif
+
+/*
+ * Items from upper to start have moved by -grow.  This is much of what an update in place
+ * costs, and a third of its redo, so it works on whole item pointers, in which an offset is
+ * a field of bits: neither offset leaves it.
+ */
+static void
+move_offsets(ItemIdData *lps, int n, uint32 upper, uint32 start, int grow)
+{
+	const ItemIdData one = {.lp_off = 1};
+	const ItemIdData all = {.lp_off = 0x7FFF};
+	uint32		unit;
+	uint32		field;
+	uint32		low;
+	uint32		span;
+	uint32		distance;
+	int			i = 0;
+
+	StaticAssertStmt(sizeof(ItemIdData) == sizeof(uint32), "an item pointer is a word");
+	Assert(upper >= IP_ITEM_BIAS && start >= upper && start <= BLCKSZ);
+	memcpy(&unit, &one, sizeof(unit));
+	memcpy(&field, &all, sizeof(field));
+	low = (upper - IP_ITEM_BIAS) * unit;
+	span = (start - upper) * unit;
+	distance = grow * unit;
+
+#ifdef __GNUC__
+	for (; i + 4 <= n; i += 4)
+	{
+		const ItemWords fields = {field, field, field, field};
+		const ItemWords lows = {low, low, low, low};
+		const ItemWords spans = {span, span, span, span};
+		const ItemWords distances = {distance, distance, distance, distance};
+		ItemWords	words;
+
+		memcpy(&words, &lps[i], sizeof(words));
+		words -= (ItemWords) ((words & fields) - lows < spans) & distances;
+		memcpy(&lps[i], &words, sizeof(words));
+	}
+#endif
+	for (; i < n; i++)
+	{
+		uint32		word;
+
+		memcpy(&word, &lps[i], sizeof(word));
+		word -= (word & field) - low < span ? distance : 0;
+		memcpy(&lps[i], &word, sizeof(word));
+	}
+}
+
+/* Move what is below start down by grow bytes, or up if that is negative: room is made, or a gap closed. */
+static void
+move_items(Page page, uint32 start, int grow)
+{
+	PageHeader	ph = (PageHeader) page;
+	uint32		upper = ph->pd_upper;
+
+	if (grow != 0 && start > upper)
+	{
+		memmove((char *) page + upper - grow, (char *) page + upper, start - upper);
+		move_offsets(ph->pd_linp, PageGetMaxOffsetNumber(page), upper, start, grow);
+	}
+	Assert(ph->pd_upper - grow >= ph->pd_lower && ph->pd_upper - grow <= ph->pd_special);
+	ph->pd_upper -= grow;
+}
+
+/* All items one below the other, in the order of their numbers; false if they overlap. */
+static bool
+lay_out_items(Page page)
+{
+	static PGAlignedBlock old;
+	PageHeader	ph = (PageHeader) page;
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	uint32		start = ph->pd_special;
+
+	memcpy(old.data + ph->pd_upper, page + ph->pd_upper, ph->pd_special - ph->pd_upper);
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		uint32		len = ItemIdGetLength(lp);
+
+		if (!ip_item_is_ours(lp))
+			continue;
+		if (start < ph->pd_upper + len || !ip_item_is_inside(page, lp))
+			return false;
+		start -= len;
+		memcpy(page + start, old.data + ip_item_start(lp), len);
+		ip_item_set(lp, start, len);
+	}
+	ph->pd_upper = start;
+	return true;
+}
+
+bool
+ip_items_end(Page page)
+{
+	int			n = gaps.n;
+
+	gaps.n = 0;
+	if (n > 1)
+		return lay_out_items(page);
+	if (n == 1)
+		move_items(page, gaps.start, -(int) gaps.len);
+	return true;
+}
+
+static inline void
+place_item(ItemId lp, uint32 start, uint32 len)
+{
+	if (len > 0)
+		ip_item_set(lp, start, len);
+	else
+		ItemIdSetDead(lp);
+}
+
+/* The item, which is no shorter, shall have newlen bytes.  What is below it is moved when the change ends. */
+static inline bool
+shrink_item(Page page, ItemId lp, uint32 newlen)
+{
+	PageHeader	ph = (PageHeader) page;
+	uint32		start = ip_item_start(lp);
+	uint32		len = ItemIdGetLength(lp);
+
+	if (start < ph->pd_upper || start > ph->pd_special)
+		return false;
+	if (newlen < len && start == ph->pd_upper)
+		move_items(page, start, (int) newlen - (int) len);
+	else if (newlen < len && gaps.n++ == 0)
+	{
+		gaps.start = start;
+		gaps.len = len - newlen;
+	}
+	place_item(lp, start + len - newlen, newlen);
+	return true;
+}
+
+bool
+ip_items_resize(Page page, OffsetNumber off, uint32 newlen)
+{
+	PageHeader	ph = (PageHeader) page;
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	ItemId		lp;
+	uint32		start;
+	uint32		len = 0;
+
+	if (off < FirstOffsetNumber || off > max + 1 || off > IP_MAX_ROWS_PER_PAGE)
+		return false;
+	lp = PageGetItemId(page, off);
+	/* one that is damaged may have a length, but is free all the same */
+	if (off <= max && ip_item_is_ours(lp))
+		len = ItemIdGetLength(lp);
+	if (newlen <= len && len > 0)
+		return shrink_item(page, lp, newlen);
+	/* room may be in a gap */
+	if (!ip_items_end(page))
+		return false;
+	if (off == max + 1)
+	{
+		if (ip_page_free(page) < sizeof(ItemIdData))
+			return false;
+		ph->pd_lower += sizeof(ItemIdData);
+		ItemIdSetUnused(lp);
+	}
+	start = ip_item_is_ours(lp) ? ip_item_start(lp) : ph->pd_upper;
+	if (newlen - len > ip_page_free(page) || start < ph->pd_upper || start > ph->pd_special)
+		return false;
+	move_items(page, start, newlen - len);
+	place_item(lp, start + len - newlen, newlen);
+	return true;
+}
+
+void
+ip_items_trim(Page page)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	bool		some_left = false;
+
+	while (max > 0 && !ItemIdIsUsed(PageGetItemId(page, max)))
+		max--;
+	((PageHeader) page)->pd_lower = SizeOfPageHeaderData + max * sizeof(ItemIdData);
+	for (OffsetNumber off = FirstOffsetNumber; off <= max && !some_left; off++)
+		some_left = !ItemIdIsUsed(PageGetItemId(page, off));
+	if (some_left)
+		PageSetHasFreeLinePointers(page);
+	else
+		PageClearHasFreeLinePointers(page);
+}

@@ -1,0 +1,29 @@
+/*-------------------------------------------------------------------------
+ * ip_items.h
+ *	  Resizing a page's items, and moving those below them.
+ *
+ *	  All work on a page that is locked exclusively, of whose soundness nothing is known; nothing here fails
+ *	  but by saying so, for the callers are in critical sections.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_ITEMS_H
+#define IP_ITEMS_H
+
+#include "storage/bufpage.h"
+
+/* A change of a page begins. */
+extern void ip_items_begin(void);
+
+/* It ends: the gaps that shrunk items have left are closed.  False if the page's items overlap. */
+extern bool ip_items_end(Page page);
+
+/*
+ * Give the item newlen bytes (0: it becomes dead), moving the items below it; its contents are
+ * undefined afterwards.  off may be the maximum + 1.  False if it does not fit.
+ */
+extern bool ip_items_resize(Page page, OffsetNumber off, uint32 newlen);
+
+/* Unused item pointers at the end of the array go. */
+extern void ip_items_trim(Page page);
+
+#endif							/* IP_ITEMS_H */

@@ -1,0 +1,247 @@
+/*-------------------------------------------------------------------------
+ * ip_keys.c
+ *	  Index keys that updates in place have changed.
+ *
+ * The row changes first, and its page says that entries may be stale (I23); then come the
+ * entries.  Whoever removes an entry holds the index page's lock from the look at the row to the
+ * removal.  So if a row gets back a key that it had before, either its version is
+ * seen, or its entry is inserted again.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/genam.h"
+#include "access/visibilitymap.h"
+#include "optimizer/optimizer.h"
+#include "utils/memutils.h"
+
+#include "ip_keys.h"
+#include "ip_version.h"
+#include "ip_xid.h"
+
+/* Versions of a row that are looked at, while an index page is locked, before its entries count as needed. */
+#define MAX_VERSIONS	32
+
+static IpVersion keys_v;
+
+bool
+ip_keys_can_follow(Relation index)
+{
+	const InplaceKeysIndex *am = inplace_keys_index();
+
+	return am != NULL && index->rd_indam->aminsert == am->insert && am->follows(index);
+}
+
+/* An index that is being built, or dropped, does not; see ip_index_validate_scan. */
+static bool
+follows(Relation index)
+{
+	return index->rd_index->indisvalid && index->rd_index->indisready && index->rd_index->indislive &&
+		ip_keys_can_follow(index);
+}
+
+/* The columns that an index uses in any way. */
+static Bitmapset *
+columns_of(Relation index)
+{
+	const		int2vector *key = &index->rd_index->indkey;
+	Bitmapset  *columns = NULL;
+
+	for (int i = 0; i < key->dim1; i++)
+	{
+		if (key->values[i] != 0)
+			columns = bms_add_member(columns, key->values[i] - FirstLowInvalidHeapAttributeNumber);
+	}
+	pull_varattnos((Node *) RelationGetIndexExpressions(index), 1, &columns);
+	pull_varattnos((Node *) RelationGetIndexPredicate(index), 1, &columns);
+	return columns;
+}
+
+/* The index's columns, but for those that others have; its number is i. */
+static void
+add_columns(IpFollowed *f, Relation index, int i, const Bitmapset *others)
+{
+	const		int2vector *key = &index->rd_index->indkey;
+
+	for (int k = 0; k < key->dim1; k++)
+	{
+		int			at = 0;
+
+		Assert(key->values[k] > 0);
+		if (bms_is_member(key->values[k] - FirstLowInvalidHeapAttributeNumber, others))
+			continue;
+		while (at < f->ncolumns && f->columns[at] != key->values[k])
+			at++;
+		if (at == IP_MAX_FOLLOWED_COLUMNS)
+			continue;			/* its changes move rows */
+		if (at == f->ncolumns)
+		{
+			f->columns[f->ncolumns++] = key->values[k];
+			f->column_indexes[at] = 0;
+		}
+		f->column_indexes[at] |= 1 << i;
+	}
+}
+
+/* Two passes: what blocks, then what does not. */
+static void
+find_followed(Relation rel, IpFollowed *f)
+{
+	List	   *oids = RelationGetIndexList(rel);
+	Bitmapset  *others = NULL;
+	ListCell   *lc;
+
+	memset(f, 0, sizeof(*f));
+	foreach(lc, oids)
+	{
+		Relation	index = index_open(lfirst_oid(lc), RowExclusiveLock);
+
+		if (follows(index) && f->nindexes < IP_MAX_FOLLOWING)
+			f->indexes[f->nindexes++] = RelationGetRelid(index);
+		else if (!CompatIsSummarizing(index))
+			others = bms_join(others, columns_of(index));
+		index_close(index, NoLock);
+	}
+	for (int i = 0; i < f->nindexes; i++)
+	{
+		Relation	index = index_open(f->indexes[i], NoLock);
+
+		add_columns(f, index, i, others);
+		index_close(index, NoLock);
+	}
+	bms_free(others);
+	list_free(oids);
+	f->known = true;
+}
+
+const IpFollowed *
+ip_keys_followed(Relation rel)
+{
+	IpFollowed	found;
+
+	if (!ip_rel_cache(rel)->followed.known)
+	{
+		find_followed(rel, &found);
+		/* which may have taken the cache away */
+		ip_rel_cache(rel)->followed = found;
+	}
+	return &ip_rel_cache(rel)->followed;
+}
+
+void
+ip_keys_insert(Relation rel, const Oid *indexes, uint16 which, TupleTableSlot *slot)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "inplace index entries",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	const InplaceKeysIndex *am = inplace_keys_index();
+
+	for (int i = 0; which >> i != 0; i++)
+	{
+		Datum		values[INDEX_MAX_KEYS];
+		bool		isnull[INDEX_MAX_KEYS];
+		Relation	index;
+
+		if (!(which & (1 << i)))
+			continue;
+		index = index_open(indexes[i], RowExclusiveLock);
+		for (int k = 0; k < index->rd_index->indnatts; k++)
+			values[k] = slot_getattr(slot, index->rd_index->indkey.values[k], &isnull[k]);
+		am->add(index, values, isnull, &slot->tts_tid, rel);
+		index_close(index, NoLock);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
+/* ---- entries that nobody needs ----------------------------------------------------- */
+
+/*
+ * The row at tid, if its page's entries may be stale, and (settled) if one version says all.  false: the
+ * entry counts as needed.
+ */
+static bool
+begin_row(Relation rel, ItemPointer tid, bool settled, IpVersion *v, uint8 *keys)
+{
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+	IpvResult	result = IPV_NONE;
+	Buffer		buffer;
+	Page		page;
+
+	if (!ip_rel_has_block(rel, block))
+		return false;
+	buffer = ip_rel_read(rel, block);
+	page = BufferGetPage(buffer);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	*keys = ip_page_kind(rel, block, page) == IP_PAGE_DATA ? IpPageGetSpecial(page)->keys : 0;
+	if ((*keys & IP_KEYS_STALE) && (!settled || (*keys & IP_KEYS_SETTLED)))
+	{
+		v->horizon = ip_xid_horizon();
+		result = ip_version_begin(v, rel, block, page, ItemPointerGetOffsetNumber(tid));
+		if (result == IPV_OK)
+			ip_version_let_go(v);
+	}
+	UnlockReleaseBuffer(buffer);
+	return result == IPV_OK;
+}
+
+/*
+ * Has none of the versions the key, down to one that all see?  Rolled-back ones do not count: they are never put
+ * back.
+ */
+static bool
+none_matches(Relation rel, IpVersion *v, InplaceKeyMatch match, void *arg, TupleTableSlot *slot,
+			 TransactionId *conflict)
+{
+	for (int n = 0; n < MAX_VERSIONS; n++)
+	{
+		IpXidStatus status = ip_version_status(v);
+		IpvResult	result;
+
+		if (status != IP_STATUS_ABORTED)
+		{
+			ip_version_to_slot(v, slot);
+			if (match(arg, slot))
+				return false;
+		}
+		if (status == IP_STATUS_COMMITTED && ip_xid_removable(rel, v->xid))
+		{
+			*conflict = IpXidIsFinal(v->xid) ? InvalidTransactionId : (TransactionId) v->xid;
+			return true;
+		}
+		result = ip_version_older(v);
+		if (result == IPV_NONE)
+		{
+			*conflict = InvalidTransactionId;
+			return true;
+		}
+		if (result != IPV_OK)
+			return false;
+	}
+	return false;
+}
+
+bool
+ip_keys_is_needed(Relation rel, ItemPointer tid, InplaceKeyMatch match, void *arg,
+				  TupleTableSlot *slot, Buffer *vm, TransactionId *conflict)
+{
+	IpVersion  *v = &keys_v;
+	bool		needed = true;
+	uint8		keys;
+
+	if (visibilitymap_get_status(rel, ItemPointerGetBlockNumber(tid), vm) != 0 ||
+		!begin_row(rel, tid, conflict == NULL, v, &keys))
+		return true;
+	if (keys & IP_KEYS_SETTLED)
+	{
+		/* the prune that settled the page has told standbys */
+		if (conflict != NULL)
+			*conflict = InvalidTransactionId;
+		ip_version_to_slot(v, slot);
+		needed = match(arg, slot);
+	}
+	else
+		needed = !none_matches(rel, v, match, arg, slot, conflict);
+	ExecClearTuple(slot);
+	return needed;
+}

@@ -1,0 +1,589 @@
+/*-------------------------------------------------------------------------
+ * ip_lock.c
+ *	  Locking rows: SELECT ... FOR UPDATE and its kin, ON CONFLICT, triggers.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/multixact.h"
+#include "access/xact.h"
+
+#include "ip_fetch.h"
+#include "ip_lock.h"
+#include "ip_memo.h"
+#include "ip_modify.h"
+#include "ip_undo_use.h"
+#include "ip_version_satisfy.h"
+#include "ip_xid.h"
+
+typedef struct LockRequest
+{
+	Relation	rel;
+	Snapshot	snapshot;
+	CommandId	cid;
+	LockTupleMode mode;
+	LockWaitPolicy policy;
+	uint8		flags;
+	TransactionId xid;
+	TM_FailureData *tmfd;
+	IpTarget	target;			/* row being locked; follows moves */
+	ItemPointerData version_tid;	/* of the locked version, if core needs
+									 * one */
+	ItemPointerData forward;	/* the version after that row, if it was moved
+								 * ... */
+	IpXid		mover;			/* ... by this one ... */
+	bool		forward_done;	/* is locked, and those behind it */
+	int			forward_failures;	/* was gone so many times */
+	bool		have_tuple_lock;
+	bool		is_locker;		/* of the row that is waited for */
+	bool		is_conflict;	/* for ON CONFLICT */
+	bool		see_old;		/* the locked row's newest version is not for
+								 * us */
+	bool		was_seen;		/* only this version is wanted */
+	IpSeen		seen;
+
+	/*
+	 * what was found below a row's newest change, with its page unlocked
+	 * because that is far
+	 */
+	bool		far;			/* must be looked for */
+	bool		far_known;		/* for the change far_xid, far_ptr, of that
+								 * status */
+	int			far_tries;
+	IpXidStatus far_status;
+	IpXid		far_xid;
+	IpPtr		far_ptr;
+	bool		far_keys_changed;
+	IpXid		far_inserter;
+} LockRequest;
+
+/*
+ * A move that is rolled back while we follow it is gone when we look again, and our
+ * snapshot keeps others.  So this many are damage, and no reason to look for ever.
+ */
+#define MAX_FORWARD_FAILURES	1000
+
+static IpVersion lock_v;
+
+/* ---- far below ------------------------------------------------------------------------ */
+
+/* Is it known what is far below the change that v began with?  If not, lock_row will see to it. */
+static bool
+far_is_known(LockRequest *req, IpVersion *v)
+{
+	ip_version_skip_lock(v);
+	req->far = !req->far_known || v->xid != req->far_xid ||
+		!IpPtrEquals(v->ptr, req->far_ptr) || ip_version_status(v) != req->far_status;
+	return !req->far;
+}
+
+/* ip_modify_keys_changed.  With req->far set, the answer does not count. */
+static bool
+keys_changed(LockRequest *req, IpVersion *v)
+{
+	bool		changed;
+
+	if (ip_modify_keys_changed(v, req->snapshot, &changed) == IPV_FAR)
+		return far_is_known(req, v) && req->far_keys_changed;
+	return changed;
+}
+
+/* Likewise ip_modify_inserter: is it this one? */
+static bool
+is_inserted_by(LockRequest *req, IpVersion *v, IpXid xid)
+{
+	IpXid		inserter;
+
+	if (ip_modify_inserter(v, &inserter) == IPV_FAR)
+		return far_is_known(req, v) && req->far_inserter == xid;
+	return inserter == xid;
+}
+
+/* Look far below the newest change of the row at tid.  No buffer lock is held. */
+static void
+look_far(LockRequest *req, const ItemPointerData *tid)
+{
+	IpVersion  *v = &lock_v;
+
+	Assert(ip_page_none_is_locked());
+	CHECK_FOR_INTERRUPTS();
+	req->far = req->far_known = false;
+	if (!ip_version_fetch_newest(v, req->rel, tid))
+		return;
+	/* the change, not a lock on top of it: others take locks all the time */
+	ip_version_skip_lock(v);
+	req->far_xid = v->xid;
+	req->far_ptr = v->ptr;
+	req->far_status = ip_version_status(v);
+	(void) ip_modify_inserter(v, &req->far_inserter);
+	req->far_known =
+		ip_modify_keys_changed(v, req->snapshot, &req->far_keys_changed) == IPV_OK;
+
+	/*
+	 * if undo changes under us, so has the row, and it will be looked at
+	 * again
+	 */
+	if (!req->far_known && ++req->far_tries > IP_MAX_STALE)
+		ip_version_missing(v);
+}
+
+/* What came of an attempt to lock the later versions of a row. */
+typedef enum Forward
+{
+	FORWARD_LOCKED,
+	FORWARD_WAIT,				/* not before *wait_for has ended */
+	FORWARD_GONE,				/* rolled back under us: look again */
+	FORWARD_FAR,				/* first look_far */
+	FORWARD_CHANGED				/* they have another key */
+} Forward;
+
+/* Does v, a later version of the row, come from changes that leave the key alone? */
+static Forward
+later_key_is_unchanged(LockRequest *req, IpVersion *v, TransactionId *wait_for)
+{
+	IpXidStatus status = ip_version_status(v);
+	bool		changed;
+
+	if (status == IP_STATUS_ABORTED)
+		return FORWARD_GONE;	/* since v was read: look again */
+	changed = keys_changed(req, v);
+	if (req->far)
+		return FORWARD_FAR;
+	if (changed)
+		return FORWARD_CHANGED;
+	if ((v->state & IP_ROW_INSERTED) || (status != IP_STATUS_RUNNING && !(v->state & IP_ROW_DELETED)))
+		return FORWARD_LOCKED;
+	if (ip_version_load_rec(v) == IPV_OK && !(v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION)))
+		return FORWARD_LOCKED;
+	if (status != IP_STATUS_RUNNING)
+		return FORWARD_CHANGED;
+	*wait_for = (TransactionId) v->xid;
+	return FORWARD_WAIT;
+}
+
+/*
+ * Lock the later version at *tid, which *mover has put there, of a row that was moved
+ * without a change of its key.  *tid becomes that of the next one, if there is one: this
+ * one needs its lock as well, as long as it may come back.
+ */
+static Forward
+lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_for)
+{
+	IpVersion  *v = &lock_v;
+	Forward		result = FORWARD_GONE;
+	IpLockState lock;
+	Buffer		buffer;
+
+	req->far = false;
+	ip_undo_use_prepare(req->rel);
+
+	/*
+	 * a move may have been rolled back, and its place been given to another
+	 * row
+	 */
+	if (ip_modify_begin(v, req->rel, tid, req->xid, false, &buffer) == IPF_OK)
+	{
+		if (is_inserted_by(req, v, *mover))
+			result = later_key_is_unchanged(req, v, wait_for);
+		if (req->far)
+		{
+			UnlockReleaseBuffer(buffer);
+			return FORWARD_FAR;
+		}
+	}
+	ItemPointerSetInvalid(tid);
+	if (result == FORWARD_LOCKED)
+	{
+		*wait_for = ip_lockers_conflict(v, req->mode);
+		if (TransactionIdIsValid(*wait_for))
+			result = FORWARD_WAIT;
+	}
+	if (result == FORWARD_LOCKED && (v->state & IP_ROW_DELETED))
+	{
+		*tid = v->rec.forward;
+		*mover = v->xid;
+	}
+	if (result == FORWARD_LOCKED && !ip_lockers_held(v, req->mode) &&
+		!((v->state & IP_ROW_DELETED) && ip_version_status(v) == IP_STATUS_COMMITTED))
+	{
+		ip_lockers_merge(v, req->xid, true, req->mode, &lock);
+		ip_modify_write_lock(v, buffer, req->xid, &lock, NULL);
+	}
+	UnlockReleaseBuffer(buffer);
+	return result;
+}
+
+/* Lock all later versions, from req->forward on.  No buffer lock is held. */
+static Forward
+lock_forward(LockRequest *req, TransactionId *wait_for)
+{
+	ItemPointerData tid = req->forward;
+	IpXid		mover = req->mover;
+	Forward		result = FORWARD_LOCKED;
+
+	Assert(ip_page_none_is_locked());
+	*wait_for = InvalidTransactionId;
+	while (result == FORWARD_LOCKED && ItemPointerIsValid(&tid))
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = lock_later(req, &tid, &mover, wait_for);
+		if (result == FORWARD_FAR)
+		{
+			look_far(req, &tid);
+			result = FORWARD_LOCKED;
+		}
+	}
+	return result;
+}
+
+/* Results of one try. */
+typedef enum LockTry
+{
+	TRY_DONE,					/* *result says how */
+	TRY_REPEAT,
+	TRY_WAIT					/* for *wait_for */
+} LockTry;
+
+/*
+ * FOR KEY SHARE does not care for changes that leave the key alone: it locks
+ * the version that the snapshot sees, and those that came after it.  True if
+ * that is possible; *forward: but first lock these, from req->forward on.
+ */
+static bool
+key_is_unchanged(LockRequest *req, IpVersion *v, IpFound found, bool *forward)
+{
+	if (req->mode != LockTupleKeyShare || (v->state & IP_ROW_INSERTED) ||
+		ip_version_load_rec(v) != IPV_OK ||
+		(v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION)) ||
+		keys_changed(req, v) || req->far)
+		return false;
+
+	/*
+	 * as in heap, a request that a change of the key led here goes on to the
+	 * last version
+	 */
+	if (found != IPF_UPDATED && req->tmfd->traversed)
+		return false;
+	if (v->state & IP_ROW_MOVED)
+	{
+		if (!ItemPointerIsValid(&req->forward) ||
+			!ItemPointerEquals(&req->forward, &v->rec.forward) || req->mover != v->xid)
+		{
+			req->forward = v->rec.forward;
+			req->mover = v->xid;
+			req->forward_done = false;
+			req->forward_failures = 0;
+		}
+		if (req->forward_failures >= MAX_FORWARD_FAILURES)
+			return false;
+		*forward = !req->forward_done;
+	}
+	req->see_old = true;
+	return true;
+}
+
+static void
+moved_to_partition(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("tuple to be locked was already moved to another partition due to concurrent update")));
+}
+
+/*
+ * Decide what to do with the version v stands on; its page is locked.
+ * TRY_DONE with TM_Ok: lock it.
+ */
+static LockTry
+try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
+			TransactionId *wait_for, bool *forward)
+{
+	bool		follow = (req->flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
+	bool		newer = false;
+
+	*result = TM_Ok;
+	req->see_old = false;
+	if (req->was_seen && (found == IPF_OK || found == IPF_UPDATED) && !ip_memo_is_seen(v, &req->seen))
+	{
+		*result = TM_Updated;
+		return TRY_DONE;
+	}
+	if ((found == IPF_RUNNING || found == IPF_UPDATED || found == IPF_MOVED) &&
+		key_is_unchanged(req, v, found, forward))
+	{
+		if (*forward)
+			return TRY_REPEAT;
+		found = IPF_OK;
+	}
+	if (req->far)
+		return TRY_REPEAT;
+	switch (found)
+	{
+		case IPF_OK:
+			break;
+		case IPF_AGAIN:
+			return TRY_REPEAT;
+		case IPF_INVISIBLE:
+			*result = TM_Invisible;
+			return TRY_DONE;
+		case IPF_SELF:
+
+			/*
+			 * ON CONFLICT meets a row of this command: core wants
+			 * TM_Invisible
+			 */
+			*result = req->is_conflict && !(v->state & IP_ROW_DELETED) ?
+				TM_Invisible : TM_SelfModified;
+			return TRY_DONE;
+		case IPF_DELETED:
+		case IPF_NONE:
+			/* the version that was deleted has committed: it is not far */
+			if (v->body != NULL && !follow && IsolationUsesXactSnapshot())
+				(void) ip_modify_below_is_newer(v, req->snapshot, &req->target, &newer);
+			*result = newer ? TM_Updated : TM_Deleted;
+			return TRY_DONE;
+		case IPF_MOVED:
+			*result = TM_Updated;
+			if (!follow)
+				return TRY_DONE;
+			if (ip_version_load_rec(v) != IPV_OK)
+			{
+				*result = TM_Deleted;
+				return TRY_DONE;
+			}
+			if (v->rec.flags & IP_REC_PARTITION)
+				moved_to_partition();
+			req->tmfd->traversed = true;
+			req->target.row = v->rec.forward;
+			req->target.exact = false;
+			return TRY_REPEAT;
+		case IPF_UPDATED:
+			if (follow)
+				req->tmfd->traversed = true;
+			else if (IsolationUsesXactSnapshot())
+			{
+				*result = TM_Updated;
+				return TRY_DONE;
+			}
+			break;
+		case IPF_RUNNING:
+			*wait_for = (TransactionId) v->xid;
+			return TRY_WAIT;
+	}
+	*wait_for = ip_lockers_conflict(v, req->mode);
+	return TransactionIdIsValid(*wait_for) ? TRY_WAIT : TRY_DONE;
+}
+
+/*
+ * Lock the version v stands on.  A caller that changes rows (LockRows does not)
+ * will come back for a version that its snapshot does not see: name it.
+ */
+static void
+take_lock(LockRequest *req, IpVersion *v, Buffer buffer)
+{
+	bool		unseen = !req->see_old && req->snapshot && IsMVCCSnapshot(req->snapshot) &&
+		!(req->flags & TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS) &&
+		!ip_version_change_visible(v, req->snapshot);
+	IpLockState lock;
+
+	Assert(v->locked && v->steps == 0);
+	ip_version_own_body(v);
+	if (!unseen && ip_lockers_held(v, req->mode))
+		return;
+	ip_lockers_merge(v, req->xid, true, req->mode, &lock);
+	ip_modify_write_lock(v, buffer, req->xid, &lock, unseen ? &req->version_tid : NULL);
+}
+
+/*
+ * v's change is running, and its page is unlocked.  A version below it that the snapshot does not
+ * see either is reason enough to give up.  FOR KEY SHARE is content with a newer version.
+ */
+static LockTry
+need_not_wait(LockRequest *req, IpVersion *v, TM_Result *result)
+{
+	bool		newer;
+	IpvResult	found = req->mode == LockTupleKeyShare ?
+		ip_modify_keys_changed(v, req->snapshot, &newer) :
+		ip_modify_below_is_newer(v, req->snapshot, &req->target, &newer);
+
+	if (found == IPV_STALE && ++req->far_tries > IP_MAX_STALE)
+		ip_version_missing(v);
+	if (found == IPV_STALE)
+		return TRY_REPEAT;
+	if (!newer)
+		return TRY_WAIT;
+	*result = TM_Updated;
+	return TRY_DONE;
+}
+
+static TM_Result
+lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for, bool *forward)
+{
+	TM_Result	result = TM_Deleted;
+	ItemPointerData tid = req->target.row;
+	IpFound		found;
+	Buffer		buffer;
+
+	req->far = false;
+	ip_undo_use_prepare(req->rel);
+	found = ip_modify_begin(v, req->rel, &tid, req->xid, false, &buffer);
+	if (found == IPF_OK)
+		found = ip_modify_classify(v, req->snapshot, req->cid, &req->target);
+	else
+		v->body = NULL;
+	*forward = false;
+	*try = try_version(req, v, found, &result, wait_for, forward);
+	req->is_locker = *try == TRY_WAIT && ip_lockers_are_ours(v);
+	if (*try == TRY_DONE && result == TM_Ok)
+		take_lock(req, v, buffer);
+	else if (*try == TRY_DONE && v->body != NULL)
+		ip_modify_failure(v, found, &tid, req->tmfd);
+	if (v->body != NULL)
+		ip_version_let_go(v);
+	UnlockReleaseBuffer(buffer);
+	if (req->far)
+		look_far(req, &tid);
+	else if (*try == TRY_WAIT && found == IPF_RUNNING && IsolationUsesXactSnapshot() &&
+			 !(req->flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION))
+	{
+		*try = need_not_wait(req, v, &result);
+		if (*try == TRY_DONE)
+			ip_modify_failure(v, found, &tid, req->tmfd);
+	}
+	return result;
+}
+
+/* The locked row for the caller. */
+static void
+result_slot(LockRequest *req, IpVersion *v, TM_Result result, TupleTableSlot *slot)
+{
+	IpvResult	found = IPV_OK;
+
+	ExecClearTuple(slot);
+	if (v->body == NULL)
+		return;
+
+	/*
+	 * the snapshot sees nothing of a row that it has not found, but was led
+	 * to
+	 */
+	if (result == TM_Ok && req->see_old)
+	{
+		bool		self = req->snapshot == NULL || !IsMVCCSnapshot(req->snapshot) ||
+			req->tmfd->traversed;
+
+		found = ip_fetch_satisfy(v, req->rel, &req->target.row,
+								 self ? SnapshotSelf : req->snapshot, NULL);
+
+		/*
+		 * moved since we have locked it: what it was before that is what we
+		 * have locked
+		 */
+		if (found == IPV_NONE && self)
+			found = ip_fetch_satisfy(v, req->rel, &req->target.row, SnapshotAny, NULL);
+		Assert(found == IPV_OK);
+	}
+	if (found == IPV_OK)
+		ip_version_to_slot(v, slot);
+}
+
+/* What to do after the later versions: wait for *wait_for, or look at the first one again. */
+static LockTry
+lock_forward_once(LockRequest *req, TransactionId *wait_for)
+{
+	switch (lock_forward(req, wait_for))
+	{
+		case FORWARD_LOCKED:
+			req->forward_done = true;
+			break;
+		case FORWARD_GONE:
+			req->forward_failures++;
+			break;
+		case FORWARD_CHANGED:
+			req->forward_failures = MAX_FORWARD_FAILURES;
+			break;
+		case FORWARD_FAR:		/* lock_forward has seen to it */
+			break;
+		case FORWARD_WAIT:
+			req->is_locker = true;	/* as in heap, not in the row's queue */
+			return TRY_WAIT;
+	}
+	return TRY_REPEAT;
+}
+
+static TM_Result
+lock_row(LockRequest *req, IpVersion *v)
+{
+	TransactionId wait_for = InvalidTransactionId;
+	ItemPointerData queued = req->target.row;
+	bool		forward;
+	TM_Result	result;
+	LockTry		try;
+
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = lock_once(req, v, &try, &wait_for, &forward);
+		if (try == TRY_DONE)
+			break;
+		if (!ItemPointerEquals(&queued, &req->target.row))
+		{
+			ip_lockers_wait_end(req->rel, &queued, req->mode, req->have_tuple_lock);
+			req->have_tuple_lock = false;
+			queued = req->target.row;
+		}
+		if (try == TRY_REPEAT && forward)
+			try = lock_forward_once(req, &wait_for);
+		if (try == TRY_WAIT &&
+			!ip_lockers_wait(req->rel, &queued, wait_for, req->mode, req->policy, XLTW_Lock,
+							 req->is_locker, &req->have_tuple_lock))
+		{
+			result = TM_WouldBlock;
+			v->body = NULL;
+			break;
+		}
+		if (try == TRY_WAIT)
+			req->forward_failures = 0;
+	}
+	ip_lockers_wait_end(req->rel, &queued, req->mode, req->have_tuple_lock);
+	return result;
+}
+
+TM_Result
+ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot,
+			  CommandId cid, LockTupleMode mode, LockWaitPolicy wait_policy,
+			  uint8 flags, TM_FailureData *tmfd)
+{
+	LockRequest req = {
+		.rel = rel,.snapshot = snapshot,.cid = cid,.mode = mode,
+		.policy = wait_policy,.flags = flags,.tmfd = tmfd
+	};
+	MemoryContext old = ip_version_work_begin();
+	TM_Result	result;
+
+	Assert(mode <= LockTupleExclusive && ip_page_none_is_locked());
+	tmfd->traversed = false;
+	/* ON CONFLICT asks for a row that it has just found with a dirty snapshot */
+	req.is_conflict = flags == 0 && ip_memo_was_dirty(rel, tid);
+
+	/*
+	 * logical replication, for a row that it has recognised by all its
+	 * columns: a heap TID means one version
+	 */
+	req.was_seen = flags == 0 && ip_memo_was_seen(rel, tid, &req.seen) && !req.is_conflict;
+	req.xid = GetCurrentTransactionId();
+	MultiXactIdSetOldestMember();
+	ip_version_target(rel, tid, &req.target);
+	ItemPointerSetInvalid(&req.forward);
+	ItemPointerSetInvalid(&req.version_tid);
+	result = lock_row(&req, &lock_v);
+	*tid = ItemPointerIsValid(&req.version_tid) ? req.version_tid : req.target.row;
+	if (result == TM_Ok)
+	{
+		tmfd->ctid = *tid;
+		ip_memo_note_locked(rel, &req.target.row, req.xid, cid);
+	}
+	result_slot(&req, &lock_v, result, slot);
+	MemoryContextSwitchTo(old);
+	return result;
+}

@@ -1,0 +1,178 @@
+/*-------------------------------------------------------------------------
+ * ip_memo.c
+ *	  What core's last call asked for, where the next call is told too little.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/xact.h"
+
+#include "ip_memo.h"
+
+typedef struct RowName
+{
+	Oid			relid;			/* InvalidOid: none */
+	ItemPointerData tid;
+} RowName;
+
+/* What is over when its (sub)transaction is. */
+typedef struct Moment
+{
+	LocalTransactionId transaction;
+	SubTransactionId subtransaction;
+} Moment;
+
+static RowName dirty;
+static IpSeen seen;
+static RowName locked;
+static TransactionId locked_xid;
+static CommandId locked_cid;
+static CommandId speculative_cid;
+static RowName updated;
+static Moment updated_at;
+static CommandId updated_cid;
+static RowName ended;
+static Moment ended_at;
+static IpXid ended_by_xid;
+static IpPtr ended_by_ptr;
+
+static bool
+is_row(const RowName *name, Relation rel, const ItemPointerData *tid)
+{
+	return name->relid == RelationGetRelid(rel) &&
+		ItemPointerEquals(unconstify(ItemPointerData *, &name->tid), unconstify(ItemPointerData *, tid));
+}
+
+static Moment
+now(void)
+{
+	Moment		moment = {CompatMyLocalXid, GetCurrentSubTransactionId()};
+
+	return moment;
+}
+
+static bool
+is_now(const Moment *moment)
+{
+	return moment->transaction == CompatMyLocalXid && moment->subtransaction == GetCurrentSubTransactionId();
+}
+
+void
+ip_memo_note_fetched(Relation rel, const ItemPointerData *tid, bool is_dirty)
+{
+	dirty.relid = is_dirty ? RelationGetRelid(rel) : InvalidOid;
+	dirty.tid = *tid;
+}
+
+bool
+ip_memo_was_dirty(Relation rel, const ItemPointerData *tid)
+{
+	bool		result = is_row(&dirty, rel, tid);
+
+	dirty.relid = InvalidOid;
+	return result;
+}
+
+void
+ip_memo_note_seen(IpVersion *v)
+{
+	ip_version_skip_lock(v);
+	seen.relid = RelationGetRelid(v->rel);
+	seen.tid = v->tid;
+	seen.xid = v->xid;
+	seen.ptr = v->ptr;
+}
+
+bool
+ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *result)
+{
+	*result = seen;
+	seen.relid = InvalidOid;
+	return result->relid == RelationGetRelid(rel) &&
+		ItemPointerEquals(&result->tid, unconstify(ItemPointerData *, tid));
+}
+
+bool
+ip_memo_is_seen(IpVersion *v, const IpSeen *version)
+{
+	ip_version_skip_lock(v);
+	if (v->xid == version->xid && IpPtrEquals(v->ptr, version->ptr))
+		return true;
+	/* a version that all see has not come since */
+	return ip_xid_removable(v->rel, v->xid) && ip_xid_removable(v->rel, version->xid);
+}
+
+void
+ip_memo_note_locked(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid)
+{
+	Assert(TransactionIdIsValid(xid) && !ip_tid_is_version(tid));
+	locked.relid = RelationGetRelid(rel);
+	locked.tid = *tid;
+	locked_xid = xid;
+	locked_cid = cid;
+}
+
+bool
+ip_memo_was_locked(Relation rel, const ItemPointerData *tid, CommandId cid)
+{
+	return locked_xid == GetCurrentTransactionIdIfAny() && locked_cid == cid &&
+		is_row(&locked, rel, tid);
+}
+
+void
+ip_memo_note_speculative(CommandId cid)
+{
+	speculative_cid = cid;
+}
+
+CommandId
+ip_memo_speculative(void)
+{
+	return speculative_cid;
+}
+
+void
+ip_memo_note_updated(Relation rel, const ItemPointerData *tid, CommandId cid)
+{
+	updated.relid = RelationGetRelid(rel);
+	updated.tid = *tid;
+	updated_at = now();
+	updated_cid = cid;
+}
+
+bool
+ip_memo_was_updated(const IpVersion *v)
+{
+	bool		result = is_row(&updated, v->rel, &v->tid) && is_now(&updated_at) &&
+		updated_cid == v->end_cid && (TransactionId) v->end_xid == GetCurrentTransactionIdIfAny();
+
+	if (result)
+		updated.relid = InvalidOid;
+	return result;
+}
+
+void
+ip_memo_note_ended(Relation rel, const IpTarget *target)
+{
+	ended.relid = target->next_xid == IP_XID_NONE ? InvalidOid : RelationGetRelid(rel);
+	ended.tid = target->row;
+	ended_at = now();
+	ended_by_xid = target->next_xid;
+	ended_by_ptr = target->next_ptr;
+}
+
+bool
+ip_memo_was_ended(Relation rel, const ItemPointerData *tid, IpTarget *target)
+{
+	bool		result = is_row(&ended, rel, tid) && is_now(&ended_at);
+
+	ended.relid = InvalidOid;
+	if (!result)
+		return false;
+	target->row = *tid;
+	target->exact = true;
+	target->xid = ended_by_xid;
+	target->ptr = ended_by_ptr;
+	target->next_xid = IP_XID_NONE;
+	return true;
+}

@@ -1,0 +1,77 @@
+/*-------------------------------------------------------------------------
+ * ip_memo.h
+ *	  What core's last call asked for, where the next call is told too little.
+ *
+ *	  Each of these is set by one callback and read by another one of the same backend,
+ *	  with nothing in between that could ask for the same again.  None survives an error
+ *	  harmfully: each names the row that it is about, a lock's also the transaction and command,
+ *	  and what the trigger queue needs the transaction and subtransaction.
+ *
+ *	               set by                            read by, and then
+ *	  	dirty   index fetch with a dirty snapshot  row lock (ON CONFLICT), which forgets it
+ *	  	seen    dirty sequential scan              row lock (logical apply), which forgets it
+ *	  	locked  row lock                           update; of no use after the command
+ *	  	spec.   speculative insertion              its completion
+ *	  	updated update in place with triggers      fetch of OLD for the trigger queue, which forgets it
+ *	  	ended   fetch of OLD by the trigger queue  the fetch of NEW, which is the next; forgets it
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_MEMO_H
+#define IP_MEMO_H
+
+#include "ip_version.h"
+
+/* An index scan has fetched the row at tid, with a dirty snapshot or another one. */
+extern void ip_memo_note_fetched(Relation rel, const ItemPointerData *tid, bool dirty);
+
+/* Was that row the last one that was fetched, and with a dirty snapshot?  Forgets it. */
+extern bool ip_memo_was_dirty(Relation rel, const ItemPointerData *tid);
+
+/* A version that a caller has seen. */
+typedef struct IpSeen
+{
+	Oid			relid;
+	ItemPointerData tid;
+	IpXid		xid;
+	IpPtr		ptr;
+} IpSeen;
+
+/* A sequential scan with a dirty snapshot returns v. */
+extern void ip_memo_note_seen(IpVersion *v);
+
+/* Was that row the last one that such a scan returned?  Then *seen is its version.  Forgets it. */
+extern bool ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *seen);
+
+/* Is v, the row's newest version, that one? */
+extern bool ip_memo_is_seen(IpVersion *v, const IpSeen *seen);
+
+/* The current transaction's command cid has locked the row. */
+extern void ip_memo_note_locked(Relation rel, const ItemPointerData *tid, TransactionId xid,
+								CommandId cid);
+
+/*
+ * Was that the transaction's last row lock?  Rows of our own need none, but core's xmax tells that they were
+ * locked.
+ */
+extern bool ip_memo_was_locked(Relation rel, const ItemPointerData *tid, CommandId cid);
+
+/* The command id of the speculative insertion; a backend has one at a time. */
+extern void ip_memo_note_speculative(CommandId cid);
+extern CommandId ip_memo_speculative(void);
+
+/* The row has been updated in place, and the trigger queue is about to ask for the version before. */
+extern void ip_memo_note_updated(Relation rel, const ItemPointerData *tid, CommandId cid);
+
+/* Is v, which is not the newest version, the one before the last such update?  Then forgets it. */
+extern bool ip_memo_was_updated(const IpVersion *v);
+
+/*
+ * A fetch by TID is about to return the target, which an update in place ended; or another version.
+ * The trigger queue asks for NEW right after OLD.
+ */
+extern void ip_memo_note_ended(Relation rel, const IpTarget *target);
+
+/* Was that the last fetch, of the row at tid?  Then *target is the version that the update made.  Forgets it anyway. */
+extern bool ip_memo_was_ended(Relation rel, const ItemPointerData *tid, IpTarget *target);
+
+#endif							/* IP_MEMO_H */

@@ -1,0 +1,308 @@
+/*-------------------------------------------------------------------------
+ * ip_modify.c
+ *	  Changing rows: finding the version to change.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "ip_change.h"
+#include "ip_default.h"
+#include "ip_home.h"
+#include "ip_modify.h"
+#include "ip_prune.h"
+#include "ip_rel.h"
+#include "ip_version_satisfy.h"
+#include "ip_xid.h"
+
+/* The body that the row has before the change. */
+static uint8 from_body[BLCKSZ];
+
+/* ---- finding the version to change ------------------------------------------------ */
+
+/* The insertion of the row was rolled back. */
+static void
+kill_row(IpVersion *v, Buffer buffer)
+{
+	IpChange	change;
+
+	ip_change_begin(&change, v->rel, IP_XLOG_RESTORE, InvalidTransactionId);
+	ip_op_dead(ip_change_block(&change, buffer, false), ItemPointerGetOffsetNumber(&v->tid));
+	ip_change_apply(&change);
+}
+
+/* Get ready to put back an older version of the row that top stands on, with its lockers. */
+static void
+begin_restore_locked(IpRowWrite *w, IpVersion *top, const IpLockState *lock, TransactionId xid)
+{
+	ip_modify_same(w, top, IP_XLOG_RESTORE, xid);
+	memcpy(from_body, top->body, top->bodylen);
+	w->from = from_body;
+	w->lock = *lock;
+}
+
+/* Put back the version that v stands on; below: what ip_version_skip_aborted said. */
+static void
+finish_restore_locked(IpRowWrite *w, IpVersion *v, IpvResult below, Buffer buffer)
+{
+	if (below == IPV_NONE)
+	{
+		kill_row(v, buffer);
+		return;
+	}
+	if (below != IPV_OK)
+		ip_version_missing(v);
+	/* what is put back was there before: it fits, or is damaged */
+	if (v->bodylen < IP_ROW_MIN_BODY || !ip_modify_fits(v, BufferGetPage(buffer), v->bodylen))
+		ip_version_damaged(v);
+	w->state = v->state & IP_ROW_INSERTED;
+	w->hdr = v->hdr;
+	w->body = v->body;
+	w->bodylen = v->bodylen;
+	ip_modify_write(v, buffer, w);
+}
+
+/* Put back the aborted changes of the row that v stands on; false: there are too many. */
+static bool
+restore(IpVersion *v, Buffer buffer, TransactionId xid)
+{
+	IpLockState lock;
+	IpvResult	below;
+	IpRowWrite	w;
+
+	Assert(v->locked && v->steps == 0);
+	ip_lockers_merge(v, InvalidTransactionId, false, LockTupleKeyShare, &lock);
+	if (!lock.any || (v->state & IP_ROW_INSERTED))
+		return ip_prune_restore(v, buffer);
+	begin_restore_locked(&w, v, &lock, xid);
+	below = ip_version_skip_aborted(v);
+	if (below == IPV_FAR)
+		return false;
+	finish_restore_locked(&w, v, below, buffer);
+	return true;
+}
+
+/* The same for too many; no lock may be held.  If the row changes meanwhile, nothing happens. */
+static void
+restore_far(Relation rel, const ItemPointerData *tid, TransactionId xid)
+{
+	static IpVersion v;
+	static IpVersion top;
+	IpLockState lock;
+	Buffer		buffer;
+	IpvResult	below = ip_version_find_far(&v, rel, tid, false, &buffer);
+	IpRowWrite	w;
+
+	if (below == IPV_STALE)
+		return;
+	if (ip_version_begin(&top, rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer),
+						 ItemPointerGetOffsetNumberNoCheck(tid)) != IPV_OK)
+		ip_version_missing(&top);
+	ip_lockers_merge(&top, InvalidTransactionId, false, LockTupleKeyShare, &lock);
+	if (lock.any)
+	{
+		begin_restore_locked(&w, &top, &lock, xid);
+		finish_restore_locked(&w, &v, below, buffer);
+	}
+	else
+		ip_prune_restore_found(&top, &v, below, buffer);
+	UnlockReleaseBuffer(buffer);
+}
+
+/* Lock the data page of a row that is to be changed; false if it is none. */
+static bool
+lock_page(Relation rel, BlockNumber block, Buffer *buffer)
+{
+	*buffer = ip_rel_read(rel, block);
+	LockBuffer(*buffer, BUFFER_LOCK_EXCLUSIVE);
+	return ip_page_kind(rel, block, BufferGetPage(*buffer)) == IP_PAGE_DATA;
+}
+
+/* Prune the page thoroughly, if it has to be before a new xid is written to it. */
+static bool
+renew_base(Relation rel, BlockNumber block, Buffer buffer)
+{
+	uint64		base = ip_data_xid_base(IpPageGetSpecial(BufferGetPage(buffer)));
+
+	if (base != 0 && !ip_xid_next_exceeds(base))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("xid base of block %u of relation \"%s\" is in the future",
+						block, RelationGetRelationName(rel)),
+				 ip_page_check_hint(rel)));
+	if (!ip_prune_base_is_old(BufferGetPage(buffer)))
+		return true;
+	ip_prune_page(rel, buffer, IP_XID_NONE);
+	return ip_page_kind(rel, block, BufferGetPage(buffer)) == IP_PAGE_DATA;
+}
+
+/* Is the page's default changer, or can it be, this transaction? */
+static bool
+changer_is_free(Page page, TransactionId xid)
+{
+	const IpSpecial *special = IpPageGetSpecial(page);
+
+	return !TransactionIdIsValid(special->u.data.change_xid) ||
+		special->u.data.change_xid == xid || ip_default_changer_is_over(page);
+}
+
+/*
+ * Has the row no room for a version block that it will need; or (an update needs one in any case) has it one
+ * that keeps the default changer from changing it?
+ */
+static bool
+prune_would_help(IpVersion *v, Page page, TransactionId xid, bool need_room)
+{
+	if (v->top_state & IP_ROW_VERSION)
+		return !need_room && ip_home_enabled && ip_xid_removable(v->rel, v->xid);
+	return ip_page_free(page) < IP_VERSION_BLOCK_SZ && (need_room || !changer_is_free(page, xid));
+}
+
+IpFound
+ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid, TransactionId xid,
+				bool need_room, Buffer *buffer)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
+	bool		pruned = false;
+
+	Assert(ip_page_none_is_locked());
+	if (!lock_page(rel, block, buffer) || !renew_base(rel, block, *buffer))
+		return IPF_NONE;
+	for (;;)
+	{
+		Page		page = BufferGetPage(*buffer);
+		IpvResult	result = ip_version_begin(v, rel, block, page, off);
+
+		if (result == IPV_NONE)
+			return IPF_NONE;
+		if (result == IPV_STALE)
+			ip_version_missing(v);
+		if (ip_version_status(v) == IP_STATUS_ABORTED)
+		{
+			if (restore(v, *buffer, xid))
+				continue;
+			UnlockReleaseBuffer(*buffer);
+			CHECK_FOR_INTERRUPTS();
+			restore_far(rel, tid, xid);
+			if (!lock_page(rel, block, buffer))
+				return IPF_NONE;
+		}
+		else if (!pruned && prune_would_help(v, page, xid, need_room))
+		{
+			(void) ip_prune_page_opt(rel, *buffer);
+			pruned = true;
+		}
+		else
+			return IPF_OK;
+	}
+}
+
+IpFound
+ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid, const IpTarget *target)
+{
+	Assert(v->locked && v->steps == 0);
+	switch (ip_version_status(v))
+	{
+		case IP_STATUS_MINE:
+			if (ip_version_cid(v) >= cid)
+				return (v->state & IP_ROW_INSERTED) ? IPF_INVISIBLE : IPF_SELF;
+			return (v->state & IP_ROW_DELETED) ? IPF_INVISIBLE : IPF_OK;
+		case IP_STATUS_RUNNING:
+			return (v->state & IP_ROW_INSERTED) ? IPF_INVISIBLE : IPF_RUNNING;
+		case IP_STATUS_COMMITTED:
+			if (v->state & IP_ROW_DELETED)
+				return (v->state & IP_ROW_MOVED) ? IPF_MOVED : IPF_DELETED;
+			if (snapshot && IsMVCCSnapshot(snapshot) &&
+				!ip_version_change_visible(v, snapshot) && !ip_version_is_target(v, target))
+				return IPF_UPDATED;
+			return IPF_OK;
+		case IP_STATUS_ABORTED:
+		case IP_STATUS_FORGOTTEN:
+			break;
+	}
+	return IPF_AGAIN;
+}
+
+/* Stands on versions below the one that is asked about. */
+static IpVersion below;
+
+IpvResult
+ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target, bool *newer)
+{
+	IpXidStatus status;
+	IpvResult	result;
+
+	*newer = false;
+	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
+		return IPV_OK;
+	ip_version_begin_below(&below, v);
+	while ((below.state & IP_ROW_DELETED) ||
+		   (status = ip_version_status(&below)) == IP_STATUS_RUNNING || status == IP_STATUS_ABORTED)
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = ip_version_older(&below);
+		if (result != IPV_OK)	/* none: inserted by the running transaction */
+			return result == IPV_NONE ? IPV_OK : result;
+	}
+	*newer = !ip_version_change_visible(&below, snapshot) && !ip_version_is_target(&below, target);
+	return below.forgotten ? IPV_STALE : IPV_OK;
+}
+
+IpvResult
+ip_modify_keys_changed(IpVersion *v, Snapshot snapshot, bool *changed)
+{
+	IpvResult	result;
+
+	*changed = false;
+	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
+		return IPV_OK;
+	ip_version_begin_below(&below, v);
+	while (!*changed && !(below.state & IP_ROW_INSERTED) &&
+		   !ip_version_change_visible(&below, snapshot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = ip_version_load_rec(&below);
+		if (result == IPV_OK)
+		{
+			*changed = (below.rec.flags & IP_REC_KEYS) &&
+				ip_version_status(&below) == IP_STATUS_COMMITTED;
+			result = ip_version_older(&below);
+		}
+		if (result != IPV_OK)	/* none: visible to all */
+			return result == IPV_NONE ? IPV_OK : result;
+	}
+	return IPV_OK;
+}
+
+IpvResult
+ip_modify_inserter(IpVersion *v, IpXid *inserter)
+{
+	IpvResult	result = IPV_OK;
+
+	*inserter = IP_XID_NONE;
+	ip_version_begin_below(&below, v);
+	while (result == IPV_OK && !(below.state & IP_ROW_INSERTED))
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = ip_version_older(&below);
+	}
+	if (result == IPV_OK)
+		*inserter = below.xid;
+	return result == IPV_NONE ? IPV_OK : result;
+}
+
+void
+ip_modify_failure(IpVersion *v, IpFound found, const ItemPointerData *tid, TM_FailureData *tmfd)
+{
+	Assert(found != IPF_NONE && found != IPF_AGAIN);
+	tmfd->ctid = *tid;
+	tmfd->xmax = (TransactionId) v->xid;
+	tmfd->cmax = found == IPF_SELF ? ip_version_cid(v) : InvalidCommandId;
+	if ((v->state & IP_ROW_MOVED) && ip_version_load_rec(v) == IPV_OK)
+	{
+		if (v->rec.flags & IP_REC_PARTITION)
+			ItemPointerSetMovedPartitions(&tmfd->ctid);
+		else
+			tmfd->ctid = v->rec.forward;
+	}
+}

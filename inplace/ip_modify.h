@@ -1,0 +1,67 @@
+/*-------------------------------------------------------------------------
+ * ip_modify.h
+ *	  Changing rows: what update, delete and row locks have in common.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_MODIFY_H
+#define IP_MODIFY_H
+
+#include "access/tableam.h"
+#include "compat.h"
+
+#include "ip_modify_write.h"
+
+/* What a change by our transaction finds. */
+typedef enum IpFound
+{
+	IPF_OK,						/* the version that we may change */
+	IPF_AGAIN,					/* its maker has aborted meanwhile: look again */
+	IPF_INVISIBLE,				/* not there yet for this command */
+	IPF_SELF,					/* changed by this command, or a later one of
+								 * ours */
+	IPF_RUNNING,				/* being changed by another transaction:
+								 * v->xid */
+	IPF_UPDATED,				/* updated in place; the snapshot does not see
+								 * it */
+	IPF_MOVED,					/* updated to another TID, committed */
+	IPF_DELETED,				/* deleted, committed */
+	IPF_NONE					/* there is no such row */
+} IpFound;
+
+/*
+ * Lock the row's page and stand on the row's newest version, which was not
+ * rolled back: aborted changes are put back first.  need_room: prunes the page if the row
+ * would have no room for a version block.  IPF_OK or IPF_NONE;
+ * *buffer is locked exclusively in both cases.
+ */
+extern IpFound ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid,
+							   TransactionId xid, bool need_room, Buffer *buffer);
+
+/*
+ * How v, a row's newest version, relates to a command.  snapshot may be NULL or
+ * not MVCC: then no version is too new.  Nor is the target's, if it is exact.
+ */
+extern IpFound ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid,
+								  const IpTarget *target);
+
+/*
+ * Questions about the versions below v, which keeps its place.  IPV_OK: here is the answer;
+ * IPV_FAR, IPV_STALE: as for ip_version_older.
+ *
+ * below_is_newer: v's last change is running, or a delete: is the version that it started from
+ * one that the snapshot does not see either?  Then the row was updated before, and the outcome
+ * need not be waited for.
+ * keys_changed: does v, or a version below it, come from a committed change of the key that the
+ * snapshot does not see?
+ * inserter: the transaction that inserted v's row; IP_XID_NONE if it does not matter any more.
+ */
+extern IpvResult ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot,
+										  const IpTarget *target, bool *newer);
+extern IpvResult ip_modify_keys_changed(IpVersion *v, Snapshot snapshot, bool *changed);
+extern IpvResult ip_modify_inserter(IpVersion *v, IpXid *inserter);
+
+/* Fill in what core wants to know about a change that we cannot make. */
+extern void ip_modify_failure(IpVersion *v, IpFound found, const ItemPointerData *tid,
+							  TM_FailureData *tmfd);
+
+#endif							/* IP_MODIFY_H */

@@ -1,0 +1,452 @@
+/*-------------------------------------------------------------------------
+ * ip_modify_write.c
+ *	  Writing a change of a row, and its undo record.
+ *
+ * The undo record is kept at home, on the row's page, if that has room; else in an undo page.
+ * A deletion, or a lock, of a row that has no version block needs none at all, if the page's
+ * default changer can be the one who does that.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "ip_change.h"
+#include "ip_default.h"
+#include "ip_home.h"
+#include "ip_modify_write.h"
+#include "ip_put.h"
+#include "ip_undo.h"
+#include "ip_undo_use.h"
+#include "ip_xid.h"
+
+void
+ip_modify_same(IpRowWrite *w, IpVersion *v, uint8 info, TransactionId xid)
+{
+	ip_version_skip_lock(v);
+	memset(w, 0, sizeof(*w));
+	Assert(v->body != NULL && v->steps == 0);
+	w->info = info;
+	w->xid = xid;
+	w->state = v->state & (IP_ROW_INSERTED | IP_ROW_DELETED | IP_ROW_MOVED);
+	w->hdr = v->hdr;
+	w->body = w->from = v->body;
+	w->bodylen = w->fromlen = w->oldlen = v->bodylen;
+	w->saved = v->saved;
+}
+
+/* May the row's version block cover the start of its body? */
+static bool
+may_overlay(IpVersion *v)
+{
+	return !(v->top_state & IP_ROW_VERSION) || (v->top_state & IP_ROW_OVERLAID);
+}
+
+bool
+ip_modify_fits(IpVersion *v, Page page, uint32 bodylen)
+{
+	uint32		have = v->top_itemlen + ip_page_free(page);
+
+	return ip_item_size(IP_ROW_VERSION, bodylen) <= have ||
+		(may_overlay(v) && ip_item_size(IP_ROW_VERSION | IP_ROW_OVERLAID, bodylen) <= have);
+}
+
+/*
+ * Visible to all, so that its maker does not matter: it was so already
+ * when its lock record was recycled, or it is so old that no standby's snapshot
+ * can be older.
+ */
+static bool
+is_final(IpVersion *v)
+{
+	return IpXidIsFinal(v->xid) || v->ptr.block == InvalidBlockNumber ||
+		(v->xid + IP_UNDO_MAX_AGE < ip_xid_next() && !(v->state & IP_ROW_DELETED) &&
+		 ip_xid_removable(v->rel, v->xid) && ip_version_status(v) == IP_STATUS_COMMITTED);
+}
+
+/* The version before, for an undo record; nothing if all see it anyway. */
+static void
+set_prev(IpUndoRec *rec, IpVersion *v, bool final)
+{
+	rec->prev_xid = IP_XID_NONE;
+	rec->prev_inserted = false;
+	rec->prev_ptr = ip_ptr_cid(0);
+	if (final)
+		return;
+	Assert(!(v->state & IP_ROW_LOCKED));	/* I5: v->ptr does not lead to a
+											 * lock record */
+	rec->prev_xid = v->xid;
+	rec->prev_inserted = (v->state & IP_ROW_INSERTED) != 0;
+	rec->prev_ptr = v->ptr;
+}
+
+/* Append the change's record and the lock record; *off is that of the topmost. */
+static void
+put_undo(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool final, bool overlaid,
+		 BlockNumber undo_block, OffsetNumber *off)
+{
+	const uint8 *saved = overlaid ? w->body : NULL;
+	OffsetNumber row_off = ItemPointerGetOffsetNumber(&v->tid);
+	IpUndoRec	lock = {.kind = IP_UNDO_LOCK};
+
+	if (w->has_undo)
+	{
+		set_prev(&w->undo, v, final || w->cut);
+		w->undo.saved = saved;
+		ip_undo_rec_put(ops, undo_block, w->xid, row_off, &w->undo);
+	}
+	if (!w->lock.any)
+		return;
+	if (w->has_undo)
+	{
+		lock.prev_xid = ip_xid_full(w->xid);
+		lock.prev_ptr.block = undo_block;
+		lock.prev_ptr.off = (*off)++;
+	}
+	else
+		set_prev(&lock, v, final);
+	lock.flags = w->lock.multi ? IP_REC_MULTI : 0;
+	lock.saved = saved;
+	lock.locker = w->lock.locker;
+	lock.mode = w->lock.mode;
+	ip_undo_rec_put(ops, undo_block, w->xid, row_off, &lock);
+	ip_op_newest(ops, w->lock.newest);
+}
+
+/* ---- undo at home ----------------------------------------------------------------- */
+
+/* The undo record that is kept on the row's page. */
+typedef struct Home
+{
+	OffsetNumber off;			/* 0: there is none */
+	uint32		len;
+	IpHomeOp	op;
+	uint8		record[BLCKSZ];
+} Home;
+
+static Home home_space;
+
+/* What IP_OP_HOME has to say, for redo to derive the record that w->undo is. */
+static void
+home_args(IpVersion *v, const IpRowWrite *w, IpHomeOp *op)
+{
+	const IpUndoRec *rec = &w->undo;
+	uint8		flags = rec->kind == IP_UNDO_DELETE ? IP_HOME_DELETE : 0;
+
+	flags |= rec->cid != 0 ? IP_HOME_CID : 0;
+	flags |= rec->flags & IP_REC_KEYS ? IP_HOME_KEYS : 0;
+	flags |= rec->flags & IP_REC_PARTITION ? IP_HOME_PARTITION : 0;
+	flags |= ItemPointerIsValid(&rec->forward) ? IP_HOME_FORWARD : 0;
+	flags |= w->oldlen != w->fromlen ? IP_HOME_LEN : 0;
+
+	/*
+	 * below a lock record, which is not at home, the row's version block does
+	 * not say what was before
+	 */
+	if (!IpXidIsFinal(rec->prev_xid))
+		flags |= (v->top_state & (IP_ROW_LOCKED | IP_ROW_CHANGED)) == IP_ROW_LOCKED ?
+			IP_HOME_PREV : IP_HOME_PREV_ROW;
+	op->flags = flags;
+	op->cid = rec->cid;
+	op->forward = rec->forward;
+	op->prev_xid = (TransactionId) rec->prev_xid;
+	op->prev_ptr = rec->prev_ptr;
+	op->oldlen = w->oldlen;
+}
+
+/* Bytes that the page has for the row and its undo record. */
+static uint32
+room_at_home(IpVersion *v, Buffer buffer, const IpRowWrite *w)
+{
+	uint32		have = v->top_itemlen + ip_page_free(BufferGetPage(buffer));
+	uint32		moved = w->moved.buffer == buffer ?
+		IP_ROW_MIN_ITEM + w->moved.row.bodylen + sizeof(ItemIdData) : 0;
+
+	return have > moved ? have - moved : 0;
+}
+
+static bool
+may_be_home(const IpRowWrite *w)
+{
+	return w->has_undo && !w->undo.has_skip && !w->lock.any && ip_home_enabled;
+}
+
+/* Make the record; what it takes with the row, or 0: it cannot be at home. */
+static uint32
+make_home(IpVersion *v, Buffer buffer, IpRowWrite *w, bool final, Home *home)
+{
+	ByteWriter	out = {home->record, home->record + sizeof(home->record), false};
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	OffsetNumber after = w->moved.buffer == buffer ? w->moved.off : InvalidOffsetNumber;
+
+	home->off = 0;
+	if (!may_be_home(w))
+		return 0;
+	home->off = ip_page_free_offset(BufferGetPage(buffer), InvalidOffsetNumber);
+	if (home->off == after)
+		home->off = ip_page_free_offset(BufferGetPage(buffer), after);
+	if (home->off > IP_MAX_ROWS_PER_PAGE)
+		return 0;
+	set_prev(&w->undo, v, final || w->cut);
+	home_args(v, w, &home->op);
+	ip_undo_rec_put_home(&out, block, w->xid, ItemPointerGetOffsetNumber(&v->tid), &w->undo);
+	if (out.bad)
+		return 0;
+	home->len = out.p - home->record;
+	return ip_item_size(IP_ROW_VERSION, w->bodylen) + home->len + sizeof(ItemIdData);
+}
+
+static bool
+has_home_records(Page page)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		if (ip_item_is_undo(page, PageGetItemId(page, off)))
+			return true;
+	}
+	return false;
+}
+
+bool
+ip_modify_lacks_home(IpVersion *v, Buffer buffer, IpRowWrite *w)
+{
+	uint32		have = room_at_home(v, buffer, w);
+	uint32		size;
+
+	if (!may_be_home(w))
+		return false;
+	/* mostly there is much more than is needed */
+	if (have >= ip_item_size(IP_ROW_VERSION, w->bodylen) + IP_UNDO_SPACE(w->undo.deltalen) &&
+		PageGetMaxOffsetNumber(BufferGetPage(buffer)) < IP_MAX_ROWS_PER_PAGE)
+		return false;
+	ip_version_skip_lock(v);
+	size = make_home(v, buffer, w, is_final(v), &home_space);
+	/* an item pointer, which others have that may go */
+	return size == 0 ? has_home_records(BufferGetPage(buffer)) : size > have;
+}
+
+/* ---- the page's default changer ------------------------------------------------------- */
+
+/*
+ * Delete or lock the row without a version block, or an undo record, if the page's default changer is us, or
+ * may be; false if not.
+ */
+static bool
+write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
+{
+	Page		page = BufferGetPage(buffer);
+	const IpSpecial *special = IpPageGetSpecial(page);
+	CommandId	cid = w->has_undo ? w->undo.cid : IP_CHANGE_LOCK | w->lock.mode;
+	bool		is_ours = special->u.data.change_xid == w->xid && special->word == cid;
+	IpChange	change;
+	ByteWriter *ops;
+
+	if ((v->top_state & IP_ROW_VERSION) || w->exact || w->replay || !ip_home_enabled ||
+		(v->hdr & IP_HDR_SPECULATIVE) || BufferIsValid(w->moved.buffer))
+		return false;
+	if (w->has_undo ? w->undo.kind != IP_UNDO_DELETE || w->lock.any || w->undo.flags != IP_REC_KEYS ||
+		cid >= IP_CHANGE_LOCK :
+		w->lock.multi || w->lock.locker != w->xid)
+		return false;
+
+	/*
+	 * a lock may outlive an insertion that is rolled back: then the row needs
+	 * a version block of its own
+	 */
+	if (!w->has_undo && ip_version_status(v) != IP_STATUS_COMMITTED)
+		return false;
+	if (TransactionIdIsValid(special->u.data.change_xid) && !is_ours && !ip_default_changer_is_over(page))
+		return false;
+	ip_change_begin(&change, v->rel, w->info, w->xid);
+	change.logical = w->logical;
+	ops = ip_change_block(&change, buffer, false);
+	if (TransactionIdIsValid(special->u.data.change_xid) && !is_ours)
+		ip_op_simple(ops, IP_OP_CLEAR_CHANGER);
+	if (!is_ours)
+		ip_op_changer(ops, cid);
+	ip_op_changed(ops, ItemPointerGetOffsetNumber(&v->tid),
+				  w->has_undo ? IP_ROW_DELETED : IP_ROW_LOCKED);
+	ip_change_apply(&change);
+	w->top.block = InvalidBlockNumber;
+	return true;
+}
+
+/* ---- any change ------------------------------------------------------------------------ */
+
+static void
+put_row(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool final, bool overlaid,
+		OffsetNumber undo_off, const Home *home)
+{
+	IpRowOp		op = {
+		.off = ItemPointerGetOffsetNumber(&v->tid),.hdr = w->hdr,
+		.state = w->state | IP_ROW_VERSION,
+		.own_xid = w->has_undo,
+		.xid = final ? FrozenTransactionId : (TransactionId) v->xid,
+		.undo_off = undo_off,
+		.base = w->saved ? IP_BASE_OVERLAID : IP_BASE_ROW,.saved = w->saved,
+		.from = w->from,.fromlen = w->fromlen,.body = w->body,.bodylen = w->bodylen
+	};
+
+	if (overlaid)
+		op.state |= IP_ROW_OVERLAID;
+	if (w->lock.any)
+		op.state |= IP_ROW_LOCKED;
+	if (home->off != 0)
+	{
+		op.home_off = home->off;
+		op.home = home->op;
+	}
+	ip_op_row(ops, &op);
+}
+
+/* The row that an update has moved; from its old version, if that is on the same page and whole. */
+static void
+put_moved(ByteWriter *ops, IpVersion *v, const IpRowWrite *w, Buffer buffer)
+{
+	const IpRowMoved *moved = &w->moved;
+	IpInserter	inserter = ip_put_inserter(ops, BufferGetPage(moved->buffer), moved->init, w->xid, w->cid);
+
+	if (moved->buffer == buffer && w->saved == NULL)
+		ip_put_row(ops, inserter, moved->off, &moved->row, w->cid,
+				   ItemPointerGetOffsetNumber(&v->tid), w->from, w->fromlen);
+	else
+		ip_put_row(ops, inserter, moved->off, &moved->row, w->cid, InvalidOffsetNumber, NULL, 0);
+}
+
+#ifdef USE_ASSERT_CHECKING
+/* Is what the caller wants to write to the row a state that it can have? */
+static bool
+may_write(IpVersion *v, const IpRowWrite *w)
+{
+	IpXidStatus status = ip_version_status(v);
+
+	/* I4; a lock may be put on a change that is running, and aborts meanwhile */
+	if (w->has_undo && (status == IP_STATUS_ABORTED || status == IP_STATUS_RUNNING))
+		return false;
+	/* I6, unless no rollback can go below v */
+	if (w->has_undo && !w->cut && w->bodylen < w->fromlen)
+		return false;
+	if (w->has_undo && (v->state & IP_ROW_DELETED))
+		return false;
+	if ((w->state & IP_ROW_MOVED) && !(w->state & IP_ROW_DELETED))
+		return false;
+	return (w->saved != NULL) == ((v->top_state & IP_ROW_OVERLAID) != 0) &&
+		BufferIsValid(w->moved.buffer) == (w->info == IP_XLOG_MOVE);
+}
+
+/*
+ * Is the record at w->top, which has just been written, a lock record if the row is locked (I5), does it
+ * have the bytes under the version block (I8), and is no xid newer than its page says (I9)?
+ */
+static bool
+top_is_right(Page undo, const IpRowWrite *w, bool overlaid)
+{
+	IpSpecial  *special = IpPageGetSpecial(undo);
+	IpXid		newest = special->kind == IP_PAGE_UNDO ? special->u.undo.newest_xid : PG_UINT64_MAX;
+	uint8		buf[BLCKSZ];
+	IpUndoRec	rec;
+	bool		found;
+
+	if (ip_undo_item(undo, w->top, buf, &rec, &found) != NULL || !found ||
+		rec.kind != (w->lock.any ? IP_UNDO_LOCK : w->undo.kind) ||
+		(rec.saved != NULL) != overlaid)
+		return false;
+	return newest >= ip_xid_full(w->xid) && newest >= w->lock.newest;
+}
+#endif
+
+/* The undo page for w's records; *off: the first one. */
+static Buffer
+begin_undo(IpVersion *v, const IpRowWrite *w, OffsetNumber *off)
+{
+	uint32		size = 0;
+
+	if (w->has_undo)
+		size += IP_UNDO_SPACE(w->undo.deltalen);
+	if (w->lock.any)
+		size += IP_UNDO_SPACE(0);
+	return ip_undo_use_begin(v->rel, size, off);
+}
+
+void
+ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
+{
+	uint32		have = room_at_home(v, buffer, w);
+	uint32		size;
+	OffsetNumber undo_off = 0;
+	OffsetNumber top_off = 0;
+	Buffer		undo = InvalidBuffer;
+	Home	   *home = &home_space;
+	IpChange	change;
+	ByteWriter *ops;
+	bool		overlaid;
+	bool		final;			/* once for row and undo: the horizon moves */
+
+	Assert(w->has_undo || w->lock.any);
+	Assert(ip_page_is_locked(BufferGetPage(buffer), true));
+	Assert(BufferGetBlockNumber(buffer) == ItemPointerGetBlockNumber(&v->tid));
+	Assert(may_write(v, w));
+	ip_version_skip_lock(v);
+	if (write_changed(v, buffer, w))
+		return;
+	final = is_final(v);
+	/* damage of the row is not to be copied to the undo page */
+	if (!final && !(v->state & IP_ROW_INSERTED) && v->ptr.off == 0)
+		ip_version_damaged(v);
+	overlaid = ip_item_size(IP_ROW_VERSION, w->bodylen) > have;
+	Assert(!overlaid || may_overlay(v));	/* I7 */
+	size = make_home(v, buffer, w, final, home);
+	if (size == 0 || size > have)
+	{
+		home->off = 0;
+		undo = begin_undo(v, w, &undo_off);
+		top_off = undo_off + (w->has_undo && w->lock.any ? 1 : 0);
+	}
+
+	ip_change_begin(&change, v->rel, w->info, w->xid);
+	change.conflict = w->conflict;
+	change.replay = w->replay;
+	change.logical = w->logical;
+	ops = ip_change_block(&change, buffer, false);
+	/* before the row it is made from */
+	if (w->moved.buffer == buffer)
+		put_moved(ops, v, w, buffer);
+	put_row(ops, v, w, final, overlaid, top_off, home);
+	if (w->keys && IpPageGetSpecial(BufferGetPage(buffer))->keys != IP_KEYS_STALE)
+		ip_op_keys(ops, IP_KEYS_STALE);
+	if (home->off != 0)
+	{
+		change.home = home->record;
+		change.homelen = home->len;
+		w->top.block = BufferGetBlockNumber(buffer);
+		w->top.off = home->off;
+	}
+	else
+	{
+		w->top.block = BufferGetBlockNumber(undo);
+		w->top.off = top_off;
+		ops = ip_change_block(&change, undo, false);
+		put_undo(ops, v, w, final, overlaid, w->top.block, &undo_off);
+	}
+	if (BufferIsValid(w->moved.buffer) && w->moved.buffer != buffer)
+		put_moved(ip_change_block(&change, w->moved.buffer, w->moved.init), v, w, buffer);
+	ip_change_apply(&change);
+	Assert(top_is_right(BufferGetPage(BufferIsValid(undo) ? undo : buffer), w, overlaid));
+	if (BufferIsValid(undo))
+		UnlockReleaseBuffer(undo);
+}
+
+void
+ip_modify_write_lock(IpVersion *v, Buffer buffer, TransactionId xid, const IpLockState *lock,
+					 ItemPointerData *version_tid)
+{
+	IpRowWrite	w;
+
+	Assert(lock->any);
+	ip_modify_same(&w, v, IP_XLOG_LOCK, xid);
+	w.lock = *lock;
+	w.exact = version_tid != NULL;
+	ip_modify_write(v, buffer, &w);
+	if (version_tid)
+		ip_version_tid(w.top, version_tid);
+}

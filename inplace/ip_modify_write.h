@@ -1,0 +1,82 @@
+/*-------------------------------------------------------------------------
+ * ip_modify_write.h
+ *	  Writing a change of a row, and its undo record.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_MODIFY_WRITE_H
+#define IP_MODIFY_WRITE_H
+
+#include "lib/stringinfo.h"
+
+#include "ip_lockers.h"
+#include "ip_version.h"
+
+/* Where an update to another TID puts the new row, and that row but for its version block. */
+typedef struct IpRowMoved
+{
+	Buffer		buffer;			/* may be that of the row before; or
+								 * InvalidBuffer: none */
+	bool		init;			/* the page has to be initialised */
+	OffsetNumber off;
+	IpFormed	row;
+} IpRowMoved;
+
+/* A new state of a row. */
+typedef struct IpRowWrite
+{
+	uint8		info;			/* IP_XLOG_* */
+	TransactionId xid;			/* ours, unless replay */
+	bool		replay;			/* see IpChange */
+	bool		has_undo;		/* undo is written, and xid is the new
+								 * version's maker */
+	IpUndoRec	undo;			/* prev, saved are filled in here */
+	IpLockState lock;			/* lockers of the new state */
+	uint8		state;			/* INSERTED, DELETED, MOVED */
+	uint16		hdr;
+	const uint8 *body;
+	uint32		bodylen;
+	/* the body that the row has now, and its overlaid bytes */
+	const uint8 *from;
+	uint32		fromlen;
+	uint32		oldlen;			/* what of it the undo record restores */
+	const uint8 *saved;
+	bool		exact;			/* the lock record's address is wanted */
+	IpRowMoved	moved;			/* update to another TID */
+	CommandId	cid;
+	IpXid		conflict;		/* see IpChange */
+	bool		keys;			/* in place, index keys have changed */
+	bool		cut;			/* the undo record does not link to what is
+								 * before v */
+	StringInfo	logical;		/* see IpChange */
+	/* result */
+	IpPtr		top;			/* topmost undo record of the row; or block is
+								 * invalid */
+} IpRowWrite;
+
+/* The row keeps its body and state: fill in w from v. */
+extern void ip_modify_same(IpRowWrite *w, IpVersion *v, uint8 info, TransactionId xid);
+
+/* Can the row's item take a body of this length, with a version block? */
+extern bool ip_modify_fits(IpVersion *v, Page page, uint32 bodylen);
+
+/*
+ * Does the data page lack room for the undo record of w, which is an update in place, and may a prune find it?  Lock:
+ * exclusive.
+ */
+extern bool ip_modify_lacks_home(IpVersion *v, Buffer buffer, IpRowWrite *w);
+
+/*
+ * Write it: one atomic change of the data page, the new row's page, and, if the data page has no
+ * room for the undo record, an undo page.  v stands on the version before.  Lock: the buffers
+ * exclusively, held on return.
+ */
+extern void ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w);
+
+/*
+ * Put the lock record that lock describes on top of the row.  version_tid (may
+ * be NULL) becomes the locked version's TID.
+ */
+extern void ip_modify_write_lock(IpVersion *v, Buffer buffer, TransactionId xid,
+								 const IpLockState *lock, ItemPointerData *version_tid);
+
+#endif							/* IP_MODIFY_WRITE_H */

@@ -1,0 +1,318 @@
+/*-------------------------------------------------------------------------
+ * ip_op.c
+ *	  Building page operations.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "ip_delta.h"
+#include "ip_op.h"
+
+void
+ip_op_simple(ByteWriter *w, IpOp op)
+{
+	Assert(op == IP_OP_INIT_META || op == IP_OP_INIT_FREE || op == IP_OP_CLEAR_DEFAULT ||
+		   op == IP_OP_CLEAR_CHANGER);
+	bytes_put_u8(w, op);
+}
+
+void
+ip_op_init_data(ByteWriter *w, uint64 xid_base)
+{
+	Assert((xid_base & ((1 << IP_DATA_BASE_SHIFT) - 1)) == 0);
+	bytes_put_u8(w, IP_OP_INIT_DATA);
+	bytes_put_u64(w, xid_base);
+}
+
+void
+ip_op_init_undo(ByteWriter *w, uint64 newest_xid, uint16 slot, uint16 flags, BlockNumber next)
+{
+	Assert(slot < IP_UNDO_SLOTS);
+	Assert((flags & ~IP_UNDO_CURRENT) == 0);
+	bytes_put_u8(w, IP_OP_INIT_UNDO);
+	bytes_put_u64(w, newest_xid);
+	bytes_put_u16(w, slot);
+	bytes_put_u16(w, flags);
+	bytes_put_u32(w, next);
+}
+
+void
+ip_op_default(ByteWriter *w, CommandId cid)
+{
+	bytes_put_u8(w, IP_OP_DEFAULT);
+	bytes_put_varint(w, cid);
+}
+
+void
+ip_op_base(ByteWriter *w, uint64 xid_base)
+{
+	Assert((xid_base & ((1 << IP_DATA_BASE_SHIFT) - 1)) == 0);
+	bytes_put_u8(w, IP_OP_BASE);
+	bytes_put_u64(w, xid_base);
+}
+
+void
+ip_op_xid(ByteWriter *w, TransactionId xid)
+{
+	bytes_put_u8(w, IP_OP_XID);
+	bytes_put_u32(w, xid);
+}
+
+static void
+put_home(ByteWriter *w, const IpHomeOp *home)
+{
+	Assert((home->flags & (IP_HOME_PREV | IP_HOME_PREV_ROW)) != (IP_HOME_PREV | IP_HOME_PREV_ROW));
+	bytes_put_u8(w, home->flags);
+	if (home->flags & IP_HOME_CID)
+		bytes_put_varint(w, home->cid);
+	if (home->flags & IP_HOME_FORWARD)
+	{
+		bytes_put_varint(w, ItemPointerGetBlockNumber(&home->forward));
+		bytes_put_varint(w, ItemPointerGetOffsetNumber(&home->forward));
+	}
+	if (home->flags & IP_HOME_PREV)
+	{
+		bytes_put_u32(w, home->prev_xid);
+		bytes_put_varint(w, home->prev_ptr.block);
+		bytes_put_varint(w, home->prev_ptr.off);
+	}
+	if (home->flags & IP_HOME_LEN)
+		bytes_put_varint(w, home->oldlen);
+}
+
+void
+ip_op_row(ByteWriter *w, const IpRowOp *op)
+{
+	uint8		how = op->base;
+
+	Assert(OffsetNumberIsValid(op->off));
+	Assert(op->bodylen >= IP_ROW_MIN_BODY);
+	Assert((op->base == IP_BASE_OVERLAID) == (op->saved != NULL));
+	Assert((op->base == IP_BASE_NONE) == (op->from == NULL));
+	Assert(op->home_off == 0 || (op->own_xid && op->undo_off == 0 && !(op->state & IP_ROW_OVERLAID)));
+	Assert(op->home_off == 0 || op->base == IP_BASE_ROW || op->base == IP_BASE_OVERLAID);
+	Assert(!(op->state & IP_ROW_OVERLAID) || (op->state & IP_ROW_VERSION));
+	Assert(!op->own_xid || (op->state & IP_ROW_VERSION));
+	if (op->own_xid)
+		how |= IP_OP_OWN_XID;
+	if (op->undo_off != 0)
+		how |= IP_OP_OWN_UNDO;
+	if (op->home_off != 0)
+		how |= IP_OP_HOME;
+	bytes_put_u8(w, IP_OP_ROW);
+	bytes_put_varint(w, op->off);
+	bytes_put_u16(w, op->hdr);
+	bytes_put_u8(w, op->state);
+	bytes_put_u8(w, how);
+	if (op->state & IP_ROW_VERSION)
+	{
+		if (!op->own_xid)
+			bytes_put_u32(w, op->xid);
+		if (op->home_off != 0)
+			bytes_put_varint(w, op->home_off);
+		else if (op->undo_off != 0)
+			bytes_put_varint(w, op->undo_off);
+		else
+		{
+			bytes_put_varint(w, op->ptr.block);
+			bytes_put_varint(w, op->ptr.off);
+		}
+	}
+	if (op->base == IP_BASE_OVERLAID)
+		bytes_put(w, op->saved, IP_VERSION_BLOCK_SZ);
+	if (op->base == IP_BASE_OTHER)
+		bytes_put_varint(w, op->other);
+	if (op->home_off != 0)
+		put_home(w, &op->home);
+	if (op->base == IP_BASE_NONE)
+	{
+		bytes_put_varint(w, op->bodylen);
+		bytes_put(w, op->body, op->bodylen);
+	}
+	else
+		ip_delta_make(w, op->from, op->fromlen, op->body, op->bodylen);
+}
+
+uint8 *
+ip_op_rows_begin(ByteWriter *w, OffsetNumber off, bool final)
+{
+	uint8	   *count_at;
+
+	Assert(OffsetNumberIsValid(off) && off <= IP_MAX_ROWS_PER_PAGE);	/* I1 */
+	bytes_put_u8(w, final ? IP_OP_FINAL_ROWS : IP_OP_ROWS);
+	bytes_put_varint(w, off);
+	count_at = w->p;
+	bytes_put_u16(w, 0);
+	return count_at;
+}
+
+void
+ip_op_rows_add(ByteWriter *w, uint16 hdr, const uint8 *body, uint32 bodylen,
+			   uint16 prev_hdr, const uint8 *prev, uint32 prevlen)
+{
+	uint8		how = (prev == NULL || hdr != prev_hdr) ? IP_ROWS_HDR : 0;
+	uint8	   *start = w->p;
+
+	Assert(bodylen >= IP_ROW_MIN_BODY);
+	if (prev != NULL)
+	{
+		bytes_put_u8(w, how | IP_ROWS_DELTA);
+		if (how & IP_ROWS_HDR)
+			bytes_put_u16(w, hdr);
+		ip_delta_make_quick(w, prev, prevlen, body, bodylen);
+		if (!w->bad && w->p - start < bodylen + 2)
+			return;
+		w->p = start;
+	}
+	bytes_put_u8(w, how);
+	if (how & IP_ROWS_HDR)
+		bytes_put_u16(w, hdr);
+	bytes_put_varint(w, bodylen);
+	bytes_put(w, body, bodylen);
+}
+
+void
+ip_op_rows_end(ByteWriter *w, uint8 *begin, uint16 count)
+{
+	Assert(count > 0 && count <= IP_MAX_ROWS_PER_PAGE);
+	if (!w->bad)
+		memcpy(begin, &count, sizeof(count));
+}
+
+void
+ip_op_dead(ByteWriter *w, OffsetNumber off)
+{
+	Assert(OffsetNumberIsValid(off));
+	bytes_put_u8(w, IP_OP_DEAD);
+	bytes_put_varint(w, off);
+}
+
+void
+ip_op_changer(ByteWriter *w, CommandId change_cid)
+{
+	bytes_put_u8(w, IP_OP_CHANGER);
+	bytes_put_varint(w, change_cid);
+}
+
+void
+ip_op_changed(ByteWriter *w, OffsetNumber off, uint8 state)
+{
+	Assert(OffsetNumberIsValid(off));
+	Assert(state == IP_ROW_DELETED || state == IP_ROW_LOCKED);
+	bytes_put_u8(w, IP_OP_CHANGED);
+	bytes_put_varint(w, off);
+	bytes_put_u8(w, state);
+}
+
+static void
+put_offsets(ByteWriter *w, IpOp op, const OffsetNumber *offs, int n)
+{
+	Assert(n > 0);
+	bytes_put_u8(w, op);
+	bytes_put_varint(w, n);
+	for (int i = 0; i < n; i++)
+	{
+		Assert(i == 0 || offs[i] > offs[i - 1]);
+		bytes_put_varint(w, offs[i]);
+	}
+}
+
+void
+ip_op_unused(ByteWriter *w, const OffsetNumber *offs, int n)
+{
+	put_offsets(w, IP_OP_UNUSED, offs, n);
+}
+
+void
+ip_op_drop(ByteWriter *w, const OffsetNumber *offs, int n)
+{
+	put_offsets(w, IP_OP_DROP, offs, n);
+}
+
+void
+ip_op_keys(ByteWriter *w, uint8 keys)
+{
+	Assert(keys == 0 || keys == IP_KEYS_STALE || keys == (IP_KEYS_STALE | IP_KEYS_SETTLED));
+	bytes_put_u8(w, IP_OP_KEYS);
+	bytes_put_u8(w, keys);
+}
+
+uint8 *
+ip_op_restore_begin(ByteWriter *w)
+{
+	uint8	   *begin;
+
+	bytes_put_u8(w, IP_OP_RESTORE);
+	begin = w->p;
+	bytes_put_u16(w, 0);
+	return begin;
+}
+
+void
+ip_op_restore_add(ByteWriter *w, uint8 how, OffsetNumber prev_off, OffsetNumber off, uint16 hdr,
+				  const uint8 *saved, const uint8 *delta, uint32 deltalen, uint32 bodylen)
+{
+	Assert(off > prev_off && off <= IP_MAX_ROWS_PER_PAGE);
+	Assert(!(how & IP_RESTORE_HOME) || !(how & (IP_RESTORE_HDR | IP_RESTORE_SAVED | IP_RESTORE_DELTA)));
+	bytes_put_u8(w, how);
+	bytes_put_varint(w, off - prev_off);
+	if (how & IP_RESTORE_HDR)
+		bytes_put_u16(w, hdr);
+	if (how & IP_RESTORE_SAVED)
+		bytes_put(w, saved, IP_VERSION_BLOCK_SZ);
+	if (how & IP_RESTORE_DELTA)
+		bytes_put(w, delta, deltalen);
+	if (how & IP_RESTORE_LEN)
+		bytes_put_varint(w, bodylen);
+}
+
+void
+ip_op_restore_end(ByteWriter *w, uint8 *begin)
+{
+	uint32		len = w->p - begin - sizeof(uint16);
+	uint16		stored = len;
+
+	w->bad |= len > PG_UINT16_MAX;
+	if (!w->bad)
+		memcpy(begin, &stored, sizeof(stored));
+}
+
+void
+ip_op_undo(ByteWriter *w, OffsetNumber row_off, uint8 kind, uint8 flags,
+		   const uint8 *tail, uint32 taillen)
+{
+	Assert(OffsetNumberIsValid(row_off) && taillen < BLCKSZ);
+	bytes_put_u8(w, IP_OP_UNDO);
+	bytes_put_varint(w, row_off);
+	bytes_put_u8(w, kind);
+	bytes_put_u8(w, flags);
+	bytes_put_varint(w, taillen);
+	bytes_put(w, tail, taillen);
+}
+
+void
+ip_op_newest(ByteWriter *w, uint64 newest_xid)
+{
+	bytes_put_u8(w, IP_OP_NEWEST);
+	bytes_put_u64(w, newest_xid);
+}
+
+void
+ip_op_ring(ByteWriter *w, BlockNumber next, uint16 flags)
+{
+	Assert((flags & ~IP_UNDO_CURRENT) == 0);
+	bytes_put_u8(w, IP_OP_RING);
+	bytes_put_u32(w, next);
+	bytes_put_u16(w, flags);
+}
+
+void
+ip_op_slot(ByteWriter *w, uint16 slot, BlockNumber current, uint32 npages)
+{
+	Assert(slot < IP_UNDO_SLOTS);
+	Assert(current != InvalidBlockNumber || npages == 0);
+	bytes_put_u8(w, IP_OP_SLOT);
+	bytes_put_u16(w, slot);
+	bytes_put_u32(w, current);
+	bytes_put_u32(w, npages);
+}

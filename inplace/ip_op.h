@@ -1,0 +1,173 @@
+/*-------------------------------------------------------------------------
+ * ip_op.h
+ *	  Page operations.
+ *
+ *	  A change of a page is a list of page operations (IpOp).  The forward path
+ *	  builds the list (which may fail), then applies it in a critical section and
+ *	  puts it into the WAL record as the block's data; redo applies the same list
+ *	  with the same function (ip_page_apply.h).
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_OP_H
+#define IP_OP_H
+
+#include "bytes.h"
+#include "ip_row.h"
+
+typedef enum IpOp
+{
+	IP_OP_INIT_META = 1,
+	IP_OP_INIT_DATA,			/* xid_base */
+	IP_OP_INIT_UNDO,			/* newest_xid, slot, flags, next */
+	IP_OP_DEFAULT,				/* set the default inserter: record's xid, cid */
+	IP_OP_CLEAR_DEFAULT,		/* the default inserter's rows are visible to
+								 * all */
+	IP_OP_BASE,					/* xid_base */
+	IP_OP_ROW,					/* put or change a row */
+	IP_OP_DEAD,					/* a row's item becomes dead */
+	IP_OP_UNDO,					/* append an undo record */
+	IP_OP_NEWEST,				/* raise newest_xid */
+	IP_OP_RING,					/* next, flags of an undo page */
+	IP_OP_SLOT,					/* slot, current, npages of the metapage */
+	IP_OP_ROWS,					/* put new rows of the default inserter */
+	IP_OP_FINAL_ROWS,			/* put new rows that all see */
+	IP_OP_XID,					/* what follows has this xid, not the record's */
+	IP_OP_UNUSED,				/* dead items may be used again */
+	IP_OP_INIT_FREE,			/* a page that nobody needs */
+	IP_OP_CHANGER,				/* set the default changer: record's xid,
+								 * change_cid */
+	IP_OP_CLEAR_CHANGER,		/* no row needs it */
+	IP_OP_CHANGED,				/* the default changer changes a row */
+	IP_OP_DROP,					/* nobody needs these undo records at home */
+	IP_OP_RESTORE,				/* put back rows' last change */
+	IP_OP_KEYS					/* IP_KEYS_* of a data page */
+} IpOp;
+
+/* Where IP_OP_ROW's delta starts from */
+typedef enum IpRowBase
+{
+	IP_BASE_NONE = 0,			/* nowhere: a new row, whole */
+	IP_BASE_ROW,				/* the row as it is */
+	IP_BASE_OVERLAID,			/* the same, with its overlaid bytes in the
+								 * operation */
+	IP_BASE_OTHER				/* a new row, from another row of the page */
+} IpRowBase;
+
+/* IP_OP_ROW: an IpRowBase, and which of the version block's parts are the record's own */
+#define IP_OP_BASE_MASK	0x03
+#define IP_OP_OWN_XID		0x04
+#define IP_OP_OWN_UNDO		0x08
+#define IP_OP_HOME			0x10	/* the undo record is at home, and made
+									 * here */
+
+/* IP_OP_HOME: what of the record is not derived from the row before and after */
+#define IP_HOME_DELETE		0x01	/* a deletion, else an update */
+#define IP_HOME_CID			0x02	/* cid follows, else it is 0 */
+#define IP_HOME_KEYS		0x04
+#define IP_HOME_PARTITION	0x08
+#define IP_HOME_FORWARD		0x10	/* block, offset follow */
+#define IP_HOME_PREV_ROW	0x20	/* the version before is that of the row */
+#define IP_HOME_PREV		0x40	/* the version before follows: xid, block,
+									 * offset (0: inserted) */
+#define IP_HOME_LEN			0x80	/* the length follows that the old body is
+									 * cut to */
+
+/* IP_OP_ROWS, for each row: hdr follows, else it is that of the row before; a delta to that one, else length and bytes */
+#define IP_ROWS_HDR			0x01
+#define IP_ROWS_DELTA		0x02
+
+/* IP_OP_RESTORE, for each row: what its undo record says is read at home, or follows */
+#define IP_RESTORE_HOME		0x01
+#define IP_RESTORE_HDR		0x02
+#define IP_RESTORE_SAVED	0x04
+#define IP_RESTORE_DELTA	0x08
+#define IP_RESTORE_DEFAULT	0x10	/* the row becomes the default inserter's,
+									 * else visible to all */
+#define IP_RESTORE_LEN		0x20	/* the length follows that the body is cut
+									 * to */
+
+/* A row that is put back, as it will be. */
+typedef struct IpRestored
+{
+	OffsetNumber off;
+	uint16		hdr;
+	uint8		state;
+	const uint8 *body;
+	uint32		bodylen;
+} IpRestored;
+
+typedef struct IpHomeOp
+{
+	uint8		flags;			/* IP_HOME_*, which say what of the rest
+								 * counts */
+	CommandId	cid;
+	ItemPointerData forward;
+	TransactionId prev_xid;
+	IpPtr		prev_ptr;		/* or a cid, with offset 0 */
+	uint32		oldlen;
+} IpHomeOp;
+
+/* Arguments of IP_OP_ROW. */
+typedef struct IpRowOp
+{
+	OffsetNumber off;			/* maximum + 1: a new item */
+	uint16		hdr;
+	uint8		state;
+	bool		own_xid;		/* version block's xid is the record's */
+	TransactionId xid;			/* else this one */
+	OffsetNumber undo_off;		/* version block points to this record of the
+								 * undo page */
+	IpPtr		ptr;			/* or, if 0, here */
+	OffsetNumber home_off;		/* or to this one, made here, at home */
+	IpHomeOp	home;
+	IpRowBase	base;
+	OffsetNumber other;			/* IP_BASE_OTHER */
+	const uint8 *saved;			/* IP_BASE_OVERLAID */
+	const uint8 *from;			/* base's body, whole */
+	uint32		fromlen;
+	const uint8 *body;			/* new body, whole */
+	uint32		bodylen;
+} IpRowOp;
+
+extern void ip_op_init_data(ByteWriter *w, uint64 xid_base);
+extern void ip_op_init_undo(ByteWriter *w, uint64 newest_xid, uint16 slot, uint16 flags,
+							BlockNumber next);
+extern void ip_op_simple(ByteWriter *w, IpOp op);
+extern void ip_op_default(ByteWriter *w, CommandId cid);
+extern void ip_op_base(ByteWriter *w, uint64 xid_base);
+extern void ip_op_row(ByteWriter *w, const IpRowOp *op);
+extern void ip_op_xid(ByteWriter *w, TransactionId xid);
+
+/*
+ * Many new rows at consecutive offsets from off on, made by the page's default
+ * inserter, or (final) visible to all.  Each is given as it is or as a delta to the one before (NULL: there
+ * is none), whichever is shorter.  _begin returns what _end needs.
+ */
+extern uint8 *ip_op_rows_begin(ByteWriter *w, OffsetNumber off, bool final);
+extern void ip_op_rows_add(ByteWriter *w, uint16 hdr, const uint8 *body, uint32 bodylen,
+						   uint16 prev_hdr, const uint8 *prev, uint32 prevlen);
+extern void ip_op_rows_end(ByteWriter *w, uint8 *begin, uint16 count);
+extern void ip_op_dead(ByteWriter *w, OffsetNumber off);
+extern void ip_op_drop(ByteWriter *w, const OffsetNumber *offs, int n);
+extern void ip_op_keys(ByteWriter *w, uint8 keys);
+extern void ip_op_changer(ByteWriter *w, CommandId change_cid);
+
+/*
+ * Rows are put back, in the order of their offsets.  _add: how (IP_RESTORE_*) says which of the rest follow; prev_off is
+ * the row's before, or 0.  _begin returns what _end needs.
+ */
+extern uint8 *ip_op_restore_begin(ByteWriter *w);
+extern void ip_op_restore_add(ByteWriter *w, uint8 how, OffsetNumber prev_off, OffsetNumber off, uint16 hdr,
+							  const uint8 *saved, const uint8 *delta, uint32 deltalen, uint32 bodylen);
+extern void ip_op_restore_end(ByteWriter *w, uint8 *begin);
+
+/* state is IP_ROW_DELETED or IP_ROW_LOCKED. */
+extern void ip_op_changed(ByteWriter *w, OffsetNumber off, uint8 state);
+extern void ip_op_unused(ByteWriter *w, const OffsetNumber *offs, int n);
+extern void ip_op_undo(ByteWriter *w, OffsetNumber row_off, uint8 kind, uint8 flags,
+					   const uint8 *tail, uint32 taillen);
+extern void ip_op_newest(ByteWriter *w, uint64 newest_xid);
+extern void ip_op_ring(ByteWriter *w, BlockNumber next, uint16 flags);
+extern void ip_op_slot(ByteWriter *w, uint16 slot, BlockNumber current, uint32 npages);
+
+#endif							/* IP_OP_H */

@@ -1,0 +1,162 @@
+/*-------------------------------------------------------------------------
+ * ip_page.c
+ *	  Pages: their kinds, items, and free space.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "storage/buf_internals.h"
+
+#include "ip_page.h"
+
+#ifdef USE_ASSERT_CHECKING
+
+bool
+ip_page_in_buffers(const void *address)
+{
+	return (const char *) address >= BufferBlocks &&
+		(const char *) address < BufferBlocks + (Size) NBuffers * BLCKSZ;
+}
+
+bool
+ip_page_is_locked(Page page, bool exclusive)
+{
+	LWLock	   *lock;
+
+	if (!ip_page_in_buffers(page))
+		return true;
+	lock = BufferDescriptorGetContentLock(GetBufferDescriptor(((char *) page - BufferBlocks) / BLCKSZ));
+	return exclusive ? LWLockHeldByMeInMode(lock, LW_EXCLUSIVE) : LWLockHeldByMe(lock);
+}
+#endif
+
+bool
+ip_page_is_ours(Page page)
+{
+	IpSpecial  *special;
+
+	/*
+	 * nor does the server look whether the array of line pointers begins
+	 * before it ends
+	 */
+	if (PageIsNew(page) || PageGetSpecialSize(page) != sizeof(IpSpecial) ||
+		((PageHeader) page)->pd_lower < SizeOfPageHeaderData)
+		return false;
+	special = IpPageGetSpecial(page);
+	return special->magic == IP_PAGE_MAGIC &&
+		special->kind >= IP_PAGE_META && special->kind <= IP_PAGE_FREE;
+}
+
+/* Not a damaged page of ours: heap's pages have no special space. */
+static bool
+page_may_be_heap(Page page)
+{
+	PageHeader	ph = (PageHeader) page;
+
+	return ph->pd_special == BLCKSZ && ph->pd_upper <= BLCKSZ && ph->pd_lower <= ph->pd_upper &&
+		ph->pd_lower >= SizeOfPageHeaderData && PageGetPageSize(page) == BLCKSZ;
+}
+
+IpPageKind
+ip_page_kind(Relation rel, BlockNumber block, Page page)
+{
+	Assert(ip_page_is_locked(page, false));
+	if (PageIsNew(page))
+		return 0;
+	if (!ip_page_is_ours(page))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("block %u of relation \"%s\" is not a page of an inplace table",
+						block, RelationGetRelationName(rel)),
+				 page_may_be_heap(page) ?
+				 errhint("It may be a page of a heap table. If a tool has swapped the table's file with a heap table's, "
+						 "set the table's pg_class.relam to that of heap, then use ALTER TABLE ... SET ACCESS METHOD.") : 0));
+	return IpPageGetSpecial(page)->kind;
+}
+
+bool
+ip_page_items_overlap(Page page)
+{
+	static uint16 len_at[BLCKSZ];
+	PageHeader	ph = (PageHeader) page;
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	int			n = 0;
+
+	Assert(ip_page_is_locked(page, false));
+	memset(len_at, 0, sizeof(len_at));
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		uint32		start = ip_item_start(lp);
+		uint32		len = ItemIdGetLength(lp);
+
+		if (!ip_item_is_ours(lp) || len == 0 || !ip_item_is_inside(page, lp))
+			continue;
+		if (len_at[start] != 0)
+			return true;
+		len_at[start] = len;
+		n++;
+	}
+	/* the walk from item to item does not meet one that begins within another */
+	for (uint32 pos = ph->pd_upper; pos < ph->pd_special; pos += Max(len_at[pos], 1))
+		n -= len_at[pos] != 0 ? 1 : 0;
+	return n != 0;
+}
+
+/* Do the items lie one below the other in the order of their numbers, as those of most pages do? */
+static bool
+items_are_in_order(Page page)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	uint32		end = ((PageHeader) page)->pd_special;
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+
+		if (!ip_item_is_ours(lp))
+			continue;
+		if (ItemIdGetLength(lp) == 0 || ip_item_start(lp) + ItemIdGetLength(lp) != end)
+			return false;
+		end = ip_item_start(lp);
+	}
+	return end == ((PageHeader) page)->pd_upper;
+}
+
+bool
+ip_page_may_move_items(Page page)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+
+	if (items_are_in_order(page))
+		return true;
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+
+		if (ip_item_is_ours(lp) && (ItemIdGetLength(lp) == 0 || !ip_item_is_inside(page, lp)))
+			return false;
+	}
+	return !ip_page_items_overlap(page);
+}
+
+OffsetNumber
+ip_page_free_offset(Page page, OffsetNumber after)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+
+	Assert(ip_page_is_locked(page, true));
+	Assert(after <= IP_MAX_ROWS_PER_PAGE);	/* I1 */
+	if (PageHasFreeLinePointers(page))
+	{
+		for (OffsetNumber off = after + 1; off <= max; off++)
+		{
+			if (!ItemIdIsUsed(PageGetItemId(page, off)))
+				return off;
+		}
+		/* a hint: no need to look again */
+		if (after == InvalidOffsetNumber)
+			PageClearHasFreeLinePointers(page);
+	}
+	return Max(after, max) + 1;
+}

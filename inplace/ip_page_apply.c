@@ -1,0 +1,608 @@
+/*-------------------------------------------------------------------------
+ * ip_page_apply.c
+ *	  Applying operations to a page: one function for changes and for redo.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/multixact.h"
+
+#include "ip_delta.h"
+#include "ip_items.h"
+#include "ip_page_apply.h"
+#include "ip_page_check.h"
+#include "ip_undo_rec.h"
+
+/* The bodies that IP_OP_ROW works on; static, for there is no palloc here. */
+static IpRowBuffers row_buffers;
+
+static void
+init_page(Page page, IpPageKind kind)
+{
+	PageInit(page, BLCKSZ, sizeof(IpSpecial));
+	ip_items_begin();
+	IpPageGetSpecial(page)->kind = kind;
+	IpPageGetSpecial(page)->magic = IP_PAGE_MAGIC;
+}
+
+/* See IpMeta. */
+static void
+put_decoy(Page page, IpMeta *meta)
+{
+	HeapTupleHeader tuple = (HeapTupleHeader) (page + IP_DECOY_START);
+
+	ItemIdSetNormal(&meta->decoy, IP_DECOY_START, IP_DECOY_SIZE);
+	((PageHeader) page)->pd_upper = IP_DECOY_START;
+	HeapTupleHeaderSetXmin(tuple, FrozenTransactionId);
+	HeapTupleHeaderSetXmax(tuple, MaxMultiXactId);
+	ItemPointerSetInvalid(&tuple->t_ctid);
+	tuple->t_infomask = HEAP_XMIN_FROZEN | HEAP_XMAX_IS_MULTI;
+	tuple->t_hoff = IP_DECOY_SIZE;
+}
+
+static void
+init_meta(Page page)
+{
+	IpMeta	   *meta = IpPageGetMeta(page);
+
+	init_page(page, IP_PAGE_META);
+	put_decoy(page, meta);
+	meta->version = IP_FORMAT_VERSION;
+	meta->nslots = IP_UNDO_SLOTS;
+	meta->reserved = 0;
+	for (int i = 0; i < IP_UNDO_SLOTS; i++)
+	{
+		meta->slots[i].current = InvalidBlockNumber;
+		meta->slots[i].npages = 0;
+	}
+	((PageHeader) page)->pd_lower = (char *) (meta + 1) - (char *) page;
+}
+
+/* The body that the operation's delta starts from, into row_buffers; *row: the row that has it. */
+static const char *
+load_base(Page page, OffsetNumber off, IpRowBase base, const uint8 *saved, int into, IpRow *row)
+{
+	uint8	   *body = row_buffers.body[into];
+	const char *problem;
+	uint32		skip;
+
+	if (!ip_row_is_at(page, off))
+		return "no such row";
+	if ((problem = ip_row_decode(page, off, row)) != NULL)
+		return problem;
+	if ((base == IP_BASE_OVERLAID) != ((row->state & IP_ROW_OVERLAID) != 0))
+		return "row is not as the operation expects";
+	skip = saved ? IP_VERSION_BLOCK_SZ : 0;
+	if (saved)
+		memcpy(body, saved, IP_VERSION_BLOCK_SZ);
+	memcpy(body + skip, row->body, row->bodylen - skip);
+	row_buffers.len[into] = row->bodylen;
+	return NULL;
+}
+
+static const char *
+write_row(Page page, OffsetNumber off, uint16 hdr, uint8 state, TransactionId xid,
+		  IpPtr ptr, const uint8 *body, uint32 bodylen)
+{
+	if (bodylen < IP_ROW_MIN_BODY || !ip_items_resize(page, off, ip_item_size(state, bodylen)))
+		return "row does not fit";	/* I6 */
+	ip_row_write((uint8 *) page + ip_item_start(PageGetItemId(page, off)), hdr, state, xid, ptr,
+				 body, bodylen);
+	return NULL;
+}
+
+/* The undo record that IP_OP_HOME makes of the row as it was, with the body in row_buffers, and of the new body. */
+static const char *
+derive_record(Page page, const IpRowHead *h, const IpRow *row, int from, int to, ByteWriter *w)
+{
+	static uint8 delta[BLCKSZ];
+	ByteWriter	dw = {delta, delta + sizeof(delta), false};
+	const IpHomeOp *home = &h->home;
+	uint32		oldlen = (home->flags & IP_HOME_LEN) ? home->oldlen : row_buffers.len[from];
+	IpUndoRec	rec = {.kind = IP_UNDO_UPDATE,.cid = home->cid,.forward = home->forward};
+
+	rec.flags |= home->flags & IP_HOME_KEYS ? IP_REC_KEYS : 0;
+	rec.flags |= home->flags & IP_HOME_PARTITION ? IP_REC_PARTITION : 0;
+	if (home->flags & IP_HOME_PREV_ROW)
+	{
+		rec.prev_xid = row->xid;
+		rec.prev_inserted = (row->state & IP_ROW_INSERTED) != 0;
+		rec.prev_ptr = row->ptr;
+	}
+	else if (home->flags & IP_HOME_PREV)
+	{
+		rec.prev_xid = ip_xid_after(ip_data_xid_base(IpPageGetSpecial(page)), home->prev_xid);
+		rec.prev_inserted = home->prev_ptr.off == 0;
+		rec.prev_ptr = home->prev_ptr;
+	}
+	if (home->flags & IP_HOME_DELETE)
+		rec.kind = IP_UNDO_DELETE;
+	else
+	{
+		if (oldlen > row_buffers.len[from])
+			return "row is shorter than the operation expects";
+		rec.hdr = row->hdr;
+		rec.flags |= row->hdr != h->hdr ? IP_REC_HDR : 0;
+		ip_delta_make(&dw, row_buffers.body[to], row_buffers.len[to],
+					  row_buffers.body[from], oldlen);
+		rec.delta = delta;
+		rec.deltalen = dw.p - delta;
+	}
+	ip_undo_rec_put_home(w, h->ptr.block, h->xid, h->off, &rec);
+	return dw.bad || w->bad ? "undo record is too long" : NULL;
+}
+
+/* Put an undo record at home. */
+static const char *
+put_record(Page page, OffsetNumber off, const uint8 *bytes, uint32 len)
+{
+	if ((off <= PageGetMaxOffsetNumber(page) && ItemIdIsUsed(PageGetItemId(page, off))) ||
+		len < IP_HOME_MIN_SZ || !ip_items_resize(page, off, len))
+		return "undo record does not fit";
+	memcpy((uint8 *) page + ip_item_start(PageGetItemId(page, off)), bytes, len);
+	return NULL;
+}
+
+static const char *
+apply_row(Page page, ByteReader *r, const IpOpContext *ctx)
+{
+	static uint8 record[BLCKSZ];
+	ByteWriter	rw = {record, record + sizeof(record), false};
+	IpRowHead	h;
+	IpRow		row;
+	const char *problem;
+	bool		derive;
+	int			from = row_buffers.last;
+	int			to;
+	int			len;
+
+	if (!ip_op_read_row(r, ctx, &h))
+		return "operation is too short";
+	if (h.base == IP_BASE_NONE)
+		return write_row(page, h.off, h.hdr, h.state, h.xid, h.ptr, h.body, h.bodylen);
+	problem = load_base(page, h.other, h.base, h.saved, from, &row);
+	if (problem)
+		return problem;
+	to = 1 - from;
+	len = ip_delta_apply(r, row_buffers.body[from], row_buffers.len[from],
+						 row_buffers.body[to], BLCKSZ);
+	if (len < 0)
+		return "delta does not fit";
+	row_buffers.len[to] = len;
+	row_buffers.last = to;
+	derive = h.at_home && ctx->home == NULL;
+#ifdef USE_ASSERT_CHECKING
+	derive = h.at_home;
+#endif
+	if (derive)
+		problem = derive_record(page, &h, &row, from, to, &rw);
+	Assert(!h.at_home || ctx->home == NULL ||
+		   (ctx->homelen == rw.p - record && memcmp(ctx->home, record, ctx->homelen) == 0));
+	if (problem == NULL)
+		problem = write_row(page, h.off, h.hdr, h.state, h.xid, h.ptr, row_buffers.body[to], len);
+	if (problem != NULL || !h.at_home)
+		return problem;
+	return ctx->home ? put_record(page, h.ptr.off, ctx->home, ctx->homelen) :
+		put_record(page, h.ptr.off, record, rw.p - record);
+}
+
+/*
+ * The forward path still has the rows in memory, and need not decode them again: that
+ * is a third of what COPY's rows cost here.
+ */
+static const char *
+apply_rows(Page page, ByteReader *r, uint8 state, const IpFormed *rows)
+{
+	OffsetNumber off = bytes_get_varint(r);
+	int			count = bytes_get_u16(r);
+	bool		decode = rows == NULL;
+	uint16		hdr = 0;
+	IpPtr		no_ptr = {0, 0};
+
+#ifdef USE_ASSERT_CHECKING
+	decode = true;
+#endif
+	row_buffers.len[row_buffers.last] = 0;
+	for (int i = 0; i < count; i++)
+	{
+		IpFormed	row;
+		const char *problem;
+
+		if (decode && !ip_op_read_next(r, &row_buffers, &hdr))
+			return "row cannot be read";
+		if (rows != NULL)
+			row = rows[i];
+		else
+			row = (IpFormed)
+		{
+			hdr, row_buffers.body[row_buffers.last], row_buffers.len[row_buffers.last]
+		};
+		Assert(row.hdr == hdr && row.bodylen == row_buffers.len[row_buffers.last] &&
+			   memcmp(row.body, row_buffers.body[row_buffers.last], row.bodylen) == 0);
+		problem = write_row(page, off + i, row.hdr, state, InvalidTransactionId, no_ptr,
+							row.body, row.bodylen);
+		if (problem)
+			return problem;
+	}
+	if (!decode)
+		r->p = r->end;
+	return NULL;
+}
+
+/* The undo record that IP_OP_RESTORE reads at home. */
+static const char *
+read_record(Page page, IpPtr ptr, IpUndoRec *rec)
+{
+	ItemId		lp;
+
+	if (ptr.off < FirstOffsetNumber || ptr.off > PageGetMaxOffsetNumber(page))
+		return "no such undo record";
+	lp = PageGetItemId(page, ptr.off);
+	if (!ip_item_is_undo(page, lp))
+		return "no such undo record";
+	return ip_undo_rec_decode(page, ptr.block, (uint8 *) page + ip_item_start(lp), ItemIdGetLength(lp), rec);
+}
+
+/* The row, with the change whose undo it is about, becomes *result; a delta that is not the record's own follows in r. */
+static const char *
+undo_change(Page page, OffsetNumber off, const IpUndoRec *rec, ByteReader *r, IpRestored *result)
+{
+	ByteReader	own = {rec->delta, rec->delta + rec->deltalen, false};
+	int			from = row_buffers.last;
+	IpRow		row;
+	const char *problem;
+	int			len;
+
+	problem = load_base(page, off, rec->saved ? IP_BASE_OVERLAID : IP_BASE_ROW, rec->saved, from, &row);
+	if (problem != NULL)
+		return problem;
+	if (rec->kind == IP_UNDO_UPDATE)
+	{
+		len = ip_delta_apply(rec->delta ? &own : r, row_buffers.body[from], row_buffers.len[from],
+							 row_buffers.body[1 - from], BLCKSZ);
+		if (len < 0)
+			return "delta does not fit";
+		row_buffers.len[1 - from] = len;
+		row_buffers.last = from = 1 - from;
+	}
+	result->hdr = (rec->flags & IP_REC_HDR) ? rec->hdr : row.hdr;
+	result->body = row_buffers.body[from];
+	result->bodylen = row_buffers.len[from];
+	return NULL;
+}
+
+/* What IP_OP_RESTORE makes of the next row, with a body in row_buffers; *result is the row before. */
+static const char *
+read_restored(Page page, ByteReader *r, IpRestored *result)
+{
+	uint8		how = bytes_get_u8(r);
+	OffsetNumber off = result->off + bytes_get_varint(r);
+	IpUndoRec	rec = {.kind = IP_UNDO_DELETE};
+	IpRow		row;
+	uint32		len;
+	const char *problem = NULL;
+
+	if (!ip_row_is_at(page, off))
+		return "no such row";
+	if ((problem = ip_row_decode(page, off, &row)) != NULL)
+		return problem;
+	if (!ip_row_is_changed(&row))
+		return "row is not as the operation expects";
+	if (how & IP_RESTORE_HOME)
+		problem = read_record(page, row.ptr, &rec);
+	if (how & IP_RESTORE_HDR)
+	{
+		rec.flags = IP_REC_HDR;
+		rec.hdr = bytes_get_u16(r);
+	}
+	if (how & IP_RESTORE_SAVED)
+		rec.saved = bytes_get(r, IP_VERSION_BLOCK_SZ);
+	if (how & IP_RESTORE_DELTA)
+		rec.kind = IP_UNDO_UPDATE;
+	if (problem == NULL)
+		problem = undo_change(page, off, &rec, r, result);
+	result->off = off;
+	result->state = (how & IP_RESTORE_DEFAULT) ? IP_ROW_DEFAULT : 0;
+	len = (how & IP_RESTORE_LEN) ? bytes_get_varint(r) : result->bodylen;
+	if (problem == NULL && (r->bad || len > result->bodylen))
+		problem = "operation does not fit the row";
+	result->bodylen = len;
+	return problem;
+}
+
+/* Put back the rows' last changes.  The forward path still has the rows that this makes. */
+static const char *
+apply_restore(Page page, ByteReader *r, const IpOpContext *ctx)
+{
+	uint32		len = bytes_get_u16(r);
+	const uint8 *bytes = bytes_get(r, len);
+	ByteReader	rows = {bytes, bytes + len, r->bad};
+	IpRestored	row = {0};
+	IpPtr		no_ptr = {0, 0};
+	bool		derive = ctx->restored == NULL;
+	const char *problem;
+
+#ifdef USE_ASSERT_CHECKING
+	derive = true;
+#endif
+	for (int i = 0; derive ? rows.p < rows.end : i < ctx->nrestored; i++)
+	{
+		if (derive && (problem = read_restored(page, &rows, &row)) != NULL)
+			return problem;
+		Assert(ctx->restored == NULL || (i < ctx->nrestored && row.off == ctx->restored[i].off &&
+										 row.hdr == ctx->restored[i].hdr && row.state == ctx->restored[i].state &&
+										 row.bodylen == ctx->restored[i].bodylen &&
+										 memcmp(row.body, ctx->restored[i].body, row.bodylen) == 0));
+		if (ctx->restored != NULL)
+			row = ctx->restored[i];
+		problem = write_row(page, row.off, row.hdr, row.state, InvalidTransactionId, no_ptr, row.body, row.bodylen);
+		if (problem != NULL)
+			return problem;
+	}
+	return NULL;
+}
+
+static const char *
+apply_undo(Page page, ByteReader *r, const IpOpContext *ctx)
+{
+	PageHeader	ph = (PageHeader) page;
+	IpSpecial  *special = IpPageGetSpecial(page);
+	OffsetNumber row_off = bytes_get_varint(r);
+	uint8		kind = bytes_get_u8(r);
+	uint8		flags = bytes_get_u8(r);
+	uint32		taillen = bytes_get_varint(r);
+	const uint8 *tail = bytes_get(r, taillen);
+	uint8		head[IP_REC_MAX_START];
+	uint32		headlen;
+	uint32		len;
+	uint8	   *item;
+	IpUndoRec	rec;
+	const char *problem;
+
+	headlen = ip_undo_rec_start(head, kind, flags, ctx->xid, ctx->data_block, row_off);
+	len = headlen + taillen;
+	if (r->bad)
+		return "operation is too short";
+	if (len + sizeof(ItemIdData) > ip_page_free(page))
+		return "undo record does not fit";
+	ph->pd_upper -= len;
+	ip_item_set(PageGetItemId(page, PageGetMaxOffsetNumber(page) + 1), ph->pd_upper, len);
+	ph->pd_lower += sizeof(ItemIdData);
+	item = (uint8 *) page + ph->pd_upper;
+	memcpy(item, head, headlen);
+	memcpy(item + headlen, tail, taillen);
+
+	problem = ip_undo_rec_decode(page, ctx->undo_block, item, len, &rec);
+	if (problem)
+		return problem;
+	special->u.undo.newest_xid = Max(special->u.undo.newest_xid, Max(rec.xid, rec.prev_xid));
+	for (int i = 0; rec.has_skip && i < rec.skip.n; i++)
+		special->u.undo.newest_xid = Max(special->u.undo.newest_xid, rec.skip.xid[i]);
+	return NULL;
+}
+
+static const char *
+apply_unused(Page page, ByteReader *r)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+
+	for (uint32 n = bytes_get_varint(r); n > 0 && !r->bad; n--)
+	{
+		OffsetNumber off = bytes_get_varint(r);
+
+		if (off < FirstOffsetNumber || off > max || !ItemIdIsDead(PageGetItemId(page, off)))
+			return "item is not dead";
+		ItemIdSetUnused(PageGetItemId(page, off));
+	}
+	ip_items_trim(page);
+	return NULL;
+}
+
+static const char *
+apply_drop(Page page, ByteReader *r)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+
+	for (uint32 n = bytes_get_varint(r); n > 0 && !r->bad; n--)
+	{
+		OffsetNumber off = bytes_get_varint(r);
+		ItemId		lp;
+
+		if (off < FirstOffsetNumber || off > max)
+			return "no such undo record";
+		lp = PageGetItemId(page, off);
+		if (!ip_item_is_undo(page, lp) || !ip_items_resize(page, off, 0))
+			return "no such undo record";
+		ItemIdSetUnused(lp);
+	}
+	ip_items_trim(page);
+	return NULL;
+}
+
+/* The default changer deletes or locks a row that has no version block. */
+static const char *
+apply_changed(Page page, ByteReader *r)
+{
+	OffsetNumber off = bytes_get_varint(r);
+	uint8		state = bytes_get_u8(r);
+	uint8	   *item;
+
+	if (!ip_row_is_at(page, off) || !ip_item_is_ours(PageGetItemId(page, off)) ||
+		!ip_item_is_inside(page, PageGetItemId(page, off)))
+		return "no such row";
+	item = (uint8 *) page + ip_item_start(PageGetItemId(page, off));
+	if (item[IP_ROW_STATE] & IP_ROW_VERSION)
+		return "row is not as the operation expects";
+	item[IP_ROW_STATE] = (item[IP_ROW_STATE] & IP_ROW_DEFAULT) | IP_ROW_CHANGED | state;
+	return NULL;
+}
+
+static void
+set_default(IpSpecial *special, TransactionId xid, CommandId cid)
+{
+	special->u.data.default_xid = xid;
+	special->u.data.default_cid = cid;
+}
+
+static void
+set_changer(IpSpecial *special, TransactionId xid, CommandId cid)
+{
+	special->u.data.change_xid = xid;
+	special->word = cid;
+}
+
+static void
+init_undo(Page page, ByteReader *r)
+{
+	IpSpecial  *special;
+
+	init_page(page, IP_PAGE_UNDO);
+	special = IpPageGetSpecial(page);
+	special->u.undo.newest_xid = bytes_get_u64(r);
+	special->word = (uint32) (special->u.undo.newest_xid -
+							  Min(special->u.undo.newest_xid, IP_UNDO_XIDS_BEFORE));
+	special->u.undo.slot = bytes_get_u16(r);
+	special->u.undo.flags = bytes_get_u16(r);
+	special->u.undo.next = bytes_get_u32(r);
+}
+
+static void
+apply_slot(IpMeta *meta, ByteReader *r)
+{
+	uint16		slot = bytes_get_u16(r);
+	IpMetaSlot *ms = &meta->slots[slot % IP_UNDO_SLOTS];
+
+	ms->current = bytes_get_u32(r);
+	ms->npages = bytes_get_u32(r);
+}
+
+static const char *
+apply_op(Page page, IpOp op, ByteReader *r, IpOpContext *ctx)
+{
+	IpSpecial  *special = PageIsNew(page) ? NULL : IpPageGetSpecial(page);
+
+	switch (op)
+	{
+		case IP_OP_INIT_META:
+			init_meta(page);
+			return NULL;
+		case IP_OP_INIT_DATA:
+			init_page(page, IP_PAGE_DATA);
+			IpPageGetSpecial(page)->u.data.xid_base = bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;
+			return NULL;
+		case IP_OP_INIT_UNDO:
+			init_undo(page, r);
+			return NULL;
+		case IP_OP_DEFAULT:
+			set_default(special, ctx->xid, bytes_get_varint(r));
+			return NULL;
+		case IP_OP_CLEAR_DEFAULT:
+			set_default(special, InvalidTransactionId, 0);
+			ip_row_clear_default(page);
+			return NULL;
+		case IP_OP_CHANGER:
+			set_changer(special, ctx->xid, bytes_get_varint(r));
+			return NULL;
+		case IP_OP_CLEAR_CHANGER:
+			set_changer(special, InvalidTransactionId, 0);
+			ip_row_clear_changed(page);
+			return NULL;
+		case IP_OP_CHANGED:
+			return apply_changed(page, r);
+		case IP_OP_DROP:
+			return apply_drop(page, r);
+		case IP_OP_RESTORE:
+			return apply_restore(page, r, ctx);
+		case IP_OP_KEYS:
+			special->keys = bytes_get_u8(r);
+			return NULL;
+		case IP_OP_BASE:
+			special->u.data.xid_base = bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;
+			return NULL;
+		case IP_OP_ROW:
+			return apply_row(page, r, ctx);
+		case IP_OP_ROWS:
+			return apply_rows(page, r, IP_ROW_DEFAULT, ctx->rows);
+		case IP_OP_FINAL_ROWS:
+			return apply_rows(page, r, 0, ctx->rows);
+		case IP_OP_UNUSED:
+			return apply_unused(page, r);
+		case IP_OP_INIT_FREE:
+			init_page(page, IP_PAGE_FREE);
+			return NULL;
+		case IP_OP_XID:
+			ctx->xid = bytes_get_u32(r);
+			return NULL;
+		case IP_OP_DEAD:
+			return ip_items_resize(page, bytes_get_varint(r), 0) ? NULL : "no such row";
+		case IP_OP_UNDO:
+			return apply_undo(page, r, ctx);
+		case IP_OP_NEWEST:
+			{
+				uint64		xid = bytes_get_u64(r);
+
+				special->u.undo.newest_xid = Max(special->u.undo.newest_xid, xid);
+				return NULL;
+			}
+		case IP_OP_RING:
+			special->u.undo.next = bytes_get_u32(r);
+			special->u.undo.flags = bytes_get_u16(r);
+			return NULL;
+		case IP_OP_SLOT:
+			apply_slot(IpPageGetMeta(page), r);
+			return NULL;
+	}
+	return "unknown operation";
+}
+
+static const char *
+apply_ops(Page page, const uint8 *ops, uint32 len, const IpOpContext *ctx)
+{
+	ByteReader	r = {ops, ops + len, false};
+	IpOpContext context = *ctx;
+
+	ip_items_begin();
+	while (r.p < r.end)
+	{
+		IpOp		op = bytes_get_u8(&r);
+		const char *problem = apply_op(page, op, &r, &context);
+
+		if (problem == NULL && r.bad)
+			problem = "operation is too short";
+		if (problem)
+			return problem;
+	}
+	return ip_items_end(page) ? NULL : "items overlap";
+}
+
+#ifdef USE_ASSERT_CHECKING
+/* A look at a whole page takes ten times what the change takes: at a backend's first ones, and at one in 16. */
+static bool
+looks_at_page(void)
+{
+	static uint64 changes;
+
+	changes++;
+	return changes < 2000 || changes % 16 == 0;
+}
+#endif
+
+const char *
+ip_page_apply(Page page, BlockNumber block, const uint8 *ops, uint32 len,
+			  const IpOpContext *ctx)
+{
+#ifdef USE_ASSERT_CHECKING
+	bool		was_sound = looks_at_page() && ip_page_problem(page, block) == NULL;
+	const char *problem;
+
+	Assert(CritSectionCount > 0 || InRecovery); /* I11 */
+	Assert(ip_page_is_locked(page, true));	/* I10 */
+	problem = apply_ops(page, ops, len, ctx);
+	/* I20; what a change of a damaged page leaves is not known */
+	if (problem == NULL && was_sound)
+		problem = ip_page_problem(page, block);
+	return problem;
+#else
+	return apply_ops(page, ops, len, ctx);
+#endif
+}

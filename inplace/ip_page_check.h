@@ -1,0 +1,45 @@
+/*-------------------------------------------------------------------------
+ * ip_page_check.h
+ *	  What can be seen to be wrong with a page by itself.
+ *
+ *	  For inplace_check(); and where asserts are on, each change of a sound page has to
+ *	  leave a sound page (I20).
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_PAGE_CHECK_H
+#define IP_PAGE_CHECK_H
+
+#include "ip_row.h"
+#include "ip_undo_rec.h"
+
+/* Length of the text of a problem */
+#define IP_PAGE_PROBLEM	200
+
+typedef struct IpPageCheck
+{
+	/* told of each problem of an item, or (off is 0) of the page */
+	void		(*report) (void *arg, OffsetNumber off, const char *problem);
+	void	   *arg;
+	char		problem[IP_PAGE_PROBLEM];	/* text of the last one */
+} IpPageCheck;
+
+/* What is wrong with the header of a page that is not new, or NULL. */
+extern const char *ip_page_check_header(IpPageCheck *c, Page page);
+
+/* What is wrong with the row at off, whose item is sound, or NULL; *row is filled in. */
+extern const char *ip_page_check_row(IpPageCheck *c, Page page, OffsetNumber off, IpRow *row);
+
+/* Copy the record at off of an undo page, or at home on a data page, to buf, and decode it; what is wrong with it, or NULL. */
+extern const char *ip_page_check_record(Page page, BlockNumber block, OffsetNumber off,
+										uint8 *buf, IpUndoRec *rec);
+
+/*
+ * Report what is wrong with a page whose header is sound.  False if its items cannot be looked
+ * at one by one.
+ */
+extern bool ip_page_check(IpPageCheck *c, Page page, BlockNumber block);
+
+/* The first thing that is wrong with a page, or NULL.  Lock: share. */
+extern const char *ip_page_problem(Page page, BlockNumber block);
+
+#endif							/* IP_PAGE_CHECK_H */

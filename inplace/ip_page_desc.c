@@ -1,0 +1,278 @@
+/*-------------------------------------------------------------------------
+ * ip_page_desc.c
+ *	  Operations in words, for pg_walinspect and the server's own messages.
+ *
+ * pg_waldump cannot load resource managers.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "ip_op_read.h"
+#include "ip_page_desc.h"
+
+static void
+skip_delta(ByteReader *r)
+{
+	uint32		nhunks = bytes_get_varint(r);
+
+	for (; nhunks > 0 && !r->bad; nhunks--)
+	{
+		uint32		ins;
+
+		(void) bytes_get_varint(r);
+		ins = bytes_get_varint(r);
+		if (ins & 1)
+			(void) bytes_get_varint(r);
+		(void) bytes_get(r, ins >> 1);
+	}
+}
+
+static void
+desc_row(StringInfo buf, ByteReader *r)
+{
+	static const char *const bases[] = {"put row", "change row", "change overlaid row", "put"};
+	static const IpOpContext ctx = {InvalidTransactionId, InvalidBlockNumber, InvalidBlockNumber};
+	const uint8 *start;
+	IpRowHead	h;
+
+	r->bad |= !ip_op_read_row(r, &ctx, &h);
+	if (r->bad)
+		return;
+	appendStringInfo(buf, "%s %u", bases[h.base], h.off);
+	if (h.base == IP_BASE_OTHER)
+		appendStringInfo(buf, " like row %u", h.other);
+	start = r->p;
+	if (h.base != IP_BASE_NONE)
+		skip_delta(r);
+	appendStringInfo(buf, " natts %u state 0x%02X %s %d bytes", h.hdr & IP_HDR_NATTS_MASK, h.state,
+					 h.base == IP_BASE_NONE ? "body" : "delta",
+					 h.base == IP_BASE_NONE ? (int) h.bodylen : (int) (r->p - start));
+	if (h.at_home)
+		appendStringInfo(buf, " undo at home %u", h.ptr.off);
+}
+
+static void
+desc_offsets(StringInfo buf, ByteReader *r, const char *what)
+{
+	uint32		n = bytes_get_varint(r);
+
+	appendStringInfoString(buf, what);
+	for (; n > 0 && !r->bad; n--)
+		appendStringInfo(buf, " %u", bytes_get_varint(r));
+}
+
+static void
+desc_rows(StringInfo buf, ByteReader *r)
+{
+	uint32		off = bytes_get_varint(r);
+	uint16		count = bytes_get_u16(r);
+
+	appendStringInfo(buf, "put %u rows from %u on", count, off);
+	for (; count > 0 && !r->bad; count--)
+	{
+		uint8		how = bytes_get_u8(r);
+
+		if (how & IP_ROWS_HDR)
+			(void) bytes_get_u16(r);
+		if (how & IP_ROWS_DELTA)
+			skip_delta(r);
+		else
+			(void) bytes_get(r, bytes_get_varint(r));
+	}
+}
+
+static void
+desc_restore(StringInfo buf, ByteReader *r)
+{
+	uint32		len = bytes_get_u16(r);
+	const uint8 *bytes = bytes_get(r, len);
+	ByteReader	rows = {bytes, bytes + len, r->bad};
+	uint32		off = 0;
+
+	appendStringInfoString(buf, "put back");
+	while (!rows.bad && rows.p < rows.end)
+	{
+		uint8		how = bytes_get_u8(&rows);
+
+		off += bytes_get_varint(&rows);
+		if (how & IP_RESTORE_HDR)
+			(void) bytes_get_u16(&rows);
+		if (how & IP_RESTORE_SAVED)
+			(void) bytes_get(&rows, IP_VERSION_BLOCK_SZ);
+		if (how & IP_RESTORE_DELTA)
+			skip_delta(&rows);
+		if (how & IP_RESTORE_LEN)
+			(void) bytes_get_varint(&rows);
+		appendStringInfo(buf, " %u%s", off, (how & IP_RESTORE_HOME) ? "h" : "");
+	}
+	r->bad |= rows.bad;
+}
+
+static void
+desc_undo(StringInfo buf, ByteReader *r)
+{
+	static const char *const kinds[] = {"?", "lock", "update", "delete"};
+	uint32		off = bytes_get_varint(r);
+	uint8		kind = bytes_get_u8(r);
+	uint8		flags = bytes_get_u8(r);
+	uint32		taillen;
+
+	kind &= IP_KIND_MASK;
+	taillen = bytes_get_varint(r);
+	(void) bytes_get(r, taillen);
+	appendStringInfo(buf, "undo %s of row %u, flags 0x%02X, %u bytes",
+					 kinds[kind <= IP_UNDO_DELETE ? kind : 0], off, flags, taillen);
+}
+
+static void
+desc_changer(StringInfo buf, uint32 cid)
+{
+	if (cid & IP_CHANGE_LOCK)
+		appendStringInfo(buf, "default locker, mode %u", cid & ~IP_CHANGE_LOCK);
+	else
+		appendStringInfo(buf, "default deleter, cid %u", cid);
+}
+
+static void
+desc_init_undo(StringInfo buf, ByteReader *r)
+{
+	uint64		newest = bytes_get_u64(r);
+	uint16		slot = bytes_get_u16(r);
+	uint16		flags = bytes_get_u16(r);
+
+	appendStringInfo(buf, "init undo page, newest xid " UINT64_FORMAT " slot %u flags %u next %u",
+					 newest, slot, flags, bytes_get_u32(r));
+}
+
+static void
+desc_slot(StringInfo buf, ByteReader *r)
+{
+	uint16		slot = bytes_get_u16(r);
+	BlockNumber current = bytes_get_u32(r);
+
+	appendStringInfo(buf, "slot %u current %u pages %u", slot, current, bytes_get_u32(r));
+}
+
+static void
+desc_op(StringInfo buf, IpOp op, ByteReader *r)
+{
+	uint32		a,
+				b;
+
+	switch (op)
+	{
+		case IP_OP_INIT_META:
+			appendStringInfoString(buf, "init metapage");
+			return;
+		case IP_OP_INIT_DATA:
+			appendStringInfo(buf, "init data page, xid base " UINT64_FORMAT, bytes_get_u64(r));
+			return;
+		case IP_OP_INIT_UNDO:
+			desc_init_undo(buf, r);
+			return;
+		case IP_OP_DEFAULT:
+			appendStringInfo(buf, "default inserter, cid %u", bytes_get_varint(r));
+			return;
+		case IP_OP_CLEAR_DEFAULT:
+			appendStringInfoString(buf, "clear default inserter");
+			return;
+		case IP_OP_CHANGER:
+			desc_changer(buf, bytes_get_varint(r));
+			return;
+		case IP_OP_CLEAR_CHANGER:
+			appendStringInfoString(buf, "clear default changer");
+			return;
+		case IP_OP_CHANGED:
+			a = bytes_get_varint(r);
+			b = bytes_get_u8(r);
+			appendStringInfo(buf, "%s row %u", b == IP_ROW_DELETED ? "delete" : "lock", a);
+			return;
+		case IP_OP_DROP:
+			desc_offsets(buf, r, "drop undo records");
+			return;
+		case IP_OP_RESTORE:
+			desc_restore(buf, r);
+			return;
+		case IP_OP_KEYS:
+			appendStringInfo(buf, "changed keys %u", bytes_get_u8(r));
+			return;
+		case IP_OP_BASE:
+			appendStringInfo(buf, "xid base " UINT64_FORMAT, bytes_get_u64(r));
+			return;
+		case IP_OP_ROW:
+			desc_row(buf, r);
+			return;
+		case IP_OP_ROWS:
+		case IP_OP_FINAL_ROWS:
+			desc_rows(buf, r);
+			return;
+		case IP_OP_UNUSED:
+			desc_offsets(buf, r, "unused items");
+			return;
+		case IP_OP_INIT_FREE:
+			appendStringInfoString(buf, "free page");
+			return;
+		case IP_OP_XID:
+			appendStringInfo(buf, "xid %u", bytes_get_u32(r));
+			return;
+		case IP_OP_DEAD:
+			appendStringInfo(buf, "row %u dead", bytes_get_varint(r));
+			return;
+		case IP_OP_UNDO:
+			desc_undo(buf, r);
+			return;
+		case IP_OP_NEWEST:
+			appendStringInfo(buf, "newest xid " UINT64_FORMAT, bytes_get_u64(r));
+			return;
+		case IP_OP_RING:
+			a = bytes_get_u32(r);
+			b = bytes_get_u16(r);
+			appendStringInfo(buf, "ring next %u flags %u", a, b);
+			return;
+		case IP_OP_SLOT:
+			desc_slot(buf, r);
+			return;
+	}
+	appendStringInfo(buf, "unknown operation %d", op);
+	r->bad = true;
+}
+
+IpOp
+ip_page_desc_next(StringInfo buf, ByteReader *r)
+{
+	IpOp		op = bytes_get_u8(r);
+
+	desc_op(buf, op, r);
+	return op;
+}
+
+const char *
+ip_page_desc_name(IpOp op)
+{
+	static const char *const names[] = {
+		[IP_OP_INIT_META] = "init metapage",[IP_OP_INIT_DATA] = "init data page",[IP_OP_INIT_UNDO] = "init undo page",
+		[IP_OP_DEFAULT] = "default inserter",[IP_OP_CLEAR_DEFAULT] = "clear default inserter",
+		[IP_OP_BASE] = "xid base",[IP_OP_ROW] = "row",[IP_OP_DEAD] = "dead",[IP_OP_UNDO] = "undo",
+		[IP_OP_NEWEST] = "newest xid",[IP_OP_RING] = "ring",[IP_OP_SLOT] = "slot",[IP_OP_ROWS] = "rows",
+		[IP_OP_FINAL_ROWS] = "final rows",[IP_OP_XID] = "xid",[IP_OP_UNUSED] = "unused",
+		[IP_OP_INIT_FREE] = "init free page",[IP_OP_CHANGER] = "default changer",
+		[IP_OP_CLEAR_CHANGER] = "clear default changer",[IP_OP_CHANGED] = "changed",[IP_OP_DROP] = "drop",
+		[IP_OP_RESTORE] = "restore",[IP_OP_KEYS] = "changed keys"
+	};
+
+	return op > 0 && op < lengthof(names) && names[op] ? names[op] : "unknown";
+}
+
+void
+ip_page_desc(StringInfo buf, const uint8 *ops, uint32 len)
+{
+	ByteReader	r = {ops, ops + len, false};
+	const char *sep = "";
+
+	while (r.p < r.end && !r.bad)
+	{
+		appendStringInfoString(buf, sep);
+		(void) ip_page_desc_next(buf, &r);
+		sep = "; ";
+	}
+}

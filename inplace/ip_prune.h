@@ -1,0 +1,67 @@
+/*-------------------------------------------------------------------------
+ * ip_prune.h
+ *	  Putting back aborted changes, and dropping what nobody needs any more.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_PRUNE_H
+#define IP_PRUNE_H
+
+#include "ip_version.h"
+
+/*
+ * Clean all rows of a data page: aborted changes are put back, version blocks
+ * that nobody needs are stripped, dead rows become dead items.  This thorough
+ * prune also drops ended row locks, renews the page's xid base, and flushes deletions
+ * that a crash could take back.  horizon: what precedes it is removable (VACUUM's; or
+ * IP_XID_NONE).  Lock: the buffer exclusively, held on return, but rows with very many
+ * aborted changes are put back with the page unlocked; no other buffer may be locked.
+ * Pointers into the page become invalid.
+ */
+extern void ip_prune_page(Relation rel, Buffer buffer, IpXid horizon);
+
+/*
+ * Prune if there is something to win since the last time; was there?  Deletions that a crash could take back
+ * stay, and so do rows with very many aborted changes.  Lock: the buffer exclusively, throughout.
+ */
+extern bool ip_prune_page_opt(Relation rel, Buffer buffer);
+
+/* Must the page be pruned thoroughly before a new xid is written to it? */
+extern bool ip_prune_base_is_old(Page page);
+
+/*
+ * Do so; false if rows with very many aborted changes are in the way.  Lock: the buffer
+ * exclusively, throughout.
+ */
+extern bool ip_prune_for_base(Relation rel, Buffer buffer);
+
+/* What rows need an undo page for. */
+typedef enum IpNeed
+{
+	IP_NEED_NONE,
+	IP_NEED_NOW,				/* for what will end */
+	IP_NEED_BAD					/* perhaps for ever: some of them cannot be
+								 * read */
+} IpNeed;
+
+/*
+ * Clean rows of one page, each named once, so that they do not need the undo page
+ * undo_block, all xids of which precede the removal horizon; do they still?  Takes and
+ * releases the data page's lock; the caller holds none.
+ */
+extern IpNeed ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids,
+							BlockNumber undo_block);
+
+/*
+ * v stands on the newest version of a row whose last change has aborted, and
+ * its lockers, if any, have ended.  Put back the version before; false if there are too many
+ * aborted changes (IPV_FAR).  Lock: the buffer exclusively, held on return.
+ */
+extern bool ip_prune_restore(IpVersion *v, Buffer buffer);
+
+/*
+ * The same when v stands below the aborted changes already, as ip_version_find_far has found
+ * (below), and top on the newest.  If v turns out to be damaged, nothing is done.
+ */
+extern void ip_prune_restore_found(IpVersion *top, IpVersion *v, IpvResult below, Buffer buffer);
+
+#endif							/* IP_PRUNE_H */

@@ -1,0 +1,197 @@
+/*-------------------------------------------------------------------------
+ * ip_rel.c
+ *	  The relation: its metapage, reading its blocks, and its extension.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/relation.h"
+#include "utils/memutils.h"
+
+#include "ip_change.h"
+#include "ip_rel.h"
+#include "ip_slot.h"
+
+/* So often a buffer is used without looking up its block. */
+#define RECENT_USES		16
+
+static void
+check_meta_page(Relation rel, Page page)
+{
+	IpMeta	   *meta = IpPageGetMeta(page);
+
+	if (ip_page_kind(rel, IP_META_BLOCK, page) != IP_PAGE_META ||
+		!ip_item_is_decoy(&meta->decoy))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("block %u of relation \"%s\" is not the metapage of an inplace table",
+						IP_META_BLOCK, RelationGetRelationName(rel))));
+	if (meta->version != IP_FORMAT_VERSION)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("relation \"%s\" has format version %u, but this library knows version %u only",
+						RelationGetRelationName(rel), meta->version, IP_FORMAT_VERSION),
+				 errhint("Use the version of the inplace library that wrote the table.")));
+	if (meta->nslots != IP_UNDO_SLOTS)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("metapage of relation \"%s\" has %u undo slots, expected %u",
+						RelationGetRelationName(rel), meta->nslots, IP_UNDO_SLOTS)));
+}
+
+/* Block 0 exists; a crash may have left it empty. */
+static void
+ensure_meta(Relation rel, Buffer buffer)
+{
+	IpChange	change;
+
+	if (PageIsNew(BufferGetPage(buffer)))
+	{
+		ip_change_begin(&change, rel, IP_XLOG_INIT, InvalidTransactionId);
+		ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_META);
+		ip_change_apply(&change);
+	}
+	check_meta_page(rel, BufferGetPage(buffer));
+	UnlockReleaseBuffer(buffer);
+}
+
+static void
+make_meta(Relation rel)
+{
+	Buffer		buffer = InvalidBuffer;
+	uint32		extended;
+
+	LockRelationForExtension(rel, ExclusiveLock);
+	if (RelationGetNumberOfBlocks(rel) == 0)
+		buffer = ip_rel_extend(rel, NULL, 1, &extended);
+	UnlockRelationForExtension(rel, ExclusiveLock);
+
+	if (!BufferIsValid(buffer))
+	{
+		buffer = ReadBuffer(rel, IP_META_BLOCK);
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	}
+	ensure_meta(rel, buffer);
+}
+
+Relation
+ip_rel_open_to_inspect(Oid relid)
+{
+	Relation	rel = relation_open(relid, AccessShareLock);
+
+	if (rel->rd_tableam == NULL || table_slot_callbacks(rel) != &ip_slot_ops)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not an inplace table", RelationGetRelationName(rel))));
+	if (RELATION_IS_OTHER_TEMP(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary tables of other sessions")));
+	if (RecoveryInProgress() && !RelationIsPermanent(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary or unlogged relations during recovery")));
+	return rel;
+}
+
+/* The metapage is there and has been checked. */
+static void
+set_cache(Relation rel)
+{
+	IpRelCache *cache = MemoryContextAllocZero(CacheMemoryContext, sizeof(IpRelCache));
+
+	Assert(rel->rd_amcache == NULL);
+	ip_rel_set_ring(cache, ip_own_slot(), InvalidBlockNumber);
+	rel->rd_amcache = cache;
+}
+
+IpRelCache *
+ip_rel_cache(Relation rel)
+{
+	if (rel->rd_amcache == NULL)
+	{
+		make_meta(rel);
+		set_cache(rel);
+	}
+	return rel->rd_amcache;
+}
+
+void
+ip_rel_check_meta(Relation rel)
+{
+	Buffer		buffer;
+	bool		found;
+
+	if (rel->rd_amcache != NULL || RelationGetNumberOfBlocks(rel) == 0)
+		return;
+	buffer = ReadBuffer(rel, IP_META_BLOCK);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	found = !PageIsNew(BufferGetPage(buffer));
+	if (found)
+		check_meta_page(rel, BufferGetPage(buffer));
+	UnlockReleaseBuffer(buffer);
+	if (found)
+		set_cache(rel);
+}
+
+/*
+ * The storage manager's cached size may be too low, but not too high: a backend that
+ * truncates a relation invalidates all caches before it releases its lock.
+ */
+bool
+ip_rel_has_block(Relation rel, BlockNumber block)
+{
+	BlockNumber cached = RelationGetSmgr(rel)->smgr_cached_nblocks[MAIN_FORKNUM];
+
+	return (cached != InvalidBlockNumber && block < cached) ||
+		block < RelationGetNumberOfBlocks(rel);
+}
+
+/* ReadBuffer, of a block that is mostly the same as one of the last ones. */
+static Buffer
+read_recent(Relation rel, BlockNumber block)
+{
+	IpRelCache *cache = rel->rd_amcache;
+	IpRecentBuffer *recent;
+
+	/* VACUUM's cost is counted by ReadBuffer only */
+	if (cache == NULL || VacuumCostActive)
+		return ReadBuffer(rel, block);
+	recent = &cache->recent[block % IP_RECENT_BUFFERS];
+	if (recent->block == block && recent->uses > 0 &&
+		ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, recent->buffer))
+	{
+		recent->uses--;
+		CompatCountBufferHit(rel);
+		return recent->buffer;
+	}
+	recent->block = block;
+	recent->buffer = ReadBuffer(rel, block);
+	recent->uses = RECENT_USES;
+	return recent->buffer;
+}
+
+Buffer
+ip_rel_read(Relation rel, BlockNumber block)
+{
+	Assert(CritSectionCount == 0);
+	if (block == IP_META_BLOCK || block == InvalidBlockNumber)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("relation \"%s\" refers to block %u where a data or undo page is expected",
+						RelationGetRelationName(rel), block)));
+	if (unlikely(!ip_rel_has_block(rel, block)))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("relation \"%s\" refers to block %u, which is beyond its end",
+						RelationGetRelationName(rel), block),
+				 ip_page_check_hint(rel)));
+	return read_recent(rel, block);
+}
+
+Buffer
+ip_rel_extend(Relation rel, BufferAccessStrategy strategy, uint32 n, uint32 *extended)
+{
+	Assert(n > 0 && CritSectionCount == 0);
+	return compat_extend(rel, strategy, n, extended);
+}

@@ -1,0 +1,117 @@
+/*-------------------------------------------------------------------------
+ * ip_rel.h
+ *	  The relation: its metapage, reading its blocks, and its extension.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_REL_H
+#define IP_REL_H
+
+#include "compat.h"
+
+#include "ip_page.h"
+
+/* The slot of undo records that a backend uses at first. */
+static inline uint16
+ip_own_slot(void)
+{
+	return CompatMyProcNo % IP_UNDO_SLOTS;
+}
+
+/*
+ * The buffers that the last blocks read were in.  A change comes back to its page, and a statement to the page of the row
+ * before: then there is no need to look up the block, and to share the lock of a part of core's table.
+ */
+#define IP_RECENT_BUFFERS	4
+
+typedef struct IpRecentBuffer
+{
+	BlockNumber block;
+	Buffer		buffer;
+	int			uses;			/* that are left: looking up the block makes
+								 * core keep the page */
+} IpRecentBuffer;
+
+/* Indexes that follow updates in place of their columns, and those columns (see ip_keys.h). */
+#define IP_MAX_FOLLOWING		16
+#define IP_MAX_FOLLOWED_COLUMNS	32
+
+typedef struct IpFollowed
+{
+	bool		known;
+	uint16		nindexes;
+	uint16		ncolumns;
+	Oid			indexes[IP_MAX_FOLLOWING];
+	AttrNumber	columns[IP_MAX_FOLLOWED_COLUMNS];
+	uint16		column_indexes[IP_MAX_FOLLOWED_COLUMNS];	/* a bit for each index
+															 * that has the column */
+} IpFollowed;
+
+/* In rd_amcache: gone with every relcache invalidation. */
+typedef struct IpRelCache
+{
+	IpRecentBuffer recent[IP_RECENT_BUFFERS];
+	uint16		undo_slot;		/* the ring that this backend writes to */
+	bool		undo_alone;		/* another's only if its own is too long */
+	uint16		undo_waits;		/* for the lock of another's ring */
+	BlockNumber undo_current;	/* its current page, if it still is */
+	uint32		undo_free;		/* free bytes in it, when last seen */
+	BlockNumber undo_examined;	/* current page when the oldest one was
+								 * cleaned */
+	OffsetNumber undo_count;	/* records on the current page when last
+								 * looked at */
+	BlockNumber undo_clean;		/* that oldest page: no row depends on it ... */
+	IpXid		undo_clean_xid; /* ... as long as this is its newest xid */
+	BlockNumber undo_bad;		/* a page that cannot be cleaned, because of
+								 * damage ... */
+	IpXid		undo_bad_xid;	/* ... with this newest xid */
+	uint32		undo_largest;	/* the most that records have needed at once */
+	LocalTransactionId undo_looked; /* transaction that has looked at the
+									 * current page; invalid: look again */
+	IpFollowed	followed;
+} IpRelCache;
+
+/* The backend writes to this ring from now on, about which it knows no more than its current page, or not even that. */
+static inline void
+ip_rel_set_ring(IpRelCache *cache, uint16 slot, BlockNumber current)
+{
+	cache->undo_slot = slot;
+	cache->undo_current = current;
+	cache->undo_examined = cache->undo_clean = cache->undo_bad = InvalidBlockNumber;
+	cache->undo_count = 0;
+	cache->undo_free = 0;
+	cache->undo_looked = InvalidLocalTransactionId;
+}
+
+/*
+ * Open an inplace table to look at its pages.  Lock: takes and keeps
+ * AccessShareLock.  Errors: wrong_object_type, feature_not_supported.
+ */
+extern Relation ip_rel_open_to_inspect(Oid relid);
+
+/*
+ * The relation's cache.  On first use makes the metapage if there is none,
+ * and checks its format version.  Errors: feature_not_supported for a version
+ * that this library does not know, data_corrupted.
+ */
+extern IpRelCache *ip_rel_cache(Relation rel);
+
+/* Check the metapage before reading; nothing to do for an empty relation. */
+extern void ip_rel_check_meta(Relation rel);
+
+/*
+ * ReadBuffer for a block number that comes from a page.  Errors: data_corrupted,
+ * also if the relation has no such block.
+ */
+extern Buffer ip_rel_read(Relation rel, BlockNumber block);
+
+/*
+ * Extend rel by up to n pages, which are all zeros; returns the first, pinned and
+ * exclusively locked.  The *extended - 1 others behind it are anybody's.
+ */
+extern Buffer ip_rel_extend(Relation rel, BufferAccessStrategy strategy, uint32 n,
+							uint32 *extended);
+
+/* Does the relation have this block?  Cheap unless it is near the end. */
+extern bool ip_rel_has_block(Relation rel, BlockNumber block);
+
+#endif							/* IP_REL_H */

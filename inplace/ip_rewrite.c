@@ -1,0 +1,481 @@
+/*-------------------------------------------------------------------------
+ * ip_rewrite.c
+ *	  CLUSTER and VACUUM FULL: the table's rows go to a new file.
+ *
+ * A row that all see is copied as such.  Of the others each version that a
+ * snapshot may still want becomes a row of its own, with the transaction ids
+ * that made and ended it, as if every update had moved the row: undo holds
+ * only what ended it, so a version fits wherever it fitted before.  Row locks
+ * are left behind: only our own transaction can hold any.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/heapam.h"
+#include "access/relscan.h"
+#include "commands/progress.h"
+#include "executor/executor.h"
+#include "utils/memutils.h"
+#include "utils/tuplesort.h"
+
+#include "ip_change.h"
+#include "ip_fetch.h"
+#include "ip_insert.h"
+#include "ip_modify.h"
+#include "ip_rewrite.h"
+#include "ip_scan.h"
+#include "ip_toast.h"
+#include "ip_xid.h"
+
+/* Rows that all see are written in batches of so many. */
+#define BATCH_ROWS	IP_MAX_ROWS_PER_PAGE
+
+/* In a sorted tuple's xmin: the row has versions that are not in the tuple. */
+#define XMIN_FETCH	BootstrapTransactionId
+
+/* One version of a row, with what ended it. */
+typedef struct Past
+{
+	IpFormed	row;
+	IpXid		xid;			/* made it; final: visible to all */
+	CommandId	cid;
+	IpXid		end_xid;		/* ended it, or IP_XID_NONE */
+	CommandId	end_cid;
+	uint8		end_flags;		/* IP_REC_KEYS, IP_REC_PARTITION */
+	bool		moved;			/* by an update */
+} Past;
+
+typedef struct Rewrite
+{
+	Relation	old;
+	Relation	new;
+	TupleTableSlot *slot;		/* of the new table */
+	IpXid		horizon;		/* all see the changes before it */
+	MemoryContext batch_context;
+	MemoryContext row_context;
+	IpFormed	batch[BATCH_ROWS];
+	int			nbatch;
+	double		live;			/* versions copied */
+	double		recently_dead;
+	double		dead;
+} Rewrite;
+
+/* ---- writing ----------------------------------------------------------------------- */
+
+static void
+flush_batch(Rewrite *r)
+{
+	ip_insert_final(r->new, r->batch, r->nbatch);
+	r->nbatch = 0;
+	MemoryContextReset(r->batch_context);
+}
+
+/* Form the row of the values in the slot; those of dropped columns are left out. */
+static void
+form_row(Rewrite *r, IpFormed *row)
+{
+	TupleDesc	desc = RelationGetDescr(r->new);
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (TupleDescAttr(desc, i)->attisdropped)
+			r->slot->tts_isnull[i] = true;
+	}
+	ExecStoreVirtualTuple(r->slot);
+	ip_insert_form(r->new, r->slot, HEAP_INSERT_SKIP_FSM | HEAP_INSERT_NO_LOGICAL, row);
+	ExecClearTuple(r->slot);
+}
+
+/* Put the values of the version v stands on into the slot. */
+static void
+load_version(Rewrite *r, IpVersion *v)
+{
+	ExecClearTuple(r->slot);
+	ip_body_deform(RelationGetDescr(r->old), v->hdr, v->body, v->bodylen,
+				   r->slot->tts_values, r->slot->tts_isnull);
+}
+
+/* Add the row in the slot to the batch. */
+static void
+batch_row(Rewrite *r)
+{
+	MemoryContext context = MemoryContextSwitchTo(r->batch_context);
+
+	Assert(r->nbatch < BATCH_ROWS);
+	form_row(r, &r->batch[r->nbatch++]);
+	MemoryContextSwitchTo(context);
+	if (r->nbatch == BATCH_ROWS)
+		flush_batch(r);
+}
+
+/* The row at tid is ended as the version was; next is where it went, if valid. */
+static void
+end_version(Rewrite *r, ItemPointer tid, const Past *past, const ItemPointerData *next)
+{
+	static IpVersion v;
+	Buffer		buffer = ReadBuffer(r->new, ItemPointerGetBlockNumber(tid));
+	IpRowWrite	w;
+
+	Assert(!IpXidIsFinal(past->end_xid));
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (ip_version_begin(&v, r->new, ItemPointerGetBlockNumber(tid), BufferGetPage(buffer),
+						 ItemPointerGetOffsetNumber(tid)) != IPV_OK)
+		elog(ERROR, "could not find the row just inserted");
+	ip_modify_same(&w, &v, IP_XLOG_DELETE, (TransactionId) past->end_xid);
+	w.replay = true;
+	w.has_undo = true;
+	w.undo.kind = IP_UNDO_DELETE;
+	w.undo.flags = past->end_flags;
+	w.undo.cid = past->end_cid;
+	w.state = IP_ROW_DELETED;
+	if (past->moved)
+	{
+		w.state |= IP_ROW_MOVED;
+		if (ItemPointerIsValid(next))
+			w.undo.forward = *next;
+		else
+			w.undo.flags |= IP_REC_PARTITION;	/* no version to be found */
+	}
+	ip_modify_write(&v, buffer, &w);
+	UnlockReleaseBuffer(buffer);
+}
+
+/* ---- a row's past ------------------------------------------------------------------- */
+
+/*
+ * Do all see the change that made v's state?  Another backend's horizon may be
+ * newer than ours: then the change's undo may be gone.
+ */
+static bool
+is_final(Rewrite *r, IpVersion *v)
+{
+	Assert(!IpXidIsFinal(r->horizon));	/* I18 */
+	if (IpXidIsFinal(v->xid))
+		return true;
+	if (ip_version_status(v) != IP_STATUS_COMMITTED)
+		return false;
+	return v->xid < r->horizon ||
+		(!(v->state & IP_ROW_INSERTED) && ip_version_load_rec(v) != IPV_OK);
+}
+
+/* Go below aborted changes; false if the insertion was one. */
+static bool
+skip_aborted(IpVersion *v)
+{
+	IpvResult	result = ip_version_skip_aborted(v);
+
+	/* the table is locked: no change can be put back meanwhile */
+	if (result != IPV_OK && result != IPV_NONE)
+		ip_version_missing(v);
+	return result == IPV_OK;
+}
+
+/* Note how the change that v stands on ended the version below. */
+static void
+note_end(IpVersion *v, Past *past)
+{
+	if (ip_version_load_rec(v) != IPV_OK)
+		ip_version_missing(v);
+	past->end_xid = v->xid;
+	past->end_cid = v->rec.cid;
+	past->end_flags = v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION);
+	past->moved = v->rec.kind == IP_UNDO_UPDATE || (v->state & IP_ROW_MOVED) != 0;
+}
+
+/* v stands on the version that past is to describe. */
+static void
+note_version(Rewrite *r, IpVersion *v, Past *past)
+{
+	load_version(r, v);
+	form_row(r, &past->row);
+	past->xid = IP_XID_NONE;
+	if (is_final(r, v))
+		return;
+	past->xid = v->xid;
+	if (v->state & IP_ROW_INSERTED)
+	{
+		ip_version_skip_lock(v);
+		past->cid = (CommandId) v->ptr.block;
+		return;
+	}
+	if (ip_version_load_rec(v) != IPV_OK)
+		ip_version_missing(v);
+	past->cid = v->rec.cid;
+}
+
+/* Copy the versions from v, which is not aborted, to the oldest that counts. */
+static void
+copy_versions(Rewrite *r, IpVersion *v)
+{
+	ItemPointerData next;
+
+	ItemPointerSetInvalid(&next);
+	Assert(r->nbatch == 0);		/* the static operations of a change are free */
+	for (bool newest = true;; newest = false)
+	{
+		Past		past = {.end_xid = IP_XID_NONE};
+		ItemPointerData tid;
+		bool		oldest;
+
+		CHECK_FOR_INTERRUPTS();
+		MemoryContextReset(r->row_context);
+		if (!newest || (v->state & IP_ROW_DELETED))
+		{
+			note_end(v, &past);
+			if (ip_version_older(v) != IPV_OK)
+				ip_version_missing(v);
+			if (!skip_aborted(v))
+				elog(ERROR, "row (%u,%u) of relation \"%s\" was changed after its insertion aborted",
+					 ItemPointerGetBlockNumber(&v->tid),
+					 ItemPointerGetOffsetNumber(&v->tid), RelationGetRelationName(r->old));
+		}
+		note_version(r, v, &past);
+		oldest = IpXidIsFinal(past.xid) || (v->state & IP_ROW_INSERTED);
+		ip_insert_as(r->new, &past.row, (TransactionId) past.xid, past.cid, &tid);
+		if (past.end_xid != IP_XID_NONE)
+		{
+			end_version(r, &tid, &past, &next);
+			r->recently_dead += 1;
+		}
+		r->live += 1;
+		if (oldest)
+			return;
+		next = tid;
+	}
+}
+
+typedef enum RowFate
+{
+	ROW_DEAD,					/* nobody will see it again */
+	ROW_PLAIN,					/* all see this version */
+	ROW_VERSIONS				/* older versions, or its end, matter */
+} RowFate;
+
+/* Go to the newest version that was not rolled back. */
+static RowFate
+row_fate(Rewrite *r, IpVersion *v)
+{
+	if (!skip_aborted(v))
+		return ROW_DEAD;
+	if (!is_final(r, v))
+		return ROW_VERSIONS;
+	return (v->state & IP_ROW_DELETED) ? ROW_DEAD : ROW_PLAIN;
+}
+
+/* Copy the row whose newest version v stands on. */
+static void
+copy_row(Rewrite *r, IpVersion *v)
+{
+	MemoryContext context = MemoryContextSwitchTo(r->row_context);
+
+	MemoryContextReset(r->row_context);
+	v->locked = true;			/* as the table is */
+	switch (row_fate(r, v))
+	{
+		case ROW_DEAD:
+			r->dead += 1;
+			break;
+		case ROW_PLAIN:
+			load_version(r, v);
+			batch_row(r);
+			r->live += 1;
+			break;
+		case ROW_VERSIONS:
+			flush_batch(r);
+			copy_versions(r, v);
+			break;
+	}
+	MemoryContextSwitchTo(context);
+}
+
+/* ---- orders -------------------------------------------------------------------------- */
+
+static void
+report_blocks(IpScan *scan)
+{
+	pgstat_progress_update_param(PROGRESS_CLUSTER_HEAP_BLKS_SCANNED, scan->block + 1);
+}
+
+static void
+report_written(double scanned, double written)
+{
+	const int	index[] = {
+		PROGRESS_CLUSTER_HEAP_TUPLES_SCANNED,
+		PROGRESS_CLUSTER_HEAP_TUPLES_WRITTEN
+	};
+	int64		values[2] = {scanned, written};
+
+	pgstat_progress_update_multi_param(2, index, values);
+}
+
+static IpScan *
+begin_scan(Rewrite *r)
+{
+	IpScan	   *scan = (IpScan *) table_beginscan_strat(r->old, SnapshotAny, 0, NULL, true, false);
+
+	pgstat_progress_update_param(PROGRESS_CLUSTER_PHASE, PROGRESS_CLUSTER_PHASE_SEQ_SCAN_HEAP);
+	pgstat_progress_update_param(PROGRESS_CLUSTER_TOTAL_HEAP_BLKS, scan->nblocks);
+	return scan;
+}
+
+static void
+end_scan(IpScan *scan)
+{
+	pgstat_progress_update_param(PROGRESS_CLUSTER_HEAP_BLKS_SCANNED, scan->nblocks);
+	table_endscan(&scan->rs_base);
+}
+
+static void
+copy_in_file_order(Rewrite *r)
+{
+	IpScan	   *scan = begin_scan(r);
+
+	while (ip_scan_next_row(scan))
+	{
+		CHECK_FOR_INTERRUPTS();
+		copy_row(r, &scan->v);
+		report_blocks(scan);
+		report_written(r->live, r->live);
+	}
+	end_scan(scan);
+}
+
+/* The row at tid, by way of the old file. */
+static void
+copy_fetched(Rewrite *r, ItemPointer tid)
+{
+	static IpVersion v;
+
+	if (ip_version_fetch_newest(&v, r->old, tid))
+		copy_row(r, &v);
+}
+
+/* The same, that an index scan has found: once, if the index has several entries for it. */
+static void
+copy_indexed(Rewrite *r, IndexScanDesc scan, TupleTableSlot *slot)
+{
+	static IpVersion v;
+
+	if (!ip_version_fetch_newest(&v, r->old, &scan->xs_heaptid))
+		return;
+	v.locked = true;			/* as the table is */
+	if (skip_aborted(&v) && ip_fetch_is_current(scan->xs_heapfetch, &v, slot))
+		copy_row(r, &v);
+}
+
+static void
+copy_in_index_order(Rewrite *r, Relation index)
+{
+	const int	phase_index[] = {PROGRESS_CLUSTER_PHASE, PROGRESS_CLUSTER_INDEX_RELID};
+	int64		phase[] = {PROGRESS_CLUSTER_PHASE_INDEX_SCAN_HEAP, RelationGetRelid(index)};
+	IndexScanDesc scan = CompatIndexBeginScan(r->old, index, SnapshotAny, 0, 0);
+	TupleTableSlot *slot = table_slot_create(r->old, NULL);
+
+	pgstat_progress_update_multi_param(2, phase_index, phase);
+	index_rescan(scan, NULL, 0, NULL, 0);
+	while (index_getnext_tid(scan, ForwardScanDirection) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (scan->xs_recheck)
+			elog(ERROR, "CLUSTER does not support lossy index conditions");
+		copy_indexed(r, scan, slot);
+		report_written(r->live, r->live);
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	index_endscan(scan);
+}
+
+/* Put the row into the sort; only its key counts if there is more to it. */
+static void
+sort_row(Rewrite *r, Tuplesortstate *sort, IpVersion *v)
+{
+	RowFate		fate = row_fate(r, v);
+	HeapTuple	tuple;
+
+	if (fate == ROW_DEAD)
+	{
+		r->dead += 1;
+		return;
+	}
+	tuple = ip_toast_heap_tuple(r->old, v->hdr, v->body, v->bodylen);
+	tuple->t_data->t_infomask &= ~HEAP_XACT_MASK;
+	HeapTupleHeaderSetXmin(tuple->t_data, fate == ROW_PLAIN ? FrozenTransactionId : XMIN_FETCH);
+	tuple->t_self = v->tid;
+	tuplesort_putheaptuple(sort, tuple);
+	heap_freetuple(tuple);
+}
+
+static void
+copy_sorted(Rewrite *r, HeapTuple tuple)
+{
+	if (HeapTupleHeaderGetRawXmin(tuple->t_data) == XMIN_FETCH)
+	{
+		copy_fetched(r, &tuple->t_self);
+		return;
+	}
+	ExecClearTuple(r->slot);
+	heap_deform_tuple(tuple, RelationGetDescr(r->old), r->slot->tts_values, r->slot->tts_isnull);
+	batch_row(r);
+	r->live += 1;
+}
+
+static void
+copy_by_sort(Rewrite *r, Relation index)
+{
+	Tuplesortstate *sort = tuplesort_begin_cluster(RelationGetDescr(r->old), index,
+												   maintenance_work_mem, NULL, TUPLESORT_NONE);
+	IpScan	   *scan = begin_scan(r);
+	double		scanned = 0;
+	HeapTuple	tuple;
+
+	while (ip_scan_next_row(scan))
+	{
+		CHECK_FOR_INTERRUPTS();
+		sort_row(r, sort, &scan->v);
+		report_blocks(scan);
+		report_written(++scanned, 0);
+	}
+	end_scan(scan);
+	pgstat_progress_update_param(PROGRESS_CLUSTER_PHASE, PROGRESS_CLUSTER_PHASE_SORT_TUPLES);
+	tuplesort_performsort(sort);
+	pgstat_progress_update_param(PROGRESS_CLUSTER_PHASE, PROGRESS_CLUSTER_PHASE_WRITE_NEW_HEAP);
+	while ((tuple = tuplesort_getheaptuple(sort, true)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		copy_sorted(r, tuple);
+		report_written(scanned, r->live);
+	}
+	tuplesort_end(sort);
+}
+
+void
+ip_rewrite_for_cluster(Relation old, Relation new, Relation index, bool use_sort,
+					   TransactionId oldest_xmin, TransactionId *xid_cutoff,
+					   MultiXactId *multi_cutoff, double *num_tuples, double *tups_vacuumed,
+					   double *tups_recently_dead)
+{
+	Rewrite    *r = palloc0(sizeof(Rewrite));
+
+	r->old = old;
+	r->new = new;
+	r->horizon = ip_xid_full(oldest_xmin);
+	r->slot = table_slot_create(new, NULL);
+	r->batch_context = AllocSetContextCreate(CurrentMemoryContext, "inplace rewrite batch",
+											 ALLOCSET_DEFAULT_SIZES);
+	r->row_context = AllocSetContextCreate(CurrentMemoryContext, "inplace rewrite row",
+										   ALLOCSET_DEFAULT_SIZES);
+	if (index == NULL)
+		copy_in_file_order(r);
+	else if (use_sort)
+		copy_by_sort(r, index);
+	else
+		copy_in_index_order(r, index);
+	flush_batch(r);
+	ExecDropSingleTupleTableSlot(r->slot);
+	MemoryContextDelete(r->row_context);
+	MemoryContextDelete(r->batch_context);
+	*num_tuples = r->live;
+	*tups_vacuumed = r->dead;
+	*tups_recently_dead = r->recently_dead;
+	pfree(r);
+}

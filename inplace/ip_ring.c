@@ -1,0 +1,384 @@
+/*-------------------------------------------------------------------------
+ * ip_ring.c
+ *	  The rings of pages that hold undo records.
+ *
+ * Each of the metapage's slots has a ring of undo pages in age order, linked
+ * by "next"; the page behind the current one is the oldest.  When the current
+ * page is full, the oldest is used again if nobody can need its records any
+ * more, else the ring grows.  So undo discards itself.
+ *
+ * A page may be used again when
+ *	U1. every xid in it precedes the removal horizon, and
+ *	U2. no row depends on its records: no aborted change that was not put back,
+ *		no overlaid bytes, no lock on top of an aborted change.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "ip_change.h"
+#include "ip_rel.h"
+#include "ip_ring.h"
+#include "ip_space.h"
+#include "ip_undo.h"
+#include "ip_xid.h"
+
+/* Others may make a page the current one just now, but not that often. */
+#define MAX_TRIES			1000
+
+bool
+ip_ring_page_is_old(Relation rel, Page page)
+{
+	Assert(ip_page_is_locked(page, false));
+	Assert(IpPageGetSpecial(page)->kind == IP_PAGE_UNDO);
+	return ip_xid_removable(rel, IpPageGetSpecial(page)->u.undo.newest_xid);
+}
+
+/* Must the record's row be visited before the record goes (U2)? */
+static bool
+record_is_needed(const IpUndoRec *rec)
+{
+	if (rec->flags & IP_REC_SAVED)
+		return true;
+	if (rec->kind == IP_UNDO_LOCK)
+		return ip_xid_may_be_on_rows(rec->prev_xid);
+	return ip_xid_may_be_on_rows(rec->xid);
+}
+
+bool
+ip_ring_is_needed(Page page, BlockNumber block, IpOldestPage *o)
+{
+	IpXid		newest = IpPageGetSpecial(page)->u.undo.newest_xid;
+	uint8		buf[BLCKSZ];
+	IpUndoRec	rec;
+	bool		found;
+
+	Assert(ip_page_is_locked(page, false));
+	Assert(IpPageGetSpecial(page)->kind == IP_PAGE_UNDO);
+	if (o->clean && o->block == block && o->newest_xid == newest)
+		return false;
+	o->block = block;
+	o->newest_xid = newest;
+	o->clean = false;
+	o->problem = NULL;
+	o->ntids = 0;
+	for (o->off = FirstOffsetNumber; o->off <= PageGetMaxOffsetNumber(page); o->off++)
+	{
+		IpPtr		ptr = {block, o->off};
+
+		o->problem = ip_undo_item(page, ptr, buf, &rec, &found);
+		if (o->problem)
+			return true;
+		if (found && record_is_needed(&rec))
+			o->tids[o->ntids++] = rec.row;
+	}
+	return o->ntids > 0;
+}
+
+Buffer
+ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot)
+{
+	BlockNumber block = IpPageGetSpecial(BufferGetPage(current))->u.undo.next;
+	Buffer		oldest;
+
+	Assert(ip_page_is_locked(BufferGetPage(current), true));
+	Assert(ip_ring_is_current(BufferGetPage(current), slot));
+	if (block == BufferGetBlockNumber(current))
+		return current;
+	oldest = ip_undo_lock_page(rel, block, BUFFER_LOCK_EXCLUSIVE, NULL);
+	if (BufferIsValid(oldest))
+	{
+		if (ip_ring_has(BufferGetPage(oldest), slot))
+			return oldest;
+		UnlockReleaseBuffer(oldest);
+	}
+	ip_ring_drop_oldest(rel, current, InvalidBuffer, slot);
+	return current;
+}
+
+/* The current page and number of pages of a slot's ring. */
+static IpMetaSlot
+read_slot(Relation rel, uint16 slot)
+{
+	Buffer		buffer = ReadBuffer(rel, IP_META_BLOCK);
+	IpMetaSlot	result;
+
+	Assert(slot < IP_UNDO_SLOTS);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	result = IpPageGetMeta(BufferGetPage(buffer))->slots[slot];
+	UnlockReleaseBuffer(buffer);
+	return result;
+}
+
+void
+ip_ring_read_slots(Relation rel, IpMetaSlot *slots)
+{
+	Buffer		buffer = ReadBuffer(rel, IP_META_BLOCK);
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	memcpy(slots, IpPageGetMeta(BufferGetPage(buffer))->slots, IP_UNDO_SLOTS * sizeof(IpMetaSlot));
+	UnlockReleaseBuffer(buffer);
+}
+
+bool
+ip_ring_has(Page page, uint16 slot)
+{
+	Assert(ip_page_is_locked(page, false));
+	Assert(slot < IP_UNDO_SLOTS);
+	return ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_UNDO &&
+		IpPageGetSpecial(page)->u.undo.slot == slot;
+}
+
+bool
+ip_ring_is_current(Page page, uint16 slot)
+{
+	return ip_ring_has(page, slot) && (IpPageGetSpecial(page)->u.undo.flags & IP_UNDO_CURRENT);
+}
+
+void
+ip_ring_use_own(IpRelCache *cache)
+{
+	cache->undo_alone = true;
+	if (cache->undo_slot != ip_own_slot())
+		ip_rel_set_ring(cache, ip_own_slot(), InvalidBlockNumber);
+}
+
+Buffer
+ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode, bool *waited)
+{
+	for (int tries = 0;; tries++)
+	{
+		Buffer		buffer;
+
+		if (*block == InvalidBlockNumber)
+			*block = read_slot(rel, slot).current;
+		if (*block == InvalidBlockNumber)
+			return InvalidBuffer;
+
+		/*
+		 * VACUUM may have freed the ring; its page may be gone, or the data
+		 * page that our caller holds
+		 */
+		buffer = ip_undo_lock_page(rel, *block, mode, waited);
+		if (BufferIsValid(buffer))
+		{
+			if (ip_ring_is_current(BufferGetPage(buffer), slot))
+				return buffer;
+			UnlockReleaseBuffer(buffer);
+		}
+
+		/*
+		 * others of the slot may make it the current one again just now, but
+		 * not for long
+		 */
+		if (tries > MAX_TRIES && read_slot(rel, slot).current == *block)
+		{
+			BlockNumber at = *block;	/* it may be in the cache */
+
+			ip_ring_use_own(ip_rel_cache(rel));
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("block %u of relation \"%s\" is not the current page of undo slot %u",
+							at, RelationGetRelationName(rel), slot)));
+		}
+		*block = InvalidBlockNumber;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* Set the metapage's slot as the change's last block, and apply. */
+static void
+finish_ring_change(Relation rel, IpChange *change, Buffer meta, uint16 slot,
+				   BlockNumber current, uint32 npages)
+{
+	Assert(BufferGetBlockNumber(meta) == IP_META_BLOCK);
+	ip_op_slot(ip_change_block(change, meta, false), slot, current, npages);
+	ip_change_apply(change);
+	UnlockReleaseBuffer(meta);
+}
+
+Buffer
+ip_ring_lock_meta(Relation rel)
+{
+	Buffer		meta = ReadBuffer(rel, IP_META_BLOCK);
+
+	LockBuffer(meta, BUFFER_LOCK_EXCLUSIVE);
+	return meta;
+}
+
+void
+ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot)
+{
+	IpSpecial  *old = IpPageGetSpecial(BufferGetPage(oldest));
+	Buffer		meta = ip_ring_lock_meta(rel);
+	BlockNumber block = BufferGetBlockNumber(oldest);
+	IpChange	change;
+
+	/* I9: the order of the ring, and U1; U2 the caller has seen to */
+	Assert(ip_ring_is_current(BufferGetPage(current), slot) && oldest != current);
+	Assert(ip_ring_has(BufferGetPage(oldest), slot));
+	Assert(IpPageGetSpecial(BufferGetPage(current))->u.undo.next == block);
+	Assert(ip_ring_page_is_old(rel, BufferGetPage(oldest)));
+	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
+	change.conflict = old->u.undo.newest_xid;
+	ip_op_ring(ip_change_block(&change, current, false), block, 0);
+	ip_op_init_undo(ip_change_block(&change, oldest, true), ip_xid_next() - 1, slot,
+					IP_UNDO_CURRENT, old->u.undo.next);
+	finish_ring_change(rel, &change, meta, slot, block,
+					   IpPageGetMeta(BufferGetPage(meta))->slots[slot].npages);
+}
+
+/* Up to n pages, free ones or new ones; how many. */
+static int
+get_pages(Relation rel, Buffer *pages, int n)
+{
+	uint32		extended;
+	int			got = 0;
+
+	while (got < n)
+	{
+		pages[got] = ip_space_find_free(rel);
+		if (!BufferIsValid(pages[got]))
+			break;
+		got++;
+	}
+	if (got > 0)
+		return got;
+	while (got < n)
+		pages[got++] = ip_rel_extend(rel, NULL, 1, &extended);
+	return got;
+}
+
+/* The pages of all rings. */
+static uint32
+count_pages(Page meta)
+{
+	uint32		pages = 0;
+
+	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
+		pages += IpPageGetMeta(meta)->slots[slot].npages;
+	return pages;
+}
+
+/*
+ * Rings that keep growing hold versions that VACUUM will have to remove: count
+ * them as dead rows, so that autovacuum comes.
+ */
+static void
+report_growth(Relation rel, uint32 pages, int n)
+{
+	if (ip_undo_beyond(pages, RelationGetNumberOfBlocks(rel)) > 0)
+		pgstat_update_heap_dead_tuples(rel, -n * IP_UNDO_RECORDS_PER_PAGE);
+}
+
+void
+ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot, Buffer *pages, int n)
+{
+	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
+	uint32		total = count_pages(BufferGetPage(meta)) + n;
+	BlockNumber last_next;
+	IpChange	change;
+
+	Assert(n > 0 && n <= IP_UNDO_MAX_EXTENT);
+	Assert(!BufferIsValid(current) || ip_ring_is_current(BufferGetPage(current), slot));
+	last_next = BufferIsValid(current) ?
+		IpPageGetSpecial(BufferGetPage(current))->u.undo.next : BufferGetBlockNumber(pages[0]);
+	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
+	for (int i = 0; i < n; i++)
+		ip_op_init_undo(ip_change_block(&change, pages[i], true),
+						i == 0 ? ip_xid_next() - 1 : IP_XID_NONE, slot,
+						i == 0 ? IP_UNDO_CURRENT : 0,
+						i + 1 < n ? BufferGetBlockNumber(pages[i + 1]) : last_next);
+	if (BufferIsValid(current))
+		ip_op_ring(ip_change_block(&change, current, false), BufferGetBlockNumber(pages[0]), 0);
+	finish_ring_change(rel, &change, meta, slot, BufferGetBlockNumber(pages[0]), ms.npages + n);
+	for (int i = 1; i < n; i++)
+		UnlockReleaseBuffer(pages[i]);
+	report_growth(rel, total, n);
+}
+
+Buffer
+ip_ring_grow(Relation rel, Buffer current, uint16 slot, uint32 extent)
+{
+	Buffer		pages[IP_UNDO_MAX_EXTENT];
+	Buffer		meta = ip_ring_lock_meta(rel);
+	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
+	int			n;
+
+	if (!BufferIsValid(current) && ms.current != InvalidBlockNumber)
+	{
+		UnlockReleaseBuffer(meta);
+		return InvalidBuffer;
+	}
+	Assert(extent > 0 && extent <= lengthof(pages));
+	n = get_pages(rel, pages, Max(1, Min(ms.npages, extent)));
+	ip_ring_add_pages(rel, current, meta, slot, pages, n);
+	return pages[0];
+}
+
+void
+ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
+{
+	IpSpecial  *old = IpPageGetSpecial(BufferGetPage(oldest));
+	Buffer		meta = ip_ring_lock_meta(rel);
+	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
+	IpChange	change;
+
+	Assert(ip_ring_is_current(BufferGetPage(current), slot));
+	Assert(ip_ring_page_is_old(rel, BufferGetPage(oldest)));	/* I9 */
+	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
+	change.conflict = old->u.undo.newest_xid;
+	if (current == oldest)
+		ms.current = InvalidBlockNumber;
+	else
+		ip_op_ring(ip_change_block(&change, current, false), old->u.undo.next, IP_UNDO_CURRENT);
+	ip_op_simple(ip_change_block(&change, oldest, true), IP_OP_INIT_FREE);
+	/* a damaged number must not wrap around */
+	finish_ring_change(rel, &change, meta, slot, ms.current,
+					   current == oldest ? 0 : Max(ms.npages, 2) - 1);
+}
+
+void
+ip_ring_drop_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
+{
+	Buffer		meta = ip_ring_lock_meta(rel);
+	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
+	BlockNumber next = InvalidBlockNumber;
+	IpChange	change;
+
+	Assert(ip_ring_is_current(BufferGetPage(current), slot) && oldest != current);
+	if (BufferIsValid(oldest))
+		next = IpPageGetSpecial(BufferGetPage(oldest))->u.undo.next;
+	if (!BufferIsValid(oldest) || next == BufferGetBlockNumber(oldest) || ms.npages <= 2)
+	{
+		next = BufferGetBlockNumber(current);
+		ms.npages = 2;
+	}
+	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
+	ip_op_ring(ip_change_block(&change, current, false), next, IP_UNDO_CURRENT);
+	finish_ring_change(rel, &change, meta, slot, BufferGetBlockNumber(current), ms.npages - 1);
+	/* not to the client, which might keep us waiting while we hold locks */
+	ereport(LOG_SERVER_ONLY,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 BufferIsValid(oldest) ?
+			 errmsg("undo page %u of relation \"%s\" cannot be used again, because of damage",
+					BufferGetBlockNumber(oldest), RelationGetRelationName(rel)) :
+			 errmsg("undo ring %u of relation \"%s\" begins anew, because of a damaged link",
+					slot, RelationGetRelationName(rel)),
+			 ip_page_check_hint(rel)));
+}
+
+BlockNumber
+ip_ring_pages(Relation rel)
+{
+	Buffer		meta;
+	BlockNumber pages;
+
+	ip_rel_check_meta(rel);
+	if (rel->rd_amcache == NULL)
+		return 0;				/* nobody has written to the table yet */
+	meta = ReadBuffer(rel, IP_META_BLOCK);
+	LockBuffer(meta, BUFFER_LOCK_SHARE);
+	pages = count_pages(BufferGetPage(meta));
+	UnlockReleaseBuffer(meta);
+	return pages;
+}

@@ -1,0 +1,218 @@
+/*-------------------------------------------------------------------------
+ * ip_row.c
+ *	  Rows as items of data pages: reading and writing their bytes.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "ip_row.h"
+
+/* The version block of a row that has one */
+static const char *
+decode_block(Page page, const uint8 *item, uint32 len, IpRow *row)
+{
+	IpSpecial  *special = IpPageGetSpecial(page);
+	TransactionId xid;
+
+	memcpy(&xid, item + IP_ROW_HDRSZ + IP_BLOCK_XID, sizeof(xid));
+	memcpy(&row->ptr.block, item + IP_ROW_HDRSZ + IP_BLOCK_PTR, sizeof(BlockNumber));
+	memcpy(&row->ptr.off, item + IP_ROW_HDRSZ + IP_BLOCK_PTR_OFF, sizeof(OffsetNumber));
+	row->xid = ip_xid_after(ip_data_xid_base(special), xid);
+	row->body = item + IP_ROW_MIN_ITEM;
+	row->bodylen = len - IP_ROW_MIN_ITEM;
+	if (!TransactionIdIsValid(xid))
+		return "version block without a transaction id";
+	if (row->state & IP_ROW_OVERLAID)
+		row->bodylen += IP_VERSION_BLOCK_SZ;
+	else if (row->bodylen < IP_ROW_MIN_BODY)
+		return "row body is too short";
+	if (row->state & IP_ROW_DEFAULT)
+		return "row has both a version block and the default inserter";
+	if (row->state & IP_ROW_CHANGED)
+		return "row has both a version block and the default changer";
+	return NULL;
+}
+
+/* What the default changer did; row is that of the version before. */
+static const char *
+decode_changed(const IpSpecial *special, uint8 state, IpRow *row)
+{
+	TransactionId xid = special->u.data.change_xid;
+	CommandId	cid = special->word;
+
+	if (!TransactionIdIsValid(xid))
+		return "page has no default changer";
+	if (!(state & IP_ROW_DELETED) == !(state & IP_ROW_LOCKED) ||
+		(cid >= IP_CHANGE_LOCK) != ((state & IP_ROW_LOCKED) != 0))
+		return "row and page disagree about the default changer";
+	row->changed.inserter = row->xid;
+	row->changed.inserter_cid = row->ptr.block;
+	row->state |= IP_ROW_CHANGED;
+	if (state & IP_ROW_LOCKED)
+	{
+		row->state |= IP_ROW_LOCKED;
+		row->changed.locker = xid;
+		row->changed.mode = (LockTupleMode) (cid & ~IP_CHANGE_LOCK);
+		return row->changed.mode > LockTupleExclusive ? "unknown row lock mode" : NULL;
+	}
+	row->state = IP_ROW_CHANGED | IP_ROW_DELETED;
+	row->xid = ip_xid_after(ip_data_xid_base(special), xid);
+	row->ptr = ip_ptr_cid(cid);
+	return NULL;
+}
+
+const char *
+ip_row_decode(Page page, OffsetNumber off, IpRow *row)
+{
+	IpSpecial  *special = IpPageGetSpecial(page);
+	ItemId		lp = PageGetItemId(page, off);
+	uint32		len = ItemIdGetLength(lp);
+	const uint8 *item = (const uint8 *) page + ip_item_start(lp);
+	uint16		stored;
+	uint8		state;
+
+	Assert(ip_page_is_locked(page, false));
+	Assert(OffsetNumberIsValid(off) && off <= PageGetMaxOffsetNumber(page));
+	if (!ip_item_is_ours(lp))
+		return "item is a heap tuple";
+	if (!ip_item_is_inside(page, lp))
+		return "item reaches outside of the page's tuple space";
+	if (len < IP_ROW_MIN_ITEM)
+		return "item is shorter than a row";
+	memcpy(&stored, item, sizeof(stored));
+	if ((stored & IP_HDR_HEAP_MASK) != IP_HDR_HEAP_BITS)
+		return "row header has wrong bits";
+	row->hdr = IpHdrLoad(stored);
+	row->state = state = item[IP_ROW_STATE];
+	row->xid = IP_XID_NONE;
+	row->ptr = ip_ptr_cid(0);
+	if ((row->hdr & IP_HDR_NATTS_MASK) > MaxHeapAttributeNumber)
+		return "row has too many columns";
+	if (state & IP_ROW_VERSION)
+		return decode_block(page, item, len, row);
+	row->body = item + IP_ROW_HDRSZ;
+	row->bodylen = len - IP_ROW_HDRSZ;
+	if ((state & ~(IP_ROW_DEFAULT | IP_ROW_CHANGED)) != 0 &&
+		(!(state & IP_ROW_CHANGED) ||
+		 (state & ~(IP_ROW_DEFAULT | IP_ROW_CHANGED | IP_ROW_DELETED | IP_ROW_LOCKED)) != 0))
+		return "row state needs a version block";
+	row->state = 0;
+	if (state & IP_ROW_DEFAULT)
+	{
+		if (!TransactionIdIsValid(special->u.data.default_xid))
+			return "page has no default inserter";
+		row->state = IP_ROW_INSERTED;
+		row->xid = ip_xid_after(ip_data_xid_base(special), special->u.data.default_xid);
+		row->ptr = ip_ptr_cid(special->u.data.default_cid);
+	}
+	return (state & IP_ROW_CHANGED) ? decode_changed(special, state, row) : NULL;
+}
+
+bool
+ip_row_is_at(Page page, OffsetNumber off)
+{
+	ItemId		lp;
+
+	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page))
+		return false;
+	lp = PageGetItemId(page, off);
+	return ip_item_is_used(lp) && !ip_item_is_undo(page, lp);
+}
+
+bool
+ip_row_is_sound(Page page, OffsetNumber off)
+{
+	IpRow		row;
+
+	return !ip_row_is_at(page, off) || ip_row_decode(page, off, &row) == NULL;
+}
+
+bool
+ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpRow *row)
+{
+	const char *problem;
+
+	if (!ip_row_is_at(page, off))
+		return false;
+	problem = ip_row_decode(page, off, row);
+	if (unlikely(problem != NULL))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("corrupted row (%u,%u) of relation \"%s\": %s",
+						block, off, RelationGetRelationName(rel), problem),
+				 ip_page_check_hint(rel)));
+	return true;
+}
+
+bool
+ip_row_read_changed(Page page, OffsetNumber off, IpRow *row)
+{
+	return ip_row_may_be(page, off, IP_ROW_VERSION) && !ip_item_is_undo(page, PageGetItemId(page, off)) &&
+		ip_row_decode(page, off, row) == NULL && ip_row_is_changed(row);
+}
+
+bool
+ip_row_read_deleted(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpRow *row)
+{
+	return off >= FirstOffsetNumber && off <= PageGetMaxOffsetNumber(page) &&
+		ip_row_may_be(page, off, IP_ROW_DELETED) &&
+		ip_row_read(rel, block, page, off, row) && (row->state & IP_ROW_DELETED);
+}
+
+void
+ip_row_write(uint8 *item, uint16 hdr, uint8 state, TransactionId xid, IpPtr ptr,
+			 const uint8 *body, uint32 bodylen)
+{
+	uint16		stored = IpHdrStore(hdr);
+
+	Assert(bodylen >= IP_ROW_MIN_BODY);
+	Assert(!(state & IP_ROW_OVERLAID) || (state & IP_ROW_VERSION));
+	Assert((state & IP_STATE_UNDO) != IP_STATE_UNDO);	/* I3 */
+	memcpy(item, &stored, sizeof(stored));
+	item[IP_ROW_STATE] = state;
+	item += IP_ROW_HDRSZ;
+	if (state & IP_ROW_VERSION)
+	{
+		memcpy(item + IP_BLOCK_XID, &xid, sizeof(xid));
+		memcpy(item + IP_BLOCK_PTR, &ptr.block, sizeof(BlockNumber));
+		memcpy(item + IP_BLOCK_PTR_OFF, &ptr.off, sizeof(OffsetNumber));
+		item += IP_VERSION_BLOCK_SZ;
+	}
+	if (state & IP_ROW_OVERLAID)
+	{
+		body += IP_VERSION_BLOCK_SZ;
+		bodylen -= IP_VERSION_BLOCK_SZ;
+	}
+	memcpy(item, body, bodylen);
+}
+
+/* The bits go from each row that has all of "with".  Nobody has checked these items: do not write outside of the page. */
+static void
+clear_state(Page page, uint8 with, uint8 bits)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+
+	Assert(ip_page_is_locked(page, true));
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		uint32		start = ip_item_start(lp);
+		uint8	   *state = (uint8 *) page + start + IP_ROW_STATE;
+
+		if (ip_item_is_ours(lp) && start >= ((PageHeader) page)->pd_upper &&
+			start + IP_ROW_HDRSZ <= BLCKSZ && *state != IP_STATE_UNDO && (*state & with) == with)
+			*state &= ~bits;
+	}
+}
+
+void
+ip_row_clear_default(Page page)
+{
+	clear_state(page, 0, IP_ROW_DEFAULT);
+}
+
+void
+ip_row_clear_changed(Page page)
+{
+	clear_state(page, IP_ROW_CHANGED, IP_ROW_CHANGED | IP_ROW_DELETED | IP_ROW_LOCKED);
+}

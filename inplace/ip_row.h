@@ -1,0 +1,148 @@
+/*-------------------------------------------------------------------------
+ * ip_row.h
+ *	  Rows as items of data pages: the one reader and the one writer of their bytes.
+ *
+ *	  ip_format.h draws them.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_ROW_H
+#define IP_ROW_H
+
+#include "nodes/lockoptions.h"
+
+#include "ip_body.h"
+#include "ip_page.h"
+
+/* What the page's default changer did to a row without a version block. */
+typedef struct IpChanged
+{
+	IpXid		inserter;		/* of the version before; IP_XID_NONE: visible
+								 * to all */
+	CommandId	inserter_cid;
+	TransactionId locker;		/* if LOCKED */
+	LockTupleMode mode;
+} IpChanged;
+
+/* A row as decoded from a page. */
+typedef struct IpRow
+{
+	uint16		hdr;
+	uint8		state;			/* as stored, but IP_ROW_DEFAULT has become
+								 * INSERTED */
+	IpXid		xid;			/* maker of this state, IP_XID_NONE: visible
+								 * to all */
+	IpPtr		ptr;			/* undo record, or cid if INSERTED and not
+								 * LOCKED, or if CHANGED */
+	IpChanged	changed;		/* if CHANGED */
+	const uint8 *body;			/* overlaid: body's bytes from the 11th on */
+	uint32		bodylen;		/* whole body, overlaid bytes included */
+} IpRow;
+
+/* Size of the item that a row with this state and body takes. */
+static inline uint32
+ip_item_size(uint8 state, uint32 bodylen)
+{
+	uint32		size = IP_ROW_HDRSZ + bodylen;
+
+	if ((state & (IP_ROW_VERSION | IP_ROW_OVERLAID)) == IP_ROW_VERSION)
+		size += IP_VERSION_BLOCK_SZ;
+	return size;
+}
+
+/* Is the item of a data page an undo record at home, and no row?  Any item; its page may be damaged. */
+static inline bool
+ip_item_is_undo(Page page, const ItemIdData *lp)
+{
+	return ip_item_is_ours(lp) && ip_item_is_inside(page, lp) &&
+		((const uint8 *) page)[ip_item_start(lp) + IP_ROW_STATE] == IP_STATE_UNDO;
+}
+
+/* A row's state on its sound page, without a decision about the default inserter. */
+static inline uint8
+ip_item_state(Page page, const ItemIdData *lp)
+{
+	return ((const uint8 *) page)[ip_item_start(lp) + IP_ROW_STATE];
+}
+
+/* Is there an item that is a row, or would have to be one?  Any off. */
+extern bool ip_row_is_at(Page page, OffsetNumber off);
+
+/* Is the item not a row, or a sound one?  Any off. */
+extern bool ip_row_is_sound(Page page, OffsetNumber off);
+
+/*
+ * Decode the row at off; false if there is none (out of range, unused, dead, an undo record).
+ * Errors: data_corrupted.  Lock: share, or a private copy of the page.
+ */
+extern bool ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber off,
+						IpRow *row);
+
+/*
+ * The same for a row that nobody has locked and whose newest change has an undo record; false also if it is damaged.
+ * off is in range.
+ */
+extern bool ip_row_read_changed(Page page, OffsetNumber off, IpRow *row);
+
+/* Is it such a row? */
+static inline bool
+ip_row_is_changed(const IpRow *row)
+{
+	return (row->state & (IP_ROW_VERSION | IP_ROW_INSERTED | IP_ROW_LOCKED)) == IP_ROW_VERSION;
+}
+
+/* As ip_row_read, for a row whose newest change is a delete; false quickly if it is not. */
+extern bool ip_row_read_deleted(Relation rel, BlockNumber block, Page page, OffsetNumber off,
+								IpRow *row);
+
+/*
+ * May the item be a row in whose state is this bit?  It may also be damaged: for ip_row_read
+ * to say.  off is in range.
+ */
+static inline bool
+ip_row_may_be(Page page, OffsetNumber off, uint8 state)
+{
+	ItemId		lp = PageGetItemId(page, off);
+	uint32		start = ip_item_start(lp);
+
+	Assert(OffsetNumberIsValid(off) && off <= PageGetMaxOffsetNumber(page));
+	return ip_item_is_used(lp) &&
+		(start < ((PageHeader) page)->pd_upper || start + IP_ROW_MIN_ITEM > BLCKSZ ||
+		 !ip_item_is_ours(lp) || (ip_item_state(page, lp) & state));
+}
+
+/*
+ * Is the item a sound row without a state: visible to all?  That is quickly found out, and most rows are such.  off is in
+ * range.
+ */
+static inline bool
+ip_row_is_plain(Page page, OffsetNumber off)
+{
+	ItemId		lp = PageGetItemId(page, off);
+	const uint8 *item = (const uint8 *) page + ip_item_start(lp);
+	uint16		stored;
+
+	Assert(OffsetNumberIsValid(off) && off <= PageGetMaxOffsetNumber(page));
+	if (!ip_item_is_ours(lp) || ItemIdGetLength(lp) < IP_ROW_MIN_ITEM || !ip_item_is_inside(page, lp))
+		return false;
+	memcpy(&stored, item, sizeof(stored));
+	return item[IP_ROW_STATE] == 0 && (stored & IP_HDR_HEAP_MASK) == IP_HDR_HEAP_BITS &&
+		(IpHdrLoad(stored) & IP_HDR_NATTS_MASK) <= MaxHeapAttributeNumber;
+}
+
+/* Why the row cannot be right, or NULL; for ip_row_read and inplace_check. */
+extern const char *ip_row_decode(Page page, OffsetNumber off, IpRow *row);
+
+/*
+ * Write a row's item, with the version block and the body that state says, to
+ * item, which has ip_item_size(state, bodylen) bytes.
+ */
+extern void ip_row_write(uint8 *item, uint16 hdr, uint8 state, TransactionId xid, IpPtr ptr,
+						 const uint8 *body, uint32 bodylen);
+
+/* The default inserter's rows are visible to all.  Lock: exclusive; the page may be damaged. */
+extern void ip_row_clear_default(Page page);
+
+/* What the default changer did to rows is undone, or over.  Likewise. */
+extern void ip_row_clear_changed(Page page);
+
+#endif							/* IP_ROW_H */

@@ -1,0 +1,686 @@
+/*-------------------------------------------------------------------------
+ * ip_scan.c
+ *	  Scans: sequential, parallel, bitmap, TID range, sample, ANALYZE.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/syncscan.h"
+#include "access/tsmapi.h"
+#include "access/xact.h"
+#include "nodes/execnodes.h"
+#include "nodes/tidbitmap.h"
+#include "storage/predicate.h"
+#include "utils/snapmgr.h"
+
+#include "ip_fetch.h"
+#include "ip_memo.h"
+#include "ip_rel.h"
+#include "ip_ring.h"
+#include "ip_scan.h"
+#include "ip_slot.h"
+#include "ip_xid.h"
+
+/* ---- pages --------------------------------------------------------------------------- */
+
+/* The page in the copy shall be this block's; nothing is in it yet. */
+static void
+set_block(IpScan *scan, BlockNumber block)
+{
+	CHECK_FOR_INTERRUPTS();
+	ip_slot_owner_release(&scan->owner);
+	scan->block = block;
+	Assert(scan->owner.borrower == NULL);	/* of the copy that goes */
+	scan->max_off = 0;
+	scan->is_undo = false;
+	scan->horizon = ip_xid_horizon();
+}
+
+/* Copy the buffer's page, and release the buffer; max_off is 0 if it holds no rows. */
+static void
+copy_page(IpScan *scan, Buffer buffer)
+{
+	Page		copy = scan->copy.data;
+	PageHeader	page;
+	IpPageKind	kind;
+
+	set_block(scan, BufferGetBlockNumber(buffer));
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = (PageHeader) BufferGetPage(buffer);
+	kind = ip_page_kind(scan->rs_base.rs_rd, scan->block, (Page) page);
+	scan->is_undo = kind == IP_PAGE_UNDO;
+	if (kind == IP_PAGE_DATA)
+	{
+		memcpy(copy, page, page->pd_lower);
+		memcpy(copy + page->pd_upper, (char *) page + page->pd_upper, BLCKSZ - page->pd_upper);
+		scan->max_off = Min(PageGetMaxOffsetNumber(copy), IP_MAX_ROWS_PER_PAGE);
+	}
+	UnlockReleaseBuffer(buffer);
+}
+
+static void
+load_page(IpScan *scan, BlockNumber block)
+{
+	if (block == IP_META_BLOCK)
+		set_block(scan, block);
+	else
+		copy_page(scan, ReadBufferExtended(scan->rs_base.rs_rd, MAIN_FORKNUM, block, RBM_NORMAL,
+										   scan->strategy));
+}
+
+/* The block that a forward scan reads first, or after another one. */
+static BlockNumber
+block_after(IpScan *scan, bool started, BlockNumber block)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+	BlockNumber next;
+
+	if (scan->rs_base.rs_parallel != NULL)
+	{
+		ParallelBlockTableScanDesc pbscan =
+			(ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
+
+		if (!started)
+			table_block_parallelscan_startblock_init(rel, scan->worker, pbscan);
+		return table_block_parallelscan_nextpage(rel, scan->worker, pbscan);
+	}
+	if (!started)
+		return scan->start < scan->limit ? scan->first : InvalidBlockNumber;
+	next = block + 1 < scan->limit ? block + 1 : scan->start;
+	if (scan->rs_base.rs_flags & SO_ALLOW_SYNC)
+		ss_report_location(rel, next);
+	return next == scan->first ? InvalidBlockNumber : next;
+}
+
+/* Called for reading ahead; the metapage is left out. */
+static BlockNumber
+next_to_read(void *state, void *per_block)
+{
+	IpScan	   *scan = state;
+
+	do
+	{
+		scan->ahead = block_after(scan, scan->ahead_started, scan->ahead);
+		scan->ahead_started = true;
+	} while (scan->ahead == IP_META_BLOCK);
+	return scan->ahead;
+}
+
+/* What was read ahead is not wanted any more. */
+static void
+stop_reading(IpScan *scan)
+{
+	if (scan->reads != NULL)
+		compat_reads_reset(scan->reads);
+	scan->forward = false;
+}
+
+static bool
+next_block_forward(IpScan *scan)
+{
+	Buffer		buffer;
+
+	if (!scan->forward)
+	{
+		scan->ahead = scan->block;
+		scan->ahead_started = scan->started;
+		scan->forward = true;
+		if (scan->reads == NULL)
+			scan->reads = compat_reads_begin(scan->rs_base.rs_rd, COMPAT_READ_SEQUENTIAL,
+											 scan->strategy, next_to_read, scan, 0);
+	}
+	buffer = compat_reads_next(scan->reads, NULL);
+	if (!BufferIsValid(buffer))
+		return false;
+	copy_page(scan, buffer);
+	scan->off = 0;
+	return true;
+}
+
+static BlockNumber
+block_before(IpScan *scan, BlockNumber block)
+{
+	return block > scan->start ? block - 1 : scan->limit - 1;
+}
+
+static bool
+next_block_backward(IpScan *scan)
+{
+	Assert(scan->rs_base.rs_parallel == NULL);
+	if (scan->forward)
+		stop_reading(scan);
+	if (scan->started ? scan->block == scan->first : scan->start >= scan->limit)
+		return false;
+	load_page(scan, block_before(scan, scan->started ? scan->block : scan->first));
+	scan->off = scan->max_off + 1;
+	return true;
+}
+
+/* The first or next block in scan direction; false at the end. */
+static bool
+next_block(IpScan *scan, bool forward)
+{
+	if (!(forward ? next_block_forward(scan) : next_block_backward(scan)))
+		return false;
+	Assert(scan->block < scan->nblocks);
+	scan->started = true;
+	return true;
+}
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+/* Store the version v stands on, borrowing its body if it is in the page copy. */
+static void
+store_version(IpScan *scan, IpVersion *v, TupleTableSlot *slot)
+{
+	IpVersionId id;
+	bool		in_copy = (const char *) v->body >= scan->copy.data &&
+		(const char *) v->body < scan->copy.data + BLCKSZ;
+
+	slot->tts_tableOid = RelationGetRelid(scan->rs_base.rs_rd);
+	ip_version_id(v, &id);
+	if (in_copy)
+		ip_slot_borrow(slot, &scan->owner, v->hdr, v->body, v->bodylen, &v->tid, &id);
+	else
+		ip_slot_store(slot, v->hdr, v->body, v->bodylen, &v->tid, &id);
+}
+
+/*
+ * A row that everybody sees needs no decision: most rows of a scan.  The item
+ * is checked as ip_row_decode does.
+ */
+static inline bool
+store_simple(IpScan *scan, ItemId lp, OffsetNumber off, TupleTableSlot *slot)
+{
+	static const IpVersionId final_id = {.xmin = FrozenTransactionId};
+	uint32		len = ItemIdGetLength(lp);
+	const uint8 *item = (const uint8 *) scan->copy.data + ip_item_start(lp);
+	ItemPointerData tid;
+	uint16		stored;
+
+	if (unlikely(len < IP_ROW_MIN_ITEM || !ip_item_is_inside(scan->copy.data, lp)) ||
+		item[IP_ROW_STATE] != 0)
+		return false;
+	memcpy(&stored, item, sizeof(stored));
+	ItemPointerSet(&tid, scan->block, off);
+	ip_slot_borrow(slot, &scan->owner, IpHdrLoad(stored), item + IP_ROW_HDRSZ, len - IP_ROW_HDRSZ,
+				   &tid, &final_id);
+	return true;
+}
+
+/* Store what the snapshot sees of the row at off, if anything. */
+static bool
+store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	ItemId		lp = PageGetItemId(scan->copy.data, off);
+	IpVersion  *v = &scan->v;
+	IpvResult	result;
+	ItemPointerData tid;
+
+	Assert(OffsetNumberIsValid(off) && off <= scan->max_off);
+	slot->tts_tableOid = RelationGetRelid(rel);
+	if (likely(ip_item_is_ours(lp)))
+	{
+		if (snapshot->snapshot_type != SNAPSHOT_DIRTY && store_simple(scan, lp, off, slot))
+			return true;
+	}
+	else if (!ip_item_is_used(lp))
+		return false;
+	if (snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() &&
+		ip_version_begin_before(v, rel, scan->block, scan->copy.data, off, snapshot, scan->horizon, &scan->known))
+	{
+		store_version(scan, v, slot);
+		return true;
+	}
+	if (ip_version_deleter(rel, scan->block, scan->copy.data, off, snapshot, scan->horizon) != IP_XID_NONE)
+		return false;
+	result = ip_version_begin_copy(v, rel, scan->block, scan->copy.data, off, scan->horizon);
+	if (result == IPV_OK)
+		result = ip_version_satisfy(v, snapshot);
+	if (result == IPV_STALE)
+	{
+		/* the page has changed since it was copied */
+		ItemPointerSet(&tid, scan->block, off);
+		result = ip_fetch_satisfy(v, rel, &tid, snapshot, NULL);
+	}
+	if (result != IPV_OK)
+		return false;
+	store_version(scan, v, slot);
+	if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
+		ip_memo_note_seen(v);
+	return true;
+}
+
+static void
+count_row(IpScan *scan)
+{
+	pgstat_count_heap_getnext(scan->rs_base.rs_rd);
+}
+
+static void
+reset_position(IpScan *scan)
+{
+	stop_reading(scan);
+	scan->started = false;
+	scan->block = InvalidBlockNumber;
+	scan->max_off = 0;
+	scan->off = 0;
+	scan->nwanted = scan->next_wanted = 0;
+	scan->known.seen = scan->known.unseen = IP_XID_NONE;
+}
+
+/*
+ * Scans of a large table join those that are under way.  A rescan goes on to
+ * start where the scan first did, so that a cursor's rows keep their order.
+ */
+static void
+set_sync(IpScan *scan, bool rescan)
+{
+	bool		sync = synchronize_seqscans && (scan->rs_base.rs_flags & SO_ALLOW_SYNC) &&
+		scan->nblocks > NBuffers / 4 && !RelationUsesLocalBuffers(scan->rs_base.rs_rd) &&
+		scan->rs_base.rs_parallel == NULL;
+
+	if (!rescan)
+		scan->first = sync ? ss_get_location(scan->rs_base.rs_rd, scan->nblocks) : 0;
+	if (!sync)
+		scan->rs_base.rs_flags &= ~SO_ALLOW_SYNC;
+}
+
+/* Reads keep the strategy that they began with. */
+static void
+end_reading(IpScan *scan)
+{
+	if (scan->reads != NULL)
+		compat_reads_end(scan->reads);
+	scan->reads = NULL;
+}
+
+static void
+start_scan(IpScan *scan, bool rescan)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+
+	if (scan->rs_base.rs_parallel != NULL)
+		scan->nblocks = ((ParallelBlockTableScanDesc) scan->rs_base.rs_parallel)->phs_nblocks;
+	else
+		scan->nblocks = RelationGetNumberOfBlocks(rel);
+	scan->start = 0;
+	scan->limit = scan->nblocks;
+	reset_position(scan);
+	set_sync(scan, rescan);
+	if (!RelationUsesLocalBuffers(rel) && scan->nblocks > NBuffers / 4 &&
+		(scan->rs_base.rs_flags & SO_ALLOW_STRAT))
+	{
+		if (scan->strategy == NULL)
+		{
+			end_reading(scan);
+			scan->strategy = GetAccessStrategy(BAS_BULKREAD);
+		}
+	}
+	else if (scan->strategy != NULL)
+	{
+		end_reading(scan);
+		FreeAccessStrategy(scan->strategy);
+		scan->strategy = NULL;
+	}
+	if (scan->rs_base.rs_flags & SO_TYPE_SEQSCAN)
+		pgstat_count_heap_scan(rel);
+}
+
+TableScanDesc
+ip_scan_begin(Relation rel, Snapshot snapshot, int nkeys, struct ScanKeyData *key,
+			  ParallelTableScanDesc pscan, uint32 flags)
+{
+	IpScan	   *scan;
+
+	RelationIncrementReferenceCount(rel);
+	ip_rel_check_meta(rel);
+	scan = palloc(sizeof(IpScan));
+	memset(scan, 0, offsetof(IpScan, v));
+	scan->rs_base.rs_rd = rel;
+	scan->rs_base.rs_snapshot = snapshot;
+	scan->rs_base.rs_nkeys = nkeys;
+	scan->rs_base.rs_flags = flags;
+	scan->rs_base.rs_parallel = pscan;
+	if (pscan != NULL)
+		scan->worker = palloc(sizeof(ParallelBlockTableScanWorkerData));
+	/* a serializable transaction reads all of it; TIDs lock for themselves */
+	if (flags & (SO_TYPE_SEQSCAN | SO_TYPE_SAMPLESCAN))
+		PredicateLockRelation(rel, snapshot);
+	start_scan(scan, false);
+	return &scan->rs_base;
+}
+
+void
+ip_scan_end(TableScanDesc sscan)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+
+	ip_slot_owner_release(&scan->owner);
+	end_reading(scan);
+	RelationDecrementReferenceCount(sscan->rs_rd);
+	if (scan->strategy != NULL)
+		FreeAccessStrategy(scan->strategy);
+	if (scan->worker != NULL)
+		pfree(scan->worker);
+	if (sscan->rs_flags & SO_TEMP_SNAPSHOT)
+		UnregisterSnapshot(sscan->rs_snapshot);
+	pfree(scan);
+}
+
+void
+ip_scan_rescan(TableScanDesc sscan, struct ScanKeyData *key, bool set_params,
+			   bool allow_strat, bool allow_sync, bool allow_pagemode)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+
+	if (set_params)
+	{
+		sscan->rs_flags &= ~(SO_ALLOW_STRAT | SO_ALLOW_SYNC);
+		sscan->rs_flags |= (allow_strat ? SO_ALLOW_STRAT : 0) | (allow_sync ? SO_ALLOW_SYNC : 0);
+	}
+	ip_slot_owner_release(&scan->owner);
+	start_scan(scan, true);
+}
+
+void
+ip_scan_set_range(IpScan *scan, BlockNumber start, BlockNumber nblocks)
+{
+	Assert(!(scan->rs_base.rs_flags & SO_ALLOW_SYNC));
+	scan->start = scan->first = Min(start, scan->nblocks);
+	scan->limit = nblocks == InvalidBlockNumber ? scan->nblocks :
+		Min(scan->nblocks, (uint64) start + nblocks);
+}
+
+/* Step to the next item in the direction; false at the end of the scan. */
+static inline bool
+next_item(IpScan *scan, bool forward)
+{
+	for (;;)
+	{
+		if (scan->started)
+		{
+			if (forward ? scan->off < scan->max_off : scan->off > FirstOffsetNumber)
+			{
+				scan->off += forward ? 1 : -1;
+				return true;
+			}
+		}
+		if (!next_block(scan, forward))
+			return false;
+	}
+}
+
+bool
+ip_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot *slot)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+	bool		forward = !ScanDirectionIsBackward(direction);
+
+	while (next_item(scan, forward))
+	{
+		if (store_row(scan, scan->off, slot))
+		{
+			count_row(scan);
+			return true;
+		}
+	}
+	/* at the end: the next call in the other direction starts from there */
+	ip_slot_owner_release(&scan->owner);
+	reset_position(scan);
+	ExecClearTuple(slot);
+	return false;
+}
+
+bool
+ip_scan_next_row(IpScan *scan)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+	ItemPointerData tid;
+
+	while (next_item(scan, true))
+	{
+		switch (ip_version_begin_copy(&scan->v, rel, scan->block, scan->copy.data, scan->off,
+									  scan->horizon))
+		{
+			case IPV_OK:
+				return true;
+			case IPV_NONE:
+				break;
+			case IPV_FAR:		/* not from a copy */
+			case IPV_STALE:
+				ItemPointerSet(&tid, scan->block, scan->off);
+				if (ip_version_fetch_newest(&scan->v, rel, &tid))
+					return true;
+				break;
+		}
+	}
+	return false;
+}
+
+/* ---- TID range -------------------------------------------------------------------------- */
+
+void
+ip_scan_set_tidrange(TableScanDesc sscan, ItemPointer mintid, ItemPointer maxtid)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+
+	CompatScanMinTid(sscan) = *mintid;
+	CompatScanMaxTid(sscan) = *maxtid;
+	scan->start = scan->limit = 0;
+	if (ItemPointerCompare(mintid, maxtid) <= 0)
+	{
+		scan->start = Min(ItemPointerGetBlockNumberNoCheck(mintid), scan->nblocks);
+		scan->limit = Min((uint64) ItemPointerGetBlockNumberNoCheck(maxtid) + 1, scan->nblocks);
+	}
+	scan->first = scan->start;
+	reset_position(scan);
+}
+
+bool
+ip_scan_getnextslot_tidrange(TableScanDesc sscan, ScanDirection direction, TupleTableSlot *slot)
+{
+	while (ip_scan_getnextslot(sscan, direction, slot))
+	{
+		if (ItemPointerCompare(&slot->tts_tid, &CompatScanMinTid(sscan)) >= 0 &&
+			ItemPointerCompare(&slot->tts_tid, &CompatScanMaxTid(sscan)) <= 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- bitmap ------------------------------------------------------------------------------- */
+
+BlockNumber
+ip_scan_bitmap_nblocks(TableScanDesc sscan)
+{
+	return ((IpScan *) sscan)->nblocks;
+}
+
+CompatReads **
+ip_scan_bitmap_reads(TableScanDesc sscan)
+{
+	return &((IpScan *) sscan)->reads;
+}
+
+void
+ip_scan_bitmap_page(TableScanDesc sscan, Buffer buffer, const OffsetNumber *offsets, int noffsets)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+
+	Assert(noffsets <= (int) lengthof(scan->wanted));
+	scan->nwanted = scan->next_wanted = 0;
+	copy_page(scan, buffer);
+	if (noffsets < 0)
+	{
+		for (OffsetNumber off = FirstOffsetNumber; off <= scan->max_off; off++)
+			scan->wanted[scan->nwanted++] = off;
+	}
+	for (int i = 0; i < noffsets; i++)
+	{
+		if (offsets[i] <= scan->max_off)
+			scan->wanted[scan->nwanted++] = offsets[i];
+	}
+}
+
+bool
+ip_scan_bitmap_row(TableScanDesc sscan, TupleTableSlot *slot)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+	ItemPointerData tid;
+
+	while (scan->next_wanted < scan->nwanted)
+	{
+		OffsetNumber off = scan->wanted[scan->next_wanted++];
+
+		ItemPointerSet(&tid, scan->block, off);
+
+		/*
+		 * a serializable transaction reads the row itself, to lock what it
+		 * reads
+		 */
+		if (IsolationIsSerializable() ?
+			ip_fetch_row_version(sscan->rs_rd, &tid, sscan->rs_snapshot, slot) :
+			store_row(scan, off, slot))
+		{
+			pgstat_count_heap_fetch(sscan->rs_rd);
+			return true;
+		}
+	}
+	ExecClearTuple(slot);
+	return false;
+}
+
+/* ---- TABLESAMPLE ---------------------------------------------------------------------------- */
+
+bool
+ip_scan_sample_next_block(TableScanDesc sscan, SampleScanState *state)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+	TsmRoutine *tsm = state->tsmroutine;
+	BlockNumber block;
+
+	if (scan->nblocks == 0)
+		return false;
+	if (tsm->NextSampleBlock)
+		block = tsm->NextSampleBlock(state, scan->nblocks);
+	else
+		block = scan->started ? scan->block + 1 : 0;
+	if (block == InvalidBlockNumber || block >= scan->nblocks)
+	{
+		reset_position(scan);
+		return false;
+	}
+	scan->started = true;
+	load_page(scan, block);
+	return true;
+}
+
+bool
+ip_scan_sample_next_tuple(TableScanDesc sscan, SampleScanState *state, TupleTableSlot *slot)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+
+	for (;;)
+	{
+		OffsetNumber off = state->tsmroutine->NextSampleTuple(state, scan->block, scan->max_off);
+
+		if (!OffsetNumberIsValid(off))
+			break;
+		if (off <= scan->max_off && store_row(scan, off, slot))
+		{
+			count_row(scan);
+			return true;
+		}
+	}
+	ExecClearTuple(slot);
+	return false;
+}
+
+/* ---- ANALYZE --------------------------------------------------------------------------------- */
+
+void
+ip_scan_analyze_page(TableScanDesc sscan, Buffer buffer)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+
+	copy_page(scan, buffer);
+	scan->off = 0;
+}
+
+/* The part of all undo pages that should not be there; read once for a scan. */
+static double
+undo_excess(IpScan *scan)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+	BlockNumber pages;
+
+	if (!scan->has_excess)
+	{
+		pages = ip_ring_pages(rel);
+		scan->excess = pages == 0 ? 0 :
+			ip_undo_beyond(pages, RelationGetNumberOfBlocks(rel)) / pages;
+	}
+	scan->has_excess = true;
+	return scan->excess;
+}
+
+/*
+ * Count a row as heap counts it, see VACUUM's counts; true if it is alive: then v stands on
+ * the version to be sampled.
+ */
+static bool
+analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+	ItemId		lp = PageGetItemId(scan->copy.data, off);
+	IpVersion  *v = &scan->v;
+	ItemPointerData tid;
+	IpvResult	result;
+
+	if (ItemIdIsDead(lp) || ip_version_deleter(rel, scan->block, scan->copy.data, off, SnapshotSelf,
+											   scan->horizon) != IP_XID_NONE)
+	{
+		*deadrows += 1;
+		return false;
+	}
+	if (!ip_row_is_at(scan->copy.data, off))
+		return false;
+	result = ip_version_begin_copy(v, rel, scan->block, scan->copy.data, off, scan->horizon);
+	/* its inserter will count it */
+	if (result == IPV_OK && (v->state & IP_ROW_INSERTED) && ip_version_status(v) == IP_STATUS_RUNNING)
+		return false;
+	if (result == IPV_OK)
+		result = ip_version_satisfy(v, SnapshotSelf);
+	if (result == IPV_STALE)
+	{
+		ItemPointerSet(&tid, scan->block, off);
+		result = ip_fetch_satisfy(v, rel, &tid, SnapshotSelf, NULL);
+	}
+	*(result == IPV_OK ? liverows : deadrows) += 1;
+	return result == IPV_OK;
+}
+
+bool
+ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double *liverows,
+						   double *deadrows, TupleTableSlot *slot)
+{
+	IpScan	   *scan = (IpScan *) sscan;
+
+	/* undo that VACUUM has to free counts as it does for autovacuum */
+	if (scan->is_undo)
+		*deadrows += IP_UNDO_RECORDS_PER_PAGE * undo_excess(scan);
+	scan->is_undo = false;
+	while (scan->off < scan->max_off)
+	{
+		if (analyze_row(scan, ++scan->off, liverows, deadrows))
+		{
+			store_version(scan, &scan->v, slot);
+			return true;
+		}
+	}
+	ExecClearTuple(slot);
+	return false;
+}

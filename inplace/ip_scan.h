@@ -1,0 +1,77 @@
+/*-------------------------------------------------------------------------
+ * ip_scan.h
+ *	  Scans: sequential, parallel, bitmap, TID range, sample, ANALYZE.
+ *
+ * Pages change in place, so a scan copies each page under its share lock and
+ * works on the copy: slots borrow rows from it (see IpSlotOwner).
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_SCAN_H
+#define IP_SCAN_H
+
+#include "access/relscan.h"
+#include "access/tableam.h"
+
+#include "compat_scan.h"
+#include "ip_version_satisfy.h"
+
+typedef struct IpScan
+{
+	TableScanDescData rs_base;
+	IpSlotOwner owner;			/* lends rows of the page copy */
+	BufferAccessStrategy strategy;
+	ParallelBlockTableScanWorkerData *worker;	/* parallel scan */
+	BlockNumber nblocks;		/* when the scan began */
+	BlockNumber start;			/* first block of the range to scan */
+	BlockNumber limit;			/* behind the last one */
+	BlockNumber first;			/* the scan begins here, and goes round */
+	CompatReads *reads;			/* NULL before the first */
+	bool		forward;		/* reads go on forward from block: the last
+								 * that they got is ahead */
+	bool		ahead_started;	/* ahead is valid */
+	BlockNumber ahead;
+	bool		started;		/* block is valid */
+	BlockNumber block;			/* page in the copy, or InvalidBlockNumber */
+	OffsetNumber max_off;		/* 0: not a data page */
+	bool		is_undo;		/* but one of undo */
+	IpXid		horizon;		/* of pg_xact, before the page was copied */
+	IpKnownXids known;
+	OffsetNumber off;			/* last returned; 0 or max_off + 1 at the ends */
+	bool		has_excess;		/* ANALYZE: excess is known */
+	double		excess;			/* see undo_excess */
+	/* bitmap and sample scans: the page's rows to return */
+	int			next_wanted;
+	int			nwanted;
+	OffsetNumber wanted[MaxHeapTuplesPerPage];
+	IpVersion	v;
+	PGAlignedBlock copy;
+} IpScan;
+
+extern TableScanDesc ip_scan_begin(Relation rel, Snapshot snapshot, int nkeys,
+								   struct ScanKeyData *key, ParallelTableScanDesc pscan,
+								   uint32 flags);
+extern void ip_scan_end(TableScanDesc sscan);
+extern void ip_scan_rescan(TableScanDesc sscan, struct ScanKeyData *key, bool set_params,
+						   bool allow_strat, bool allow_sync, bool allow_pagemode);
+extern bool ip_scan_getnextslot(TableScanDesc sscan, ScanDirection direction,
+								TupleTableSlot *slot);
+extern void ip_scan_set_tidrange(TableScanDesc sscan, ItemPointer mintid, ItemPointer maxtid);
+extern bool ip_scan_getnextslot_tidrange(TableScanDesc sscan, ScanDirection direction,
+										 TupleTableSlot *slot);
+extern bool ip_scan_sample_next_block(TableScanDesc sscan, struct SampleScanState *state);
+extern bool ip_scan_sample_next_tuple(TableScanDesc sscan, struct SampleScanState *state,
+									  TupleTableSlot *slot);
+extern bool ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin,
+									   double *liverows, double *deadrows,
+									   TupleTableSlot *slot);
+
+/* Restrict the scan to nblocks blocks from start on. */
+extern void ip_scan_set_range(IpScan *scan, BlockNumber start, BlockNumber nblocks);
+
+/*
+ * The next row of any state (dead items are skipped), without a decision on
+ * visibility: scan->v stands on its newest version.  For index builds.
+ */
+extern bool ip_scan_next_row(IpScan *scan);
+
+#endif							/* IP_SCAN_H */

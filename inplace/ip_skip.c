@@ -1,0 +1,111 @@
+/*-------------------------------------------------------------------------
+ * ip_skip.c
+ *	  Skip lists in long version chains: which undo record becomes part of one.
+ *
+ * One of so many records that what they cost does not count, and only where chains get long: an old snapshot
+ * is there, or a transaction changes a row again and again.  See IpUndoSkip.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "common/hashfn.h"
+
+#include "ip_skip.h"
+#include "ip_xid.h"
+
+/*
+ * One record of so many, and of one more for so many bytes of the row, but not of too many, for the one before has to be found: that
+ * costs one or two bytes for an update of a short row, and more of long ones.
+ */
+#define DISTANCE		48
+#define BYTES_FOR_ONE	8
+#define MAX_DISTANCE	80
+
+/* Somebody's snapshot is older than so many transactions: chains may get long. */
+#define OLD_SNAPSHOT	256
+
+/* Longer rows' records could not hold them. */
+#define MAX_BODY		(BLCKSZ / 2)
+
+bool		ip_skip_enabled = true;
+
+/* By chance, but so that it can be repeated. */
+static bool
+is_drawn(IpVersion *v, TransactionId xid, CommandId cid)
+{
+	uint32		hash = hash_combine(murmurhash32(xid), murmurhash32(cid));
+
+	hash = hash_combine(hash, murmurhash32(ItemPointerGetBlockNumber(&v->tid)));
+	hash = hash_combine(hash, murmurhash32(ItemPointerGetOffsetNumber(&v->tid)));
+	return hash % Min(DISTANCE + v->bodylen / BYTES_FOR_ONE, MAX_DISTANCE) == 0;
+}
+
+/* Has the row got a chain in undo pages that others may have to pass? */
+static bool
+may_be_long(IpVersion *v, TransactionId xid)
+{
+	IpXid		full = ip_xid_full(xid);
+
+	if (IpXidIsFinal(v->xid) || (v->state & (IP_ROW_INSERTED | IP_ROW_CHANGED)) || v->bodylen > MAX_BODY)
+		return false;
+	ip_version_skip_lock(v);
+	if (v->ptr.block == InvalidBlockNumber || v->ptr.block == ItemPointerGetBlockNumber(&v->tid))
+		return false;
+	return v->xid == full || (full > OLD_SNAPSHOT && !ip_xid_removable(v->rel, v->xid) &&
+							  !ip_xid_removable(v->rel, full - OLD_SNAPSHOT));
+}
+
+/* Point to the record that v stands above; false: its xid is one that the record cannot name. */
+static bool
+point_to(IpUndoSkip *skip, const IpVersion *v, IpXid newest)
+{
+	if (v->xid > newest || v->xid + IP_UNDO_MAX_AGE < ip_xid_next())
+		return false;
+	skip->ptr[skip->n] = v->ptr;
+	skip->xid[skip->n++] = v->xid;
+	return true;
+}
+
+/* Stand above the chain's newest record that is part of its skip list; false: it is not found. */
+static bool
+find_newest(IpVersion *below, IpVersion *v)
+{
+	ip_version_begin_below(below, v);
+	/* damage down there is nothing to the writer */
+	below->soft = true;
+	below->damaged = false;
+	while (ip_version_load_rec(below) == IPV_OK)
+	{
+		if (below->rec.has_skip)
+			return true;
+		if (ip_version_older(below) != IPV_OK)
+			return false;
+	}
+	return false;
+}
+
+bool
+ip_skip_make(IpVersion *v, TransactionId xid, CommandId cid, uint32 newlen, IpUndoSkip *skip)
+{
+	static IpVersion below;
+	IpXid		newest = Max(ip_xid_full(xid), v->xid);
+	uint32		target;
+
+	Assert(v->steps == 0);
+	if (!ip_skip_enabled || !is_drawn(v, xid, cid) || !may_be_long(v, xid))
+		return false;
+	skip->newlen = newlen;
+	skip->index = 0;
+	skip->n = 0;
+	if (!find_newest(&below, v) || !point_to(skip, &below, newest))
+		return true;
+	skip->index = below.rec.skip.index + 1;
+	target = skip->index & (skip->index - 1);
+	/* from an odd index, the far ones of those on the way lead there */
+	while (below.rec.skip.index > target && below.rec.skip.n > 0 &&
+		   ip_version_skip(&below, below.rec.skip.n - 1))
+		;
+	if (skip->index - 1 > target && below.rec.skip.index == target && below.rec_loaded)
+		(void) point_to(skip, &below, newest);
+	return true;
+}

@@ -1,0 +1,20 @@
+/*-------------------------------------------------------------------------
+ * ip_skip.h
+ *	  Skip lists in long version chains: which undo record becomes part of one.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_SKIP_H
+#define IP_SKIP_H
+
+#include "ip_version.h"
+
+/* inplace.debug_skip_lists, for tests: without it, no record becomes part of one. */
+extern bool ip_skip_enabled;
+
+/*
+ * Shall the record of an update by xid and cid of the row that v stands on the newest version of, to a body of newlen bytes, be part of
+ * the chain's skip list?  Then *skip is filled in.  Lock: as v; undo pages for a moment.
+ */
+extern bool ip_skip_make(IpVersion *v, TransactionId xid, CommandId cid, uint32 newlen, IpUndoSkip *skip);
+
+#endif							/* IP_SKIP_H */

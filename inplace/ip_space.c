@@ -1,0 +1,190 @@
+/*-------------------------------------------------------------------------
+ * ip_space.c
+ *	  Pages with free space.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "storage/buf_internals.h"
+#include "storage/freespace.h"
+
+#include "ip_prune.h"
+#include "ip_space.h"
+
+/* A bulk insertion makes this part of the table's pages at once, but not more than so many. */
+#define BULK_EXTEND_PART		64
+#define BULK_EXTEND_MAX			16
+
+/* May the page be made into any kind of page? */
+static bool
+page_is_free(Relation rel, BlockNumber block, Page page)
+{
+	return block != IP_META_BLOCK &&
+		(PageIsNew(page) || ip_page_kind(rel, block, page) == IP_PAGE_FREE);
+}
+
+/*
+ * Lock it, unless somebody else has it locked, or (this very change may have
+ * picked the page already) we have.  Buffers of temporary tables have no locks.
+ */
+static bool
+lock_if_nobody_has(Buffer buffer)
+{
+	if (BufferIsLocal(buffer))
+		return LocalRefCount[-buffer - 1] == 1;
+	return ConditionalLockBuffer(buffer);
+}
+
+Buffer
+ip_space_try_free(Relation rel, BlockNumber block)
+{
+	Buffer		buffer = ReadBuffer(rel, block);
+
+	if (lock_if_nobody_has(buffer))
+	{
+		if (page_is_free(rel, block, BufferGetPage(buffer)))
+		{
+			/* so that others do not look at it */
+			RecordPageWithFreeSpace(rel, block, 0);
+			return buffer;
+		}
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	}
+	ReleaseBuffer(buffer);
+	return InvalidBuffer;
+}
+
+Buffer
+ip_space_find_free(Relation rel)
+{
+	BlockNumber block = GetPageWithFreeSpace(rel, MaxHeapTupleSize);
+
+	if (block == InvalidBlockNumber || !ip_rel_has_block(rel, block))
+		return InvalidBuffer;
+	return ip_space_try_free(rel, block);
+}
+
+void
+ip_space_note_free(IpFreeBlocks *lowest, BlockNumber block)
+{
+	int			i = lowest->n;
+
+	if (i == IP_UNDO_SLOTS && lowest->blocks[--i] < block)
+		return;
+	for (; i > 0 && lowest->blocks[i - 1] > block; i--)
+		lowest->blocks[i] = lowest->blocks[i - 1];
+	Assert(block != IP_META_BLOCK && i < IP_UNDO_SLOTS);
+	Assert(i == 0 || lowest->blocks[i - 1] <= block);
+	lowest->blocks[i] = block;
+	lowest->n = Min(lowest->n + 1, IP_UNDO_SLOTS);
+}
+
+/* try_page: somebody else has the page, so its free space is not known */
+#define NOT_LOOKED_AT	((Size) -1)
+
+/* Lock and look at a candidate; InvalidBuffer if it will not do. */
+static Buffer
+try_page(Relation rel, BlockNumber block, Size size, Size *found,
+		 BufferAccessStrategy strategy, bool conditional, Buffer other, bool *init)
+{
+	Buffer		buffer;
+	Page		page;
+
+	*found = NOT_LOOKED_AT;
+	if (BufferIsValid(other) && BufferGetBlockNumber(other) == block)
+		return InvalidBuffer;
+	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+	if (!conditional)
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	else if (!ConditionalLockBuffer(buffer))
+	{
+		ReleaseBuffer(buffer);
+		return InvalidBuffer;
+	}
+	*found = 0;
+	page = BufferGetPage(buffer);
+	*init = page_is_free(rel, block, page);
+	if (*init)
+		return buffer;
+	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
+		ip_page_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE)
+		*found = ip_space_free(block, page);
+	if (*found >= size && (!ip_prune_base_is_old(page) || ip_prune_for_base(rel, buffer)))
+		return buffer;
+	*found = Min(*found, size - 1);
+	UnlockReleaseBuffer(buffer);
+	return InvalidBuffer;
+}
+
+/*
+ * A new page for the caller; a bulk insertion makes some more for itself, in the free space map for others to see: the
+ * larger the table, the more.
+ */
+static Buffer
+extend(Relation rel, BulkInsertState bistate)
+{
+	uint32		n = 1;
+	Buffer		buffer;
+	BlockNumber block;
+
+	if (bistate)
+		n = Min(Max(RelationGetNumberOfBlocks(rel) / BULK_EXTEND_PART, 1), BULK_EXTEND_MAX);
+	buffer = ip_rel_extend(rel, bistate ? bistate->strategy : NULL, n, &n);
+	block = BufferGetBlockNumber(buffer);
+	Assert(PageIsNew(BufferGetPage(buffer)));
+	for (uint32 i = 1; i < n; i++)
+		RecordPageWithFreeSpace(rel, block + i, IP_FREE_PAGE_SPACE);
+	return buffer;
+}
+
+Buffer
+ip_space_find(Relation rel, Size size, int options, BulkInsertState bistate,
+			  bool conditional, Buffer other, bool *init)
+{
+	BufferAccessStrategy strategy = bistate ? bistate->strategy : NULL;
+	bool		use_fsm = !(options & TABLE_INSERT_SKIP_FSM);
+	Size		wanted = size + ip_space_keep(rel, size);
+	BlockNumber block;
+	Buffer		buffer;
+	Size		found;
+
+	Assert(size <= IP_MAX_ITEM + sizeof(ItemIdData));
+	Assert(conditional || ip_page_none_is_locked());
+	(void) ip_rel_cache(rel);
+	wanted = Min(wanted, IP_MAX_ITEM + sizeof(ItemIdData));
+	block = RelationGetTargetBlock(rel);
+	if (block == InvalidBlockNumber && use_fsm)
+	{
+		block = GetPageWithFreeSpace(rel, wanted);
+		if (block == InvalidBlockNumber)
+			block = RelationGetNumberOfBlocks(rel) - 1;
+	}
+
+	/* the free space map may be wrong: a few tries, then a new page */
+	for (int tries = 0; block != InvalidBlockNumber && block != IP_META_BLOCK && tries < 10; tries++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		buffer = try_page(rel, block, wanted, &found, strategy, conditional, other, init);
+		if (BufferIsValid(buffer))
+		{
+			RelationSetTargetBlock(rel, block);
+			return buffer;
+		}
+		if (!use_fsm)
+		{
+			/* the next page may have been made with this one */
+			if (tries > 0 || !ip_rel_has_block(rel, block + 1))
+				break;
+			block++;
+		}
+		else if (found == NOT_LOOKED_AT)
+			block = GetPageWithFreeSpace(rel, wanted);
+		else
+			block = RecordAndGetPageWithFreeSpace(rel, block, found, wanted);
+	}
+	buffer = extend(rel, bistate);
+	Assert(buffer != other);
+	*init = true;
+	RelationSetTargetBlock(rel, BufferGetBlockNumber(buffer));
+	return buffer;
+}

@@ -1,0 +1,81 @@
+/*-------------------------------------------------------------------------
+ * ip_space.h
+ *	  Pages with free space.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_SPACE_H
+#define IP_SPACE_H
+
+#include "access/heapam.h"
+#include "access/hio.h"
+
+#include "ip_home.h"
+#include "ip_rel.h"
+
+/* What the free space map knows about a page that may become any kind of page. */
+#define IP_FREE_PAGE_SPACE	(BLCKSZ - SizeOfPageHeaderData)
+
+/* Tables of fewer blocks are small. */
+#define IP_SMALL_TABLE		64
+
+/* What insertions leave free on a page for undo at home; larger rows would waste too much of it. */
+#define IP_HOME_RESERVE		128
+#define IP_HOME_ROW_SIZE	1024
+
+/*
+ * Bytes to be left free on a page when rows are inserted.  In small tables every
+ * row is likely to be updated, so its version block gets room.
+ */
+static inline Size
+ip_space_reserve(BlockNumber block, Page page)
+{
+	return block < IP_SMALL_TABLE ?
+		(PageGetMaxOffsetNumber(page) + 1) * IP_VERSION_BLOCK_SZ : 0;
+}
+
+/* Bytes that an insertion of a row of that size leaves for changes: the fillfactor's, or those for undo at home. */
+static inline Size
+ip_space_keep(Relation rel, Size size)
+{
+	Size		fill = RelationGetTargetPageFreeSpace(rel, HEAP_DEFAULT_FILLFACTOR);
+
+	return ip_home_enabled && size <= IP_HOME_ROW_SIZE ? Max(fill, IP_HOME_RESERVE) : fill;
+}
+
+/* Free bytes for new rows: what the free space map shall know. */
+static inline Size
+ip_space_free(BlockNumber block, Page page)
+{
+	Size		free = ip_page_free(page);
+	Size		reserve = ip_space_reserve(block, page);
+
+	return free > reserve ? free - reserve : 0;
+}
+
+/*
+ * A data page with at least size free bytes (item pointer included) and a free
+ * offset, locked exclusively.  *init: the page has to be initialised.  With
+ * conditional no lock is waited for, so that the caller may hold one on the
+ * buffer "other"; that one is never returned.
+ */
+extern Buffer ip_space_find(Relation rel, Size size, int options, BulkInsertState bistate,
+							bool conditional, Buffer other, bool *init);
+
+/*
+ * A page that may be made into any kind of page, locked exclusively, or
+ * InvalidBuffer if none is known, or (_try_) that one is not.  They wait for no
+ * lock.
+ */
+extern Buffer ip_space_find_free(Relation rel);
+extern Buffer ip_space_try_free(Relation rel, BlockNumber block);
+
+/* The lowest free blocks that VACUUM has seen, in order. */
+typedef struct IpFreeBlocks
+{
+	int			n;
+	BlockNumber blocks[IP_UNDO_SLOTS];
+} IpFreeBlocks;
+
+extern void ip_space_note_free(IpFreeBlocks *lowest, BlockNumber block);
+
+#endif							/* IP_SPACE_H */

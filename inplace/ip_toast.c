@@ -1,0 +1,141 @@
+/*-------------------------------------------------------------------------
+ * ip_toast.c
+ *	  Forming rows out of slots; large values go to a heap TOAST table.
+ *
+ * The core's TOAST code works on heap tuples, so rows that need it make a
+ * detour over one.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/heaptoast.h"
+#include "access/htup_details.h"
+#include "access/toast_internals.h"
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+
+#include "ip_page.h"
+#include "ip_toast.h"
+
+
+static void
+form_values(Relation rel, const Datum *values, const bool *isnull, bool final, IpFormed *row)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+
+	row->bodylen = ip_body_size(desc, values, isnull);
+	if (final && row->bodylen > IP_MAX_BODY)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("row is too big: size %u, maximum size %zu",
+						row->bodylen + IP_ROW_HDRSZ, (Size) IP_MAX_ITEM)));
+	Assert(row->bodylen >= IP_ROW_MIN_BODY);
+	row->body = palloc(row->bodylen);
+	row->hdr = ip_body_form(desc, values, isnull, row->body, row->bodylen);
+}
+
+bool
+ip_toast_needed(Relation rel, TupleTableSlot *slot)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+
+	if (rel->rd_rel->relkind != RELKIND_RELATION && rel->rd_rel->relkind != RELKIND_MATVIEW)
+		return false;
+	slot_getallattrs(slot);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (TupleDescAttr(desc, i)->attlen == -1 && !slot->tts_isnull[i] &&
+			VARATT_IS_EXTERNAL(DatumGetPointer(slot->tts_values[i])) &&
+			!VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(slot->tts_values[i])))
+			return true;
+	}
+	return ip_body_size(desc, slot->tts_values, slot->tts_isnull) > TOAST_TUPLE_THRESHOLD;
+}
+
+void
+ip_toast_form(Relation rel, TupleTableSlot *slot, bool final, IpFormed *row)
+{
+	slot_getallattrs(slot);
+	form_values(rel, slot->tts_values, slot->tts_isnull, final, row);
+}
+
+/* Form from a heap tuple with the table's descriptor. */
+static void
+form_heap_tuple(Relation rel, HeapTuple tuple, IpFormed *row)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	Datum	   *values = palloc(sizeof(Datum) * Max(desc->natts, 1));
+	bool	   *isnull = palloc(sizeof(bool) * Max(desc->natts, 1));
+
+	heap_deform_tuple(tuple, desc, values, isnull);
+	form_values(rel, values, isnull, true, row);
+	pfree(values);
+	pfree(isnull);
+}
+
+void
+ip_toast_form_toasted(Relation rel, TupleTableSlot *slot, HeapTuple old, int options, IpFormed *row)
+{
+	HeapTuple	tuple;
+	HeapTuple	toasted;
+
+	Assert(ip_page_none_is_locked());
+	slot_getallattrs(slot);
+	tuple = heap_form_tuple(RelationGetDescr(rel), slot->tts_values, slot->tts_isnull);
+	toasted = heap_toast_insert_or_update(rel, tuple, old, options);
+	form_heap_tuple(rel, toasted, row);
+	if (toasted != tuple)
+		heap_freetuple(toasted);
+	heap_freetuple(tuple);
+}
+
+HeapTuple
+ip_toast_heap_tuple(Relation rel, uint16 hdr, const uint8 *body, uint32 bodylen)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	Datum	   *values = palloc(sizeof(Datum) * Max(desc->natts, 1));
+	bool	   *isnull = palloc(sizeof(bool) * Max(desc->natts, 1));
+	HeapTuple	tuple;
+
+	ip_body_deform(desc, hdr, body, bodylen, values, isnull);
+	tuple = heap_form_tuple(desc, values, isnull);
+	pfree(values);
+	pfree(isnull);
+	return tuple;
+}
+
+void
+ip_toast_delete(Relation rel, HeapTuple old, bool is_speculative)
+{
+	Assert(ip_page_none_is_locked());
+	if (HeapTupleHasExternal(old))
+		heap_toast_delete(rel, old, is_speculative);
+}
+
+bool
+ip_toast_needs_table(Relation rel)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	int32		size = 0;
+	bool		toastable = false;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		int32		max;
+
+		if (att->attisdropped)
+			continue;
+		if (att->attlen > 0)
+		{
+			size += att->attlen;
+			continue;
+		}
+		toastable |= att->attstorage != TYPSTORAGE_PLAIN;
+		max = type_maximum_size(att->atttypid, att->atttypmod);
+		if (max < 0 && att->attstorage != TYPSTORAGE_PLAIN)
+			return true;		/* no limit */
+		size += Max(max, 0);
+	}
+	return toastable && size + BITMAPLEN(desc->natts) + IP_ROW_MIN_ITEM > TOAST_TUPLE_THRESHOLD;
+}

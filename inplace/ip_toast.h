@@ -1,0 +1,39 @@
+/*-------------------------------------------------------------------------
+ * ip_toast.h
+ *	  Forming rows out of slots; large values go to a heap TOAST table.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_TOAST_H
+#define IP_TOAST_H
+
+#include "access/htup.h"
+#include "utils/relcache.h"
+
+#include "ip_slot.h"
+
+/* Must the slot's row go through TOAST before it can be stored in rel? */
+extern bool ip_toast_needed(Relation rel, TupleTableSlot *slot);
+
+/*
+ * Form the slot's row as it is.  Errors: program_limit_exceeded, if it is too
+ * long and will be stored like that (final).
+ */
+extern void ip_toast_form(Relation rel, TupleTableSlot *slot, bool final, IpFormed *row);
+
+/*
+ * Form it with its large values compressed or moved to the TOAST table; old,
+ * if not NULL, is the row that it replaces, whose external values are deleted
+ * where the new row does not have them.  No buffer lock may be held.
+ */
+extern void ip_toast_form_toasted(Relation rel, TupleTableSlot *slot, HeapTuple old,
+								  int options, IpFormed *row);
+
+/* A heap tuple with a row's values, for the core's TOAST functions. */
+extern HeapTuple ip_toast_heap_tuple(Relation rel, uint16 hdr, const uint8 *body, uint32 bodylen);
+
+/* Delete a row's external values. */
+extern void ip_toast_delete(Relation rel, HeapTuple old, bool is_speculative);
+
+extern bool ip_toast_needs_table(Relation rel);
+
+#endif							/* IP_TOAST_H */

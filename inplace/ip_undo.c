@@ -1,0 +1,280 @@
+/*-------------------------------------------------------------------------
+ * ip_undo.c
+ *	  Undo records: reading and writing one.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "ip_delta.h"
+#include "ip_rel.h"
+#include "ip_row.h"
+#include "ip_undo.h"
+#include "ip_xid.h"
+
+/* No xid of a record is newer than its page says; nor, at home, still to come. */
+static bool
+xids_are_old(const IpUndoRec *rec, const IpSpecial *special)
+{
+	IpXid		newest = Max(rec->xid, rec->prev_xid);
+
+	for (int i = 0; rec->has_skip && i < rec->skip.n; i++)
+		newest = Max(newest, rec->skip.xid[i]);
+	return !IpXidIsFinal(rec->xid) && (!(rec->flags & IP_REC_PREV) || !IpXidIsFinal(rec->prev_xid)) &&
+		(special->kind == IP_PAGE_DATA ? ip_xid_next_exceeds(newest) : newest <= special->u.undo.newest_xid);
+}
+
+const char *
+ip_undo_item(Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec, bool *found)
+{
+	IpSpecial  *special = IpPageGetSpecial(page);
+	bool		home = special->kind == IP_PAGE_DATA;
+	const char *problem;
+	ItemId		lp;
+	uint32		len;
+
+	Assert(ip_page_is_locked(page, false));
+	Assert(home || special->kind == IP_PAGE_UNDO);
+	*found = false;
+	if (ptr.off < FirstOffsetNumber || ptr.off > PageGetMaxOffsetNumber(page))
+		return NULL;
+	lp = PageGetItemId(page, ptr.off);
+	if (home && !ip_item_is_undo(page, lp))
+		return NULL;
+	len = ItemIdGetLength(lp);
+	if (!ip_item_is_ours(lp) || !ip_item_is_inside(page, lp))
+		return "item reaches outside of the page's item space";
+	memcpy(buf, page + ip_item_start(lp), len);
+	*found = true;
+	problem = ip_undo_rec_decode(page, ptr.block, buf, len, rec);
+	/* nobody must ask what became of a transaction that is still to come */
+	return problem == NULL && !xids_are_old(rec, special) ? "bad transaction id" : problem;
+}
+
+Buffer
+ip_undo_lock_page(Relation rel, BlockNumber block, int mode, bool *waited)
+{
+	volatile IpSpecial *special;
+	Buffer		buffer;
+	uint16		kind;
+
+	Assert(mode == BUFFER_LOCK_EXCLUSIVE || (mode == BUFFER_LOCK_SHARE && waited == NULL));
+	/* VACUUM may have cut off the page, as it may have been recycled */
+	if (block == IP_META_BLOCK || block == InvalidBlockNumber || !ip_rel_has_block(rel, block))
+		return InvalidBuffer;
+	buffer = ip_rel_read(rel, block);
+	special = (IpSpecial *) (BufferGetPage(buffer) + BLCKSZ - sizeof(IpSpecial));
+	kind = special->kind;
+
+	/*
+	 * a standby waits for a page that replay is restoring: nobody holds
+	 * another one there
+	 */
+	if (kind == IP_PAGE_DATA || kind == IP_PAGE_FREE || (kind == 0 && !RecoveryInProgress()))
+	{
+		ReleaseBuffer(buffer);
+		return InvalidBuffer;
+	}
+	if (waited == NULL || (*waited = !ConditionalLockBuffer(buffer)))
+		LockBuffer(buffer, mode);
+	return buffer;
+}
+
+/* Is that the row's own page? */
+static bool
+is_home(IpPtr ptr, const ItemPointerData *row)
+{
+	return row != NULL && ptr.block == ItemPointerGetBlockNumberNoCheck(row);
+}
+
+/* The record's page, locked if it is not home, which the caller has; or NULL. */
+static Page
+get_page(Relation rel, IpPtr ptr, const ItemPointerData *row, Page home, Buffer *buffer,
+		 const char **problem)
+{
+	bool		at_home = is_home(ptr, row);
+	Page		page;
+	uint16		kind;
+
+	*buffer = InvalidBuffer;
+	if (at_home && home != NULL)
+		return home;
+	if (row == NULL && (ptr.block == IP_META_BLOCK || !ip_rel_has_block(rel, ptr.block)))
+		return NULL;
+	/* a caller that does not know the row has no page locked */
+	if (at_home || row == NULL)
+	{
+		*buffer = ip_rel_read(rel, ptr.block);
+		LockBuffer(*buffer, BUFFER_LOCK_SHARE);
+	}
+	else
+		*buffer = ip_undo_lock_page(rel, ptr.block, BUFFER_LOCK_SHARE, NULL);
+	if (!BufferIsValid(*buffer))
+		return NULL;
+	page = BufferGetPage(*buffer);
+	if (!PageIsNew(page) && !ip_page_is_ours(page))
+		*problem = "its page is not of an inplace table";
+	else if (!PageIsNew(page))
+	{
+		kind = IpPageGetSpecial(page)->kind;
+		if ((kind == IP_PAGE_DATA && (at_home || row == NULL)) || (kind == IP_PAGE_UNDO && !at_home))
+			return page;
+	}
+	return NULL;
+}
+
+/* ---- copies of undo pages ------------------------------------------------------------ */
+
+/*
+ * A scan that passes many changes of rows reads one record after the other of the same undo pages.  So a page is
+ * copied when it is read the second time in a row.  A copy may be old: what it does not have about the row is
+ * looked up on the page.  But a change of a row by that xid that once was there is what it was: an address is used
+ * again only when all see its record's xid, so not for the same xid; unless a transaction empties a file that is its
+ * own.  (Row locks are not so easily told apart.)
+ */
+#define UNDO_COPIES		8
+
+typedef struct UndoCopy
+{
+	Oid			relid;			/* InvalidOid: nothing */
+	RelFileNumber number;
+	BlockNumber block;
+	bool		copied;			/* else it has been read once */
+	PGAlignedBlock page;
+} UndoCopy;
+
+static UndoCopy undo_copies[UNDO_COPIES];
+
+static bool
+is_copy_of(const UndoCopy *copy, Relation rel, BlockNumber block)
+{
+	return copy->block == block && copy->relid == RelationGetRelid(rel) && copy->number == CompatRelNumber(rel);
+}
+
+/* Where the page's copy is, or would be; it is that page's from now on. */
+static UndoCopy *
+copy_of(Relation rel, BlockNumber block, bool *is_new)
+{
+	UndoCopy   *copy = &undo_copies[block % UNDO_COPIES];
+
+	*is_new = !is_copy_of(copy, rel, block);
+	if (*is_new)
+	{
+		copy->relid = RelationGetRelid(rel);
+		copy->number = CompatRelNumber(rel);
+		copy->block = block;
+		copy->copied = false;
+	}
+	return copy;
+}
+
+static inline bool
+is_about(const IpUndoRec *rec, const ItemPointerData *row)
+{
+	return row == NULL || (ItemPointerGetBlockNumberNoCheck(&rec->row) == ItemPointerGetBlockNumberNoCheck(row) &&
+						   ItemPointerGetOffsetNumberNoCheck(&rec->row) == ItemPointerGetOffsetNumberNoCheck(row));
+}
+
+bool
+ip_undo_find(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home, uint8 *buf,
+			 IpUndoRec *rec, const char **problem)
+{
+	bool		found = false;
+	bool		is_new = true;
+	UndoCopy   *copy = is_home(ptr, row) || xid == IP_XID_NONE || CompatFileIsNew(rel) ? NULL :
+		copy_of(rel, ptr.block, &is_new);
+	Buffer		buffer;
+	Page		page;
+
+	*problem = NULL;
+	if (copy != NULL && copy->copied &&
+		ip_undo_item(copy->page.data, ptr, buf, rec, &found) == NULL && found &&
+		rec->kind != IP_UNDO_LOCK && rec->xid == xid && is_about(rec, row))
+		return true;
+	found = false;
+	page = get_page(rel, ptr, row, home, &buffer, problem);
+	if (page != NULL)
+		*problem = ip_undo_item(page, ptr, buf, rec, &found);
+	if (page != NULL && !is_new && *problem == NULL)
+	{
+		memcpy(copy->page.data, page, BLCKSZ);
+		copy->copied = true;
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+	return found && *problem == NULL && is_about(rec, row);
+}
+
+/* Decode the item at ptr where it is, if it is the row's record of a change by xid. */
+static inline bool
+peek_item(Page page, IpPtr ptr, const ItemPointerData *row, IpXid xid, IpUndoRec *rec)
+{
+	ItemId		lp;
+
+	if (ptr.off < FirstOffsetNumber || ptr.off > PageGetMaxOffsetNumber(page))
+		return false;
+	lp = PageGetItemId(page, ptr.off);
+	return ip_item_is_ours(lp) && ip_item_is_inside(page, lp) &&
+		ip_undo_rec_decode(page, ptr.block, (uint8 *) page + ip_item_start(lp), ItemIdGetLength(lp), rec) == NULL &&
+		xids_are_old(rec, IpPageGetSpecial(page)) && rec->kind != IP_UNDO_LOCK && rec->xid == xid &&
+		is_about(rec, row);
+}
+
+bool
+ip_undo_peek(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home, uint8 *buf, IpUndoRec *rec)
+{
+	const char *problem;
+	UndoCopy   *copy;
+
+	Assert(ip_page_is_locked(home, false) && xid != IP_XID_NONE);
+	if (is_home(ptr, row))
+		return peek_item(home, ptr, row, xid, rec);
+	copy = &undo_copies[ptr.block % UNDO_COPIES];
+	if (copy->copied && is_copy_of(copy, rel, ptr.block) && !CompatFileIsNew(rel) &&
+		peek_item(copy->page.data, ptr, row, xid, rec))
+		return true;
+	return ip_undo_find(rel, ptr, row, xid, home, buf, rec, &problem) && rec->kind != IP_UNDO_LOCK &&
+		rec->xid == xid;
+}
+
+int
+ip_undo_body(const IpRow *row, const IpUndoRec *rec, uint8 *body, uint32 room)
+{
+	static uint8 whole[BLCKSZ];
+	const uint8 *from = row->body;
+	ByteReader	delta = {rec->delta, rec->delta + rec->deltalen, false};
+	int			len;
+
+	if (((row->state & IP_ROW_OVERLAID) != 0) != (rec->saved != NULL) || row->bodylen > BLCKSZ)
+		return -1;
+	if (rec->saved != NULL)
+	{
+		memcpy(whole, rec->saved, IP_VERSION_BLOCK_SZ);
+		memcpy(whole + IP_VERSION_BLOCK_SZ, row->body, row->bodylen - IP_VERSION_BLOCK_SZ);
+		from = whole;
+	}
+	if (rec->kind == IP_UNDO_UPDATE)
+	{
+		len = ip_delta_apply(&delta, from, row->bodylen, body, room);
+		return delta.p == delta.end ? len : -1;
+	}
+	if (row->bodylen > room)
+		return -1;
+	memcpy(body, from, row->bodylen);
+	return row->bodylen;
+}
+
+bool
+ip_undo_read(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home, uint8 *buf,
+			 IpUndoRec *rec)
+{
+	const char *problem;
+	bool		found = ip_undo_find(rel, ptr, row, xid, home, buf, rec, &problem);
+
+	if (problem)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("corrupted undo record (%u,%u) of relation \"%s\": %s",
+						ptr.block, ptr.off, RelationGetRelationName(rel), problem),
+				 ip_page_check_hint(rel)));
+	return found;
+}

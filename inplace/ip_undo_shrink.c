@@ -1,0 +1,274 @@
+/*-------------------------------------------------------------------------
+ * ip_undo_shrink.c
+ *	  VACUUM's part: rings that are longer than they need be become shorter.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "storage/freespace.h"
+
+#include "ip_change.h"
+#include "ip_ring.h"
+#include "ip_space.h"
+#include "ip_undo.h"
+#include "ip_undo_shrink.h"
+#include "ip_undo_use.h"
+#include "ip_xid.h"
+
+typedef enum Tried
+{
+	TRIED_FREED,
+	TRIED_DROPPED,				/* something of it is damaged */
+	TRIED_KEPT					/* o->ntids, if it is not 0, are rows that
+								 * need it */
+} Tried;
+
+/* Free the slot's oldest page if all its xids precede limit and no row needs it. */
+static Tried
+try_free_oldest(Relation rel, uint16 slot, IpXid limit, IpOldestPage *o)
+{
+	BlockNumber at = InvalidBlockNumber;
+	Buffer		current = ip_ring_lock_current(rel, &at, slot, BUFFER_LOCK_EXCLUSIVE, NULL);
+	Tried		result = TRIED_KEPT;
+	Buffer		oldest;
+	BlockNumber block;
+	Page		page;
+
+	o->ntids = 0;
+	o->problem = NULL;
+	if (!BufferIsValid(current))
+		return TRIED_KEPT;
+	oldest = ip_ring_lock_oldest(rel, current, slot);
+	block = BufferGetBlockNumber(oldest);
+	page = BufferGetPage(oldest);
+	o->block = block;
+	if (IpPageGetSpecial(page)->u.undo.newest_xid < limit && ip_ring_page_is_old(rel, page))
+	{
+		if (!ip_ring_is_needed(page, block, o))
+		{
+			ip_ring_free_oldest(rel, current, oldest, slot);
+			result = TRIED_FREED;
+		}
+		else if (o->problem)
+		{
+			o->ntids = 0;
+			if (oldest != current)
+			{
+				ip_ring_drop_oldest(rel, current, oldest, slot);
+				result = TRIED_DROPPED;
+			}
+		}
+	}
+	if (oldest != current)
+		UnlockReleaseBuffer(oldest);
+	UnlockReleaseBuffer(current);
+	return result;
+}
+
+/* Free what can be freed of one ring; how many pages. */
+static BlockNumber
+shrink_ring(Relation rel, uint16 slot, IpXid limit, IpFreeBlocks *lowest)
+{
+	IpOldestPage o = {.block = InvalidBlockNumber};
+	BlockNumber freed = 0;
+
+	for (;;)
+	{
+		Tried		tried;
+
+		compat_vacuum_delay_point(false);
+		tried = try_free_oldest(rel, slot, limit, &o);
+		if (tried == TRIED_DROPPED)
+			continue;
+		if (tried == TRIED_FREED)
+		{
+			RecordPageWithFreeSpace(rel, o.block, IP_FREE_PAGE_SPACE);
+			ip_space_note_free(lowest, o.block);
+			freed++;
+			continue;
+		}
+		if (o.ntids == 0)
+			return freed;
+		o.clean = ip_undo_use_clean_rows(rel, &o) == IP_NEED_NONE;
+		if (!o.clean)
+			return freed;
+	}
+}
+
+/* New records go to the free block "to", if it is before the current page. */
+static bool
+move_ring(Relation rel, uint16 slot, BlockNumber to)
+{
+	BlockNumber at = InvalidBlockNumber;
+	Buffer		current = ip_ring_lock_current(rel, &at, slot, BUFFER_LOCK_EXCLUSIVE, NULL);
+	bool		moved = false;
+	Buffer		page;
+
+	if (!BufferIsValid(current))
+		return false;
+	if (to < BufferGetBlockNumber(current))
+	{
+		page = ip_space_try_free(rel, to);
+		if (BufferIsValid(page))
+		{
+			ip_ring_add_pages(rel, current, ip_ring_lock_meta(rel), slot, &page, 1);
+			UnlockReleaseBuffer(page);
+			moved = true;
+		}
+	}
+	UnlockReleaseBuffer(current);
+	return moved;
+}
+
+/* ---- pages in no ring --------------------------------------------------------------- */
+
+/*
+ * Mark the ring's pages in the bitmap; false if it cannot be followed.  Only VACUUM takes sound pages
+ * out of a ring, so that no lock is needed for longer than it takes to read a link.
+ */
+static bool
+mark_ring(Relation rel, uint16 slot, BlockNumber first, uint8 *in_ring, BlockNumber nblocks)
+{
+	BlockNumber block = first;
+
+	if (first == InvalidBlockNumber)
+		return true;
+	do
+	{
+		Buffer		buffer = block < nblocks ? ip_undo_lock_page(rel, block, BUFFER_LOCK_SHARE, NULL) : InvalidBuffer;
+		bool		found;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!BufferIsValid(buffer))
+			return false;
+		found = ip_ring_has(BufferGetPage(buffer), slot) &&
+			!(in_ring[block / 8] & (1 << (block % 8)));
+		in_ring[block / 8] |= 1 << (block % 8);
+		if (found)
+			block = IpPageGetSpecial(BufferGetPage(buffer))->u.undo.next;
+		UnlockReleaseBuffer(buffer);
+		if (!found)
+			return false;
+	} while (block != first);
+	return true;
+}
+
+/* Could the undo page, which is in no ring, be free, as far as its own fields tell?  Its ring is one of these slots. */
+static bool
+may_reclaim(Relation rel, Page page, uint32 slots, IpXid limit)
+{
+	IpSpecial  *special;
+
+	if (!ip_page_is_ours(page))
+		return false;
+	special = IpPageGetSpecial(page);
+	return special->kind == IP_PAGE_UNDO && special->u.undo.slot < IP_UNDO_SLOTS &&
+		(slots & (1 << special->u.undo.slot)) && special->u.undo.newest_xid < limit &&
+		ip_ring_page_is_old(rel, page);
+}
+
+static void
+free_undo_page(Relation rel, Buffer buffer)
+{
+	IpChange	change;
+
+	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
+	change.conflict = IpPageGetSpecial(BufferGetPage(buffer))->u.undo.newest_xid;
+	ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
+	ip_change_apply(&change);
+}
+
+/* Free an undo page that is in no ring of these slots, if that can be done. */
+static bool
+reclaim_page(Relation rel, BlockNumber block, uint32 slots, IpXid limit)
+{
+	IpOldestPage o = {.block = InvalidBlockNumber};
+
+	for (;;)
+	{
+		Buffer		buffer = ip_undo_lock_page(rel, block, BUFFER_LOCK_EXCLUSIVE, NULL);
+		bool		possible;
+		bool		needed = false;
+
+		if (!BufferIsValid(buffer))
+			return false;
+		possible = may_reclaim(rel, BufferGetPage(buffer), slots, limit);
+		if (possible)
+			needed = ip_ring_is_needed(BufferGetPage(buffer), block, &o);
+		if (possible && !needed)
+			free_undo_page(rel, buffer);
+		UnlockReleaseBuffer(buffer);
+		if (!possible || !needed)
+			return possible;
+		/* rows need it, perhaps not for long; or it cannot be read */
+		if (o.problem || ip_undo_use_clean_rows(rel, &o) != IP_NEED_NONE)
+			return false;
+		o.clean = true;
+	}
+}
+
+BlockNumber
+ip_undo_shrink_lost(Relation rel, IpXid limit, const BlockNumber *pages, BlockNumber npages,
+					IpFreeBlocks *lowest)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+	BlockNumber reclaimed = 0;
+	uint32		whole = 0;
+	IpMetaSlot	slots[IP_UNDO_SLOTS];
+	uint8	   *in_ring;
+
+	Assert(ip_page_none_is_locked());
+	if (npages <= ip_ring_pages(rel))
+		return 0;				/* all are in the rings */
+	in_ring = MemoryContextAllocExtended(CurrentMemoryContext, nblocks / 8 + 1,
+										 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	ip_ring_read_slots(rel, slots);
+	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
+	{
+		if (mark_ring(rel, slot, slots[slot].current, in_ring, nblocks))
+			whole |= 1 << slot;
+	}
+	for (BlockNumber i = 0; i < npages; i++)
+	{
+		BlockNumber block = pages[i];
+
+		compat_vacuum_delay_point(false);
+		if ((in_ring[block / 8] & (1 << (block % 8))) || !reclaim_page(rel, block, whole, limit))
+			continue;
+		RecordPageWithFreeSpace(rel, block, IP_FREE_PAGE_SPACE);
+		ip_space_note_free(lowest, block);
+		reclaimed++;
+	}
+	pfree(in_ring);
+	return reclaimed;
+}
+
+BlockNumber
+ip_undo_shrink_rings(Relation rel, IpXid limit, IpFreeBlocks *lowest, bool *moved)
+{
+	BlockNumber freed = 0;
+	int			next = 0;
+
+	Assert(ip_page_none_is_locked());
+	Assert(!IpXidIsFinal(limit));
+	*moved = false;
+	ip_rel_check_meta(rel);
+	if (rel->rd_amcache == NULL)
+		return 0;				/* nobody has written to the table yet */
+	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
+		freed += shrink_ring(rel, slot, limit, lowest);
+
+	/*
+	 * rings that still are in use go to the front, so that the file can
+	 * become shorter
+	 */
+	for (uint16 slot = 0; slot < IP_UNDO_SLOTS && next < lowest->n; slot++)
+	{
+		if (move_ring(rel, slot, lowest->blocks[next]))
+		{
+			*moved = true;
+			next++;
+		}
+	}
+	return freed;
+}

@@ -1,0 +1,692 @@
+/*-------------------------------------------------------------------------
+ * ip_update.c
+ *	  Update and delete.
+ *
+ * An update is made in place, at the same TID, when no column changes that an
+ * index which does not follow (ip_keys.h) or a foreign key looks at, no trigger of an insertion of our own can still be
+ * queued, and the row has the room.  Otherwise the new version gets
+ * a TID of its own, and the old one is marked deleted with a link to it, as in
+ * heap.
+ *
+ * AFTER ROW triggers fetch OLD and NEW by TID when they are fired.  After an update
+ * in place OLD's TID is that of its undo record, from which NEW is found, too.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/multixact.h"
+#include "access/xact.h"
+#include "catalog/pg_trigger.h"
+#include "commands/trigger.h"
+#include "utils/datum.h"
+#include "utils/fmgroids.h"
+
+#include "ip_change.h"
+#include "ip_delta.h"
+#include "ip_keys.h"
+#include "ip_lock.h"
+#include "ip_logical.h"
+#include "ip_memo.h"
+#include "ip_modify.h"
+#include "ip_prune.h"
+#include "ip_rel.h"
+#include "ip_space.h"
+#include "ip_toast.h"
+#include "ip_undo_use.h"
+#include "ip_skip.h"
+#include "ip_update.h"
+#include "ip_version_satisfy.h"
+#include "ip_xid.h"
+
+/* What a move on the row's own page takes beside the two bodies and a version block. */
+#define MOVE_SPACE	(IP_ROW_MIN_ITEM + 2 * sizeof(ItemIdData) + 32)
+
+static IpVersion modify_v;
+
+/* The body that the row has before the change. */
+static uint8 from_body[BLCKSZ];
+
+/* ---- what update and delete share ----------------------------------------------------- */
+
+typedef struct ModifyRequest
+{
+	Relation	rel;
+	IpTarget	target;
+	CommandId	cid;
+	Snapshot	snapshot;
+	Snapshot	crosscheck;
+	bool		wait;
+	TM_FailureData *tmfd;
+	TransactionId xid;
+	LockTupleMode mode;
+	bool		have_tuple_lock;
+	LockTupleMode tuple_lock_mode;
+	bool		is_locker;		/* we hold a row lock */
+	bool		was_locked;		/* by us, before this command's change */
+	/* update only */
+	TupleTableSlot *slot;
+	IpFormed	row;			/* the new row */
+	bool		toast;			/* it must go through TOAST, and has not */
+	Bitmapset  *blocking;		/* changes of these columns cannot be made in
+								 * place */
+	Bitmapset  *key;			/* changes of these exclude FOR KEY SHARE */
+	bool		is_queued;		/* AFTER ROW triggers may fetch its versions
+								 * ... */
+	bool		is_deferrable;	/* ... perhaps at the transaction's end */
+	bool		is_referencing; /* has foreign keys */
+	Bitmapset  *summarized;		/* changes of these are inserted into
+								 * summarizing indexes */
+	int			nfollowed;
+	IpFollowed	followed;		/* if there are followed columns */
+	bool		blocked;		/* for the version that was found: no update
+								 * in place */
+	bool		summarize;		/* and a summarized column changes */
+	uint16		changed;		/* and a followed one, of these indexes */
+} ModifyRequest;
+
+static void update_columns(ModifyRequest *req, IpVersion *v);
+
+static TM_Result
+failure(IpVersion *v, IpFound found, ModifyRequest *req)
+{
+	static const TM_Result results[] = {
+		[IPF_OK] = TM_BeingModified,[IPF_INVISIBLE] = TM_Invisible,
+		[IPF_SELF] = TM_SelfModified,[IPF_RUNNING] = TM_BeingModified,
+		[IPF_UPDATED] = TM_Updated,[IPF_MOVED] = TM_Updated,[IPF_DELETED] = TM_Deleted,
+		[IPF_NONE] = TM_Deleted
+	};
+
+	Assert(found != IPF_AGAIN);
+	if (found == IPF_INVISIBLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("attempted to %s invisible tuple", req->slot ? "update" : "delete")));
+	ip_modify_failure(v, found, &req->target.row, req->tmfd);
+	return results[found];
+}
+
+/*
+ * Find and lock the version to be changed, waiting for others if wanted.  With
+ * TM_Ok the buffer is locked and no lock of another transaction conflicts.
+ */
+static TM_Result
+modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
+{
+	int			stale = 0;
+
+	for (;;)
+	{
+		TransactionId wait_for = InvalidTransactionId;
+		bool		newer = false;
+		TM_Result	result;
+		IpFound		found;
+
+		CHECK_FOR_INTERRUPTS();
+		ip_undo_use_prepare(req->rel);
+		found = ip_modify_begin(v, req->rel, &req->target.row, req->xid, req->slot != NULL, buffer);
+		if (found == IPF_NONE)
+		{
+			req->tmfd->ctid = req->target.row;
+			req->tmfd->xmax = InvalidTransactionId;
+			req->tmfd->cmax = InvalidCommandId;
+			UnlockReleaseBuffer(*buffer);
+			return TM_Deleted;
+		}
+		found = ip_modify_classify(v, req->snapshot, req->cid, &req->target);
+		if (found == IPF_AGAIN)
+		{
+			UnlockReleaseBuffer(*buffer);
+			continue;
+		}
+		if (req->slot)
+			update_columns(req, v);
+		if (found == IPF_OK && req->crosscheck != InvalidSnapshot &&
+			!ip_version_change_visible(v, req->crosscheck))
+			found = IPF_UPDATED;
+		/* the version that was deleted has committed: it is not far */
+		if (found == IPF_DELETED)
+			(void) ip_modify_below_is_newer(v, req->snapshot, &req->target, &newer);
+		if (newer)
+			found = IPF_UPDATED;
+		if (found == IPF_RUNNING)
+			wait_for = (TransactionId) v->xid;
+		else if (found == IPF_OK)
+			wait_for = ip_lockers_conflict(v, req->mode);
+		req->is_locker = ip_lockers_are_ours(v);
+		if (found == IPF_OK && !TransactionIdIsValid(wait_for))
+			return TM_Ok;
+		if (!TransactionIdIsValid(wait_for) || (!req->wait && found != IPF_RUNNING))
+		{
+			result = failure(v, found, req);
+			UnlockReleaseBuffer(*buffer);
+			return result;
+		}
+		ip_version_let_go(v);
+		UnlockReleaseBuffer(*buffer);
+		if (found == IPF_RUNNING)
+		{
+			if (ip_modify_below_is_newer(v, req->snapshot, &req->target, &newer) == IPV_STALE)
+			{
+				if (++stale > IP_MAX_STALE)
+					ip_version_missing(v);
+				continue;
+			}
+			if (newer || !req->wait)
+				return failure(v, newer ? IPF_UPDATED : found, req);
+		}
+		if (!req->have_tuple_lock)
+			req->tuple_lock_mode = req->mode;
+		(void) ip_lockers_wait(req->rel, &req->target.row, wait_for, req->mode, LockWaitBlock,
+							   req->slot ? XLTW_Update : XLTW_Delete, req->is_locker,
+							   &req->have_tuple_lock);
+	}
+}
+
+static void
+modify_end(ModifyRequest *req)
+{
+	ip_lockers_wait_end(req->rel, &req->target.row, req->tuple_lock_mode, req->have_tuple_lock);
+}
+
+/* ---- delete ---------------------------------------------------------------------------- */
+
+TM_Result
+ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
+				 Snapshot crosscheck, bool wait, TM_FailureData *tmfd, bool changing_part)
+{
+	ModifyRequest req = {
+		.rel = rel,.cid = cid,.snapshot = snapshot,
+		.crosscheck = crosscheck,.wait = wait,.tmfd = tmfd,
+		.xid = GetCurrentTransactionId(),.mode = LockTupleExclusive
+	};
+	MemoryContext context = ip_version_work_begin();
+	IpVersion  *v = &modify_v;
+	HeapTuple	old = NULL;
+	IpFormed	deleted;
+	IpRowWrite	w;
+	Buffer		buffer;
+	TM_Result	result;
+
+	MultiXactIdSetOldestMember();
+	ip_version_target(rel, tid, &req.target);
+	result = modify_find(&req, v, &buffer);
+	if (result == TM_Ok)
+	{
+		ip_version_check_write(v);
+		if (v->hdr & IP_HDR_HASEXTERNAL)
+			old = ip_toast_heap_tuple(rel, v->hdr, v->body, v->bodylen);
+		ip_modify_same(&w, v, IP_XLOG_DELETE, req.xid);
+		ip_lockers_merge(v, req.xid, false, LockTupleExclusive, &w.lock);
+		w.has_undo = true;
+		w.undo.kind = IP_UNDO_DELETE;
+		w.undo.flags = IP_REC_KEYS | (changing_part ? IP_REC_PARTITION : 0);
+		w.undo.cid = cid;
+		w.state = IP_ROW_DELETED | (changing_part ? IP_ROW_MOVED : 0);
+		deleted.hdr = v->hdr;
+		deleted.body = unconstify(uint8 *, v->body);
+		deleted.bodylen = v->bodylen;
+		w.logical = ip_logical_delete(rel, &deleted);
+		ip_modify_write(v, buffer, &w);
+		UnlockReleaseBuffer(buffer);
+		pgstat_count_heap_delete(rel);
+		if (old)
+			ip_toast_delete(rel, old, false);
+	}
+	modify_end(&req);
+	ip_logical_end();
+	MemoryContextSwitchTo(context);
+	return result;
+}
+
+/* ---- update ---------------------------------------------------------------------------- */
+
+/* What may the queue of AFTER ROW triggers have to fetch by TID? */
+static void
+queued_versions(ModifyRequest *req)
+{
+	TriggerDesc *desc = req->rel->trigdesc;
+
+	for (int i = 0; desc && i < desc->numtriggers; i++)
+	{
+		Trigger    *trigger = &desc->triggers[i];
+
+		if (!TRIGGER_FOR_AFTER(trigger->tgtype) || !TRIGGER_FOR_ROW(trigger->tgtype))
+			continue;
+		switch (RI_FKey_trigger_type(trigger->tgfoid))
+		{
+			case RI_TRIGGER_NONE:
+
+				/*
+				 * deferrable unique constraints: queued only after index
+				 * insertions
+				 */
+				if (trigger->tgfoid == F_UNIQUE_KEY_RECHECK)
+					continue;
+				break;
+			case RI_TRIGGER_FK:
+				req->is_referencing = true;
+				break;
+			case RI_TRIGGER_PK:
+				continue;		/* referenced columns have a unique index */
+		}
+		req->is_queued = true;
+		req->is_deferrable |= trigger->tgdeferrable;
+	}
+}
+
+static void
+blocking_columns(ModifyRequest *req)
+{
+	const IpFollowed *followed = ip_keys_followed(req->rel);
+	ListCell   *lc;
+
+	req->nfollowed = followed->ncolumns;
+	if (followed->ncolumns > 0)
+		req->followed = *followed;
+	queued_versions(req);
+	req->blocking = RelationGetIndexAttrBitmap(req->rel, INDEX_ATTR_BITMAP_HOT_BLOCKING);
+	for (int i = 0; i < req->nfollowed; i++)
+		req->blocking = bms_del_member(req->blocking, req->followed.columns[i] - FirstLowInvalidHeapAttributeNumber);
+	req->summarized = CompatSummarizedColumns(req->rel);
+	req->key = RelationGetIndexAttrBitmap(req->rel, INDEX_ATTR_BITMAP_KEY);
+	if (!req->is_referencing)
+		return;
+	foreach(lc, RelationGetFKeyList(req->rel))
+	{
+		ForeignKeyCacheInfo *fk = lfirst(lc);
+
+		for (int i = 0; i < fk->nkeys; i++)
+			req->blocking = bms_add_member(req->blocking,
+										   fk->conkey[i] - FirstLowInvalidHeapAttributeNumber);
+	}
+}
+
+static bool
+column_changed(TupleDesc desc, int attno, const Datum *olds, const bool *old_null,
+			   const Datum *news, const bool *new_null)
+{
+	Form_pg_attribute att;
+
+	/* whole-row references, and system columns */
+	if (attno <= 0)
+		return attno != TableOidAttributeNumber;
+	attno--;
+	if (old_null[attno] || new_null[attno])
+		return old_null[attno] != new_null[attno];
+	att = TupleDescAttr(desc, attno);
+	return !datumIsEqual(olds[attno], news[attno], att->attbyval, att->attlen);
+}
+
+/*
+ * May a trigger of an event of our own transaction be queued that knows the row's TID only?  That of an insertion does
+ * (COPY FREEZE's rows do not tell); that of an update in place knows its undo record.  But to find a version that
+ * many others have followed takes as many steps.
+ */
+static bool
+may_be_queued(const ModifyRequest *req, IpVersion *v)
+{
+	if (!req->is_queued)
+		return false;
+	if (CompatFileIsNew(req->rel))
+		return true;
+	return ((v->state & IP_ROW_INSERTED) || req->is_deferrable) && ip_version_status(v) == IP_STATUS_MINE;
+}
+
+/* Columns that tell how the update can be made. */
+static Bitmapset *
+interesting_columns(const ModifyRequest *req)
+{
+	Bitmapset  *columns = bms_union(req->blocking, req->summarized);
+
+	for (int i = 0; i < req->nfollowed; i++)
+		columns = bms_add_member(columns, req->followed.columns[i] - FirstLowInvalidHeapAttributeNumber);
+	return columns;
+}
+
+/* The column changes, which i stands for in bitmaps. */
+static void
+note_change(ModifyRequest *req, int i)
+{
+	if (bms_is_member(i, req->blocking))
+		req->blocked = true;
+	if (bms_is_member(i, req->summarized))
+		req->summarize = true;
+	for (int k = 0; k < req->nfollowed; k++)
+	{
+		if (req->followed.columns[k] == i + FirstLowInvalidHeapAttributeNumber)
+			req->changed |= req->followed.column_indexes[k];
+	}
+	if (bms_is_member(i, req->key))
+		req->mode = LockTupleExclusive;
+}
+
+/*
+ * Which columns of interest differ between v and the new row?  Sets the row
+ * lock's mode, and whether an update in place is out of the question.
+ */
+static void
+update_columns(ModifyRequest *req, IpVersion *v)
+{
+	TupleDesc	desc = RelationGetDescr(req->rel);
+	Bitmapset  *interesting = interesting_columns(req);
+	Datum	   *values;
+	bool	   *isnull;
+	int			i = -1;
+
+	req->mode = LockTupleNoKeyExclusive;
+	req->summarize = false;
+	req->changed = 0;
+	req->blocked = may_be_queued(req, v);
+	if (interesting == NULL)
+		return;
+	values = palloc(2 * desc->natts * sizeof(Datum));
+	isnull = palloc(2 * desc->natts * sizeof(bool));
+	ip_body_deform(desc, v->hdr, v->body, v->bodylen, values, isnull);
+	ip_body_deform(desc, req->row.hdr, req->row.body, req->row.bodylen,
+				   values + desc->natts, isnull + desc->natts);
+	while ((i = bms_next_member(interesting, i)) >= 0)
+	{
+		if (column_changed(desc, i + FirstLowInvalidHeapAttributeNumber, values, isnull,
+						   values + desc->natts, isnull + desc->natts))
+			note_change(req, i);
+	}
+
+	/*
+	 * an index's expression may call what changes rows, before core asks for
+	 * OLD
+	 */
+	req->blocked |= req->summarize && req->is_queued;
+	pfree(values);
+	pfree(isnull);
+	bms_free(interesting);
+}
+
+/* The new row behind TOAST; the old one is locked meanwhile, but not its page. */
+static void
+update_toast(ModifyRequest *req, IpVersion *v, Buffer buffer)
+{
+	HeapTuple	old = ip_toast_heap_tuple(req->rel, v->hdr, v->body, v->bodylen);
+	IpLockState lock;
+
+	if (!ip_lockers_held(v, req->mode))
+	{
+		ip_lockers_merge(v, req->xid, true, req->mode, &lock);
+		ip_modify_write_lock(v, buffer, req->xid, &lock, NULL);
+	}
+	UnlockReleaseBuffer(buffer);
+	pfree(req->row.body);
+	ip_toast_form_toasted(req->rel, req->slot, old, 0, &req->row);
+	heap_freetuple(old);
+	req->toast = false;
+}
+
+/*
+ * Try to prepare the update in place: the new body, as long as the versions
+ * that a rollback may put back, and the undo delta (in "delta").
+ */
+static bool
+prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w, uint8 *delta)
+{
+	ByteWriter	dw = {delta, delta + IP_MAX_UNDO_REC - IP_UNDO_SPACE(0) - IP_REC_MAX_HEAD, false};
+	uint32		floor = v->bodylen;
+	uint8	   *body;
+
+	/*
+	 * zeros behind the old values stay as long as somebody may look below
+	 * them
+	 */
+	if (ip_xid_removable(v->rel, v->xid))
+		floor = Max(IP_ROW_MIN_BODY,
+					ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen));
+	if (floor < v->bodylen)
+	{
+		/*
+		 * older versions were longer: nobody may go there any more, not even
+		 * on a standby
+		 */
+		w->cut = true;
+		w->conflict = v->xid;
+	}
+	w->oldlen = floor;
+	w->bodylen = Max(req->row.bodylen, floor);
+	if (!ip_modify_fits(v, BufferGetPage(buffer), w->bodylen))
+		return false;
+	body = palloc0(w->bodylen);
+	memcpy(body, req->row.body, req->row.bodylen);
+	w->body = body;
+	w->hdr = req->row.hdr;
+	w->state = 0;
+	w->keys = req->changed != 0;
+	Assert(w->cut || w->bodylen >= v->bodylen); /* I6 */
+	w->undo.has_skip = !w->cut && ip_skip_make(v, req->xid, req->cid, w->bodylen, &w->undo.skip);
+	if (w->undo.has_skip)
+		ip_delta_make_whole(&dw, w->bodylen, v->body, floor);
+	else
+		ip_delta_make(&dw, body, w->bodylen, v->body, floor);
+	w->undo.kind = IP_UNDO_UPDATE;
+	w->undo.hdr = v->hdr;
+	w->undo.flags |= v->hdr != w->hdr || w->undo.has_skip ? IP_REC_HDR : 0;
+	w->undo.delta = delta;
+	w->undo.deltalen = dw.p - delta;
+	return !dw.bad;
+}
+
+#ifdef USE_ASSERT_CHECKING
+/* I2, of what is about to be written in place. */
+static bool
+blocking_are_unchanged(const ModifyRequest *req, const IpRowWrite *w)
+{
+	TupleDesc	desc = RelationGetDescr(req->rel);
+	Datum	   *values = palloc(2 * desc->natts * sizeof(Datum));
+	bool	   *isnull = palloc(2 * desc->natts * sizeof(bool));
+	int			i = -1;
+
+	ip_body_deform(desc, w->undo.hdr, w->from, w->fromlen, values, isnull);
+	ip_body_deform(desc, w->hdr, w->body, w->bodylen, values + desc->natts, isnull + desc->natts);
+	while ((i = bms_next_member(req->blocking, i)) >= 0)
+	{
+		if (column_changed(desc, i + FirstLowInvalidHeapAttributeNumber, values, isnull,
+						   values + desc->natts, isnull + desc->natts))
+			return false;
+	}
+	return true;
+}
+
+/* I19: does the row at off, just written, have these lockers? */
+static bool
+has_lockers(Relation rel, Buffer buffer, OffsetNumber off, const IpLockState *lock)
+{
+	IpVersion  *v = &modify_v;
+
+	if (ip_version_begin(v, rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer), off) != IPV_OK)
+		return false;
+	ip_version_skip_lock(v);
+	return v->has_lock && v->lock.locker == lock->locker && v->lock.mode == lock->mode &&
+		((v->lock.flags & IP_REC_MULTI) != 0) == lock->multi;
+}
+#endif
+
+/* Find a place for the new version, on the row's own page if it has room. */
+static void
+prepare_move(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w)
+{
+	Page		page = BufferGetPage(buffer);
+	Size		size = Min(IP_ROW_MIN_ITEM + req->row.bodylen, IP_MAX_ITEM) + sizeof(ItemIdData);
+	uint32		have = v->top_itemlen + ip_page_free(page);
+
+	w->info = IP_XLOG_MOVE;
+	w->state = IP_ROW_DELETED | IP_ROW_MOVED;
+	w->moved.row = req->row;
+	w->moved.init = false;
+	if (have >= ip_item_size(IP_ROW_VERSION, v->bodylen) + size +
+		ip_space_reserve(BufferGetBlockNumber(buffer), page) &&
+		ip_page_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE)
+		w->moved.buffer = buffer;
+	else
+		w->moved.buffer = ip_space_find(req->rel, size, 0, NULL, true, buffer, &w->moved.init);
+	w->moved.off = w->moved.init ? FirstOffsetNumber :
+		ip_page_free_offset(BufferGetPage(w->moved.buffer), InvalidOffsetNumber);
+	w->undo.kind = IP_UNDO_DELETE;
+	ItemPointerSet(&w->undo.forward, BufferGetBlockNumber(w->moved.buffer), w->moved.off);
+}
+
+/* The row's lockers must find their locks on the new version too. */
+static void
+carry_locks(ModifyRequest *req, IpRowWrite *w)
+{
+	IpVersion  *v = &modify_v;
+	BlockNumber block = BufferGetBlockNumber(w->moved.buffer);
+
+	if (ip_version_begin(v, req->rel, block, BufferGetPage(w->moved.buffer), w->moved.off) != IPV_OK)
+		elog(ERROR, "could not find the row just inserted");
+	ip_modify_write_lock(v, w->moved.buffer, req->xid, &w->lock, NULL);
+	Assert(has_lockers(req->rel, w->moved.buffer, w->moved.off, &w->lock));
+}
+
+/* What an update writes wherever the new version goes. */
+static void
+update_common(ModifyRequest *req, IpVersion *v, IpRowWrite *w, const IpLockState *lock)
+{
+	ip_modify_same(w, v, IP_XLOG_UPDATE, req->xid);
+	w->lock = *lock;
+	w->has_undo = true;
+	w->cid = w->undo.cid = req->cid;
+	w->from = w->body = from_body;
+	if (req->mode == LockTupleExclusive)
+		w->undo.flags = IP_REC_KEYS;
+}
+
+/* Prepare an update in place, or a move; true: in place.  lock: what is left of v's lockers. */
+static bool
+update_prepare(ModifyRequest *req, IpVersion *v, Buffer buffer, const IpLockState *lock,
+			   IpRowWrite *w, uint8 *delta)
+{
+	update_common(req, v, w, lock);
+	if (!req->blocked && prepare_in_place(req, v, buffer, w, delta))
+		return true;
+	update_common(req, v, w, lock);
+	return false;
+}
+
+/* Could a prune of the page make room for the new version, or for undo at home? */
+static bool
+lacks_room(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w, bool in_place)
+{
+	if (in_place)
+		return ip_modify_lacks_home(v, buffer, w);
+	return v->top_itemlen + ip_page_free(BufferGetPage(buffer)) <
+		ip_item_size(IP_ROW_VERSION, v->bodylen) + req->row.bodylen + MOVE_SPACE;
+}
+
+/* Write the new version; true: in place. */
+static bool
+update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
+{
+	uint8		delta[BLCKSZ];
+	TransactionId xmax = req->was_locked ? req->xid : InvalidTransactionId;
+	IpLockState lock;
+	IpFormed	old;
+	IpRowWrite	w;
+	StringInfo	logical;
+	bool		in_place;
+
+	/*
+	 * as in heap, an update under our own FOR UPDATE excludes what that
+	 * excludes, and the lock need not stay
+	 */
+	if (ip_lockers_held(v, LockTupleExclusive))
+		req->mode = LockTupleExclusive;
+	ip_lockers_merge(v, req->xid, false, req->mode, &lock);
+	memcpy(from_body, v->body, v->bodylen);
+	old.hdr = v->hdr;
+	old.body = from_body;
+	old.bodylen = v->bodylen;
+	logical = ip_logical_update(req->rel, &old, &req->row);
+	in_place = update_prepare(req, v, buffer, &lock, &w, delta);
+	if (lacks_room(req, v, buffer, &w, in_place) && ip_prune_page_opt(req->rel, buffer))
+	{
+		/* the row is what it was, but perhaps with less of its past */
+		if (ip_version_begin(v, req->rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer),
+							 ItemPointerGetOffsetNumber(&v->tid)) != IPV_OK)
+			ip_version_missing(v);
+		memcpy(from_body, v->body, v->bodylen);
+		in_place = update_prepare(req, v, buffer, &lock, &w, delta);
+	}
+	if (!in_place)
+		prepare_move(req, v, buffer, &w);
+	Assert(!in_place || blocking_are_unchanged(req, &w));
+	w.logical = logical;
+	ip_modify_write(v, buffer, &w);
+	if (in_place)
+		ip_slot_set_written(req->slot, req->rel, ItemPointerGetBlockNumber(&v->tid),
+							ItemPointerGetOffsetNumber(&v->tid), req->xid, req->cid, xmax);
+	else
+	{
+		ip_slot_set_written(req->slot, req->rel, BufferGetBlockNumber(w.moved.buffer), w.moved.off,
+							req->xid, req->cid, xmax);
+		if (w.lock.any)
+			carry_locks(req, &w);
+		if (w.moved.buffer != buffer)
+			UnlockReleaseBuffer(w.moved.buffer);
+	}
+	return in_place;
+}
+
+TM_Result
+ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId cid,
+				Snapshot snapshot, Snapshot crosscheck, bool wait, TM_FailureData *tmfd,
+				LockTupleMode *lockmode, CompatUpdateIndexes *update_indexes)
+{
+	ModifyRequest req = {
+		.rel = rel,.cid = cid,.snapshot = snapshot,
+		.crosscheck = crosscheck,.wait = wait,.tmfd = tmfd,
+		.xid = GetCurrentTransactionId(),.slot = slot
+	};
+	MemoryContext context = ip_version_work_begin();
+	IpVersion  *v = &modify_v;
+	BlockNumber block;
+	bool		in_place = false;
+	Buffer		buffer;
+	TM_Result	result;
+
+	MultiXactIdSetOldestMember();	/* others may make our lock a shared one */
+	ip_version_target(rel, tid, &req.target);
+	blocking_columns(&req);
+	req.toast = ip_toast_needed(rel, slot);
+	ip_toast_form(rel, slot, !req.toast, &req.row);
+	result = modify_find(&req, v, &buffer);
+	*lockmode = req.mode;
+	req.was_locked = req.is_locker || ip_memo_was_locked(rel, &req.target.row, cid);
+	if (result == TM_Ok && (req.toast || (v->hdr & IP_HDR_HASEXTERNAL)))
+	{
+		update_toast(&req, v, buffer);
+		result = modify_find(&req, v, &buffer);
+		if (result != TM_Ok)
+			elog(ERROR, "row (%u,%u) of relation \"%s\" changed although it is locked",
+				 ItemPointerGetBlockNumber(&req.target.row),
+				 ItemPointerGetOffsetNumber(&req.target.row), RelationGetRelationName(rel));
+	}
+	if (result == TM_Ok)
+	{
+		ip_version_check_write(v);
+		in_place = update_write(&req, v, buffer);
+		block = BufferGetBlockNumber(buffer);
+		UnlockReleaseBuffer(buffer);
+		CompatCountUpdate(rel, in_place, ItemPointerGetBlockNumber(&slot->tts_tid) != block);
+		*update_indexes = COMPAT_TU_ALL;
+		if (in_place)
+		{
+			pgstat_update_heap_dead_tuples(rel, 1);
+			*update_indexes = req.summarize ? COMPAT_TU_SUMMARIZING : COMPAT_TU_NONE;
+		}
+	}
+	modify_end(&req);
+	ip_logical_end();
+	MemoryContextSwitchTo(context);
+	if (in_place && req.changed != 0)
+		ip_keys_insert(rel, req.followed.indexes, req.changed, slot);
+	/* last: an operator class may have called anything */
+	if (in_place && rel->trigdesc && rel->trigdesc->trig_update_after_row)
+		ip_memo_note_updated(rel, &slot->tts_tid, cid);
+	return result;
+}

@@ -1,0 +1,19 @@
+/*-------------------------------------------------------------------------
+ * ip_update.h
+ *	  Updating and deleting rows.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_UPDATE_H
+#define IP_UPDATE_H
+
+#include "compat.h"
+
+extern TM_Result ip_update_delete(Relation rel, ItemPointer tid, CommandId cid,
+								  Snapshot snapshot, Snapshot crosscheck, bool wait,
+								  TM_FailureData *tmfd, bool changing_part);
+extern TM_Result ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot,
+								 CommandId cid, Snapshot snapshot, Snapshot crosscheck,
+								 bool wait, TM_FailureData *tmfd, LockTupleMode *lockmode,
+								 CompatUpdateIndexes *update_indexes);
+
+#endif							/* IP_UPDATE_H */

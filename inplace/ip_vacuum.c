@@ -1,0 +1,583 @@
+/*-------------------------------------------------------------------------
+ * ip_vacuum.c
+ *	  VACUUM of inplace tables.
+ *
+ *	1. Each page that is not all-visible is pruned: aborted changes are put
+ *	   back, version blocks stripped, ended row locks dropped, dead rows become
+ *	   dead items, whose TIDs are collected in a tidset.  Then no xid before
+ *	   OldestXmin can be anything but committed, so relfrozenxid advances
+ *	   without a page being rewritten.
+ *	2. Indexes forget the collected TIDs, and entries with keys that their rows
+ *	   have no more.
+ *	3. Only then the dead items may be used again; pages become all-visible,
+ *	   empty ones free pages.  1 to 3 repeat if the tidset becomes full.
+ *	4. Undo rings give back pages that a long transaction made them take, and
+ *	   free pages at the end of the file are cut off.
+ *-------------------------------------------------------------------------
+ */
+#include "compat_scan.h"
+
+#include <math.h>
+
+#include "access/multixact.h"
+#include "access/visibilitymap.h"
+#include "commands/dbcommands.h"
+#include "commands/progress.h"
+#include "postmaster/autovacuum.h"
+#include "storage/freespace.h"
+#include "utils/lsyscache.h"
+
+#include "ip_change.h"
+#include "ip_prune.h"
+#include "ip_rel.h"
+#include "ip_ring.h"
+#include "ip_space.h"
+#include "ip_undo_shrink.h"
+#include "ip_vacuum.h"
+#include "ip_vacuum_index.h"
+#include "ip_vacuum_keys.h"
+#include "ip_vacuum_map.h"
+#include "ip_vacuum_report.h"
+#include "ip_vacuum_truncate.h"
+#include "ip_xid.h"
+
+/* With fewer pages that have dead items, indexes are left alone for now. */
+#define FEW_DEAD_PAGES(nblocks)	((nblocks) * 0.02)
+#define FEW_DEAD_BYTES			(32 * 1024 * 1024)
+
+/* How often, in blocks, to look for the wraparound failsafe and make FSM pages. */
+#define FAILSAFE_EVERY			((BlockNumber) ((uint64) 4 * 1024 * 1024 * 1024 / BLCKSZ))
+#define FSM_EVERY				((BlockNumber) ((uint64) 8 * 1024 * 1024 * 1024 / BLCKSZ))
+
+/* ---- failsafe ------------------------------------------------------------------------- */
+
+static void
+check_failsafe(IpVacuum *v)
+{
+	Relation	rel = v->rel;
+
+	if (v->failsafe || !CompatFailsafeCheck(&v->cutoffs))
+		return;
+	v->failsafe = true;
+	v->strategy = NULL;			/* all buffers may be used */
+	CompatFailsafeBegins();
+	v->do_indexes = v->do_truncate = false;
+	ereport(WARNING,
+			(errmsg("bypassing nonessential maintenance of table \"%s.%s.%s\" as a failsafe after %d index scans",
+					get_database_name(MyDatabaseId),
+					get_namespace_name(RelationGetNamespace(rel)),
+					RelationGetRelationName(rel), v->n.index_scans),
+			 errdetail("The table's relfrozenxid or relminmxid is too far in the past."),
+			 errhint("Consider increasing configuration parameter \"maintenance_work_mem\" or \"autovacuum_work_mem\".\n"
+					 "You might also need to consider other ways for VACUUM to keep up with the allocation of transaction IDs.")));
+	VacuumCostActive = false;
+	VacuumCostBalance = 0;
+}
+
+/* ---- first pass: pages ------------------------------------------------------------------ */
+
+static void
+keep_in_pg_xact(IpVacuum *v, IpXid xid)
+{
+	Assert(!IpXidIsFinal(xid));
+	if (v->unresolved == IP_XID_NONE || xid < v->unresolved)
+		v->unresolved = xid;
+}
+
+/*
+ * The row is locked, so its aborted changes could not be put back: pg_xact must keep them all.
+ * If they are very many, it keeps what it has.
+ */
+static void
+note_unresolved(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off)
+{
+	static IpVersion version;
+	IpvResult	result = ip_version_begin(&version, v->rel, block, page, off);
+
+	while (result == IPV_OK && ip_version_status(&version) == IP_STATUS_ABORTED)
+	{
+		keep_in_pg_xact(v, version.xid);
+		result = ip_version_older(&version);
+	}
+	if (result == IPV_FAR)
+		keep_in_pg_xact(v, ip_xid_full(v->rel->rd_rel->relfrozenxid));
+	if (result == IPV_STALE)
+		ip_version_missing(&version);
+}
+
+static void
+count_row(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off, const IpRow *row)
+{
+	switch (ip_xid_status_locked(row->xid))
+	{
+		case IP_STATUS_ABORTED:
+			note_unresolved(v, block, page, off);
+			v->n.live += 1;
+			break;
+		case IP_STATUS_COMMITTED:
+			if (row->state & IP_ROW_DELETED)
+				v->n.recently_dead += 1;
+			else
+				v->n.live += 1;
+			break;
+		case IP_STATUS_RUNNING:
+		case IP_STATUS_MINE:
+			/* its transaction counts an insertion when it commits */
+			if (!(row->state & IP_ROW_INSERTED))
+				v->n.live += 1;
+			break;
+		case IP_STATUS_FORGOTTEN:
+			break;				/* not of a locked page */
+	}
+}
+
+/* Count the page's rows; the dead items' offsets. */
+static int
+look_at_page(IpVacuum *v, BlockNumber block, Page page, OffsetNumber *dead)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	int			ndead = 0;
+	IpRow		row;
+
+	Assert(IpPageGetSpecial(page)->kind == IP_PAGE_DATA);
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		if (ItemIdIsDead(PageGetItemId(page, off)))
+			dead[ndead++] = off;
+		else if (ip_row_is_plain(page, off))
+			v->n.live += 1;
+		else if (ip_row_read(v->rel, block, page, off, &row))
+			count_row(v, block, page, off, &row);
+	}
+	return ndead;
+}
+
+/* No index names these dead items any more; true: the page has become a free one. */
+static bool
+free_items(IpVacuum *v, Buffer buffer, const OffsetNumber *dead, int ndead)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	int			nused = 0;
+	IpChange	change;
+
+	Assert(ip_vacuum_nindexes(v) == 0 || v->n.index_scans > 0); /* I1 */
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+		nused += ItemIdIsUsed(PageGetItemId(page, off)) ? 1 : 0;
+	ip_change_begin(&change, v->rel, IP_XLOG_VACUUM, InvalidTransactionId);
+	if (nused == ndead)
+		ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
+	else
+		ip_op_unused(ip_change_block(&change, buffer, false), dead, ndead);
+	ip_change_apply(&change);
+	return nused == ndead;
+}
+
+static Size
+space_of(BlockNumber block, Page page)
+{
+	return ip_page_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE ?
+		ip_space_free(block, page) : 0;
+}
+
+/* Has the item a state?  Then it names a transaction, and may be an undo record; the page may be damaged. */
+static inline bool
+has_state(Page page, OffsetNumber off)
+{
+	return ip_row_may_be(page, off, 0xFF);
+}
+
+/* Heap has the word for it: of rows that had a state, those that have none any more are frozen. */
+static void
+count_frozen(IpVacuum *v, Page page, const bool *had_state, OffsetNumber max)
+{
+	int			n = 0;
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= Min(max, PageGetMaxOffsetNumber(page)); off++)
+		n += had_state[off] && ip_item_is_ours(PageGetItemId(page, off)) && !has_state(page, off);
+	v->n.frozen_rows += n;
+	v->n.frozen_pages += n > 0 ? 1 : 0;
+}
+
+/* What the free space map shall know of the page. */
+static Size
+vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, int *ndead)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	bool		had_state[MaxOffsetNumber + 1];
+	bool		reports = ip_vacuum_may_report(v->params);
+	int			before = 0;
+	bool		freed;
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		before += ItemIdIsDead(PageGetItemId(page, off)) ? 1 : 0;
+		if (reports)
+			had_state[off] = has_state(page, off);
+	}
+	ip_prune_page(v->rel, buffer, v->horizon);
+	*ndead = look_at_page(v, block, page, dead);
+	if (reports)
+		count_frozen(v, page, had_state, max);
+	v->n.removed += *ndead - before;
+	v->n.data_pages++;
+	v->n.dead_item_pages += *ndead > 0 ? 1 : 0;
+	v->n.dead_items += *ndead;
+	ip_vacuum_keys_note(v, block, buffer);
+	/* before dead items go: they may have been called all-visible */
+	ip_vacuum_map_reconcile(v, block, buffer);
+	if (*ndead > 0 && ip_vacuum_nindexes(v) == 0)
+	{
+		freed = free_items(v, buffer, dead, *ndead);
+		*ndead = 0;
+		if (freed)
+		{
+			ip_space_note_free(&v->free, block);
+			return IP_FREE_PAGE_SPACE;
+		}
+		ip_vacuum_map_reconcile(v, block, buffer);
+	}
+	return space_of(block, page);
+}
+
+static void
+note_undo_page(IpVacuum *v, BlockNumber block)
+{
+	if (v->n.undo_seen == v->undo_size)
+	{
+		v->undo_size = Max(1024, 2 * v->undo_size);
+		v->undo = v->undo == NULL ? palloc(v->undo_size * sizeof(BlockNumber)) :
+			repalloc_huge(v->undo, v->undo_size * sizeof(BlockNumber));
+	}
+	v->undo[v->n.undo_seen++] = block;
+}
+
+/* *ndead dead items are left for the indexes. */
+static void
+vacuum_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, int *ndead)
+{
+	IpPageKind	kind;
+	Size		space = 0;
+
+	*ndead = 0;
+	v->n.scanned++;
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	kind = ip_page_kind(v->rel, block, BufferGetPage(buffer));
+	if (kind == IP_PAGE_DATA)
+		space = vacuum_data_page(v, block, buffer, dead, ndead);
+	else
+		ip_vacuum_map_distrust(v, block, buffer, false);
+	if (kind == IP_PAGE_UNDO)
+		note_undo_page(v, block);
+	else if (kind != IP_PAGE_DATA && kind != IP_PAGE_META)
+	{
+		space = IP_FREE_PAGE_SPACE; /* a free page, or one left empty by a
+									 * crash */
+		ip_space_note_free(&v->free, block);
+	}
+	UnlockReleaseBuffer(buffer);
+	if (block != IP_META_BLOCK)
+		RecordPageWithFreeSpace(v->rel, block, space);
+}
+
+/* ---- second pass -------------------------------------------------------------------------- */
+
+typedef struct DeadBlocks
+{
+	TidSetIter	iter;
+	OffsetNumber dead[MaxOffsetNumber];
+} DeadBlocks;
+
+/* For reading ahead. */
+static BlockNumber
+next_with_dead(void *state, void *per_block)
+{
+	DeadBlocks *ahead = state;
+	BlockNumber block;
+
+	return tidset_iter_next(&ahead->iter, &block, ahead->dead) > 0 ? block : InvalidBlockNumber;
+}
+
+/* The dead items of one block that the indexes have forgotten; its buffer is released. */
+static void
+free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer, const OffsetNumber *dead, int ndead)
+{
+	Size		space = IP_FREE_PAGE_SPACE;
+
+	Assert(BufferGetBlockNumber(buffer) == block);
+	visibilitymap_pin(v->rel, block, &v->vm);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (ip_page_kind(v->rel, block, BufferGetPage(buffer)) != IP_PAGE_DATA)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("block %u of relation \"%s\" had dead rows, but is no data page any more",
+						block, RelationGetRelationName(v->rel))));
+	if (free_items(v, buffer, dead, ndead))
+		ip_space_note_free(&v->free, block);
+	else
+	{
+		ip_vacuum_map_reconcile(v, block, buffer);
+		space = space_of(block, BufferGetPage(buffer));
+	}
+	UnlockReleaseBuffer(buffer);
+	RecordPageWithFreeSpace(v->rel, block, space);
+}
+
+/* Two iterations over the same blocks: one for what is read ahead, and one for what is used. */
+static void
+free_dead_items(IpVacuum *v)
+{
+	OffsetNumber dead[MaxOffsetNumber];
+	DeadBlocks *ahead = palloc(sizeof(DeadBlocks));
+	CompatReads *reads;
+	TidSetIter	iter;
+	BlockNumber block;
+	BlockNumber done = 0;
+	int			ndead;
+
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_VACUUM_HEAP);
+	tidset_iter_begin(v->dead, &ahead->iter);
+	tidset_iter_begin(v->dead, &iter);
+	reads = compat_reads_begin(v->rel, COMPAT_READ_CLEANUP, v->strategy, next_with_dead, ahead, 0);
+	while ((ndead = tidset_iter_next(&iter, &block, dead)) > 0)
+	{
+		compat_vacuum_delay_point(false);
+		free_page_items(v, block, compat_reads_next(reads, NULL), dead, ndead);
+		pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_VACUUMED, ++done);
+	}
+	compat_reads_end(reads);
+	pfree(ahead);
+}
+
+/* Clean indexes and then the dead items that have been collected. */
+static void
+vacuum_dead_items(IpVacuum *v)
+{
+	check_failsafe(v);
+	if (!v->do_indexes)
+		return;
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_VACUUM_INDEX);
+	ip_vacuum_indexes_delete(v);
+	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_INDEX_VACUUMS, ++v->n.index_scans);
+	check_failsafe(v);
+	free_dead_items(v);
+	ip_vacuum_keys_clear(v);
+	tidset_reset(v->dead);
+	compat_progress_dead(0, 0);
+}
+
+/* A few dead items, or stale entries, are not worth a scan of all indexes. */
+static bool
+few_dead_items(IpVacuum *v)
+{
+	return !v->always_indexes && v->n.index_scans == 0 &&
+		v->n.dead_item_pages + v->n.stale_pages < FEW_DEAD_PAGES(v->nblocks) &&
+		tidset_memory(v->dead) < FEW_DEAD_BYTES;
+}
+
+/* Remember the page's dead items for the indexes. */
+static void
+collect(IpVacuum *v, BlockNumber block, const OffsetNumber *dead, int ndead)
+{
+	if (!v->do_indexes)
+		return;
+	if (!tidset_add_block(v->dead, block, dead, ndead))
+	{
+		vacuum_dead_items(v);
+		pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_SCAN_HEAP);
+		if (v->do_indexes && !tidset_add_block(v->dead, block, dead, ndead))
+			ereport(ERROR,
+					(errcode(ERRCODE_OUT_OF_MEMORY),
+					 errmsg("no memory for the dead rows of block %u of relation \"%s\"",
+							block, RelationGetRelationName(v->rel))));
+	}
+	compat_progress_dead(tidset_memory(v->dead), tidset_count(v->dead));
+}
+
+/* All-visible pages have nothing to do, as long as the map is right. */
+static bool
+may_skip(IpVacuum *v, BlockNumber block)
+{
+	return !(v->params->options & VACOPT_DISABLE_PAGE_SKIPPING) &&
+		visibilitymap_get_status(v->rel, block, &v->ahead_vm) ==
+		(VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN);
+}
+
+static BlockNumber
+next_to_scan(void *state, void *per_block)
+{
+	IpVacuum   *v = state;
+
+	for (; v->ahead < v->nblocks; v->ahead++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!may_skip(v, v->ahead))
+			return v->ahead++;
+	}
+	return InvalidBlockNumber;
+}
+
+static void
+scan_pages(IpVacuum *v)
+{
+	OffsetNumber dead[MaxOffsetNumber];
+	BlockNumber next_failsafe = 0;
+	BlockNumber next_fsm = FSM_EVERY;
+	CompatReads *reads = compat_reads_begin(v->rel, COMPAT_READ_MAINTENANCE, v->strategy,
+											next_to_scan, v, 0);
+	Buffer		buffer;
+	int			ndead;
+
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_SCAN_HEAP);
+	pgstat_progress_update_param(PROGRESS_VACUUM_TOTAL_HEAP_BLKS, v->nblocks);
+	compat_progress_dead_limit(tidset_limit(v->dead));
+	while ((buffer = compat_reads_next(reads, NULL)) != InvalidBuffer)
+	{
+		BlockNumber block = BufferGetBlockNumber(buffer);
+
+		pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED, block);
+		compat_vacuum_delay_point(false);
+		if (block >= next_failsafe)
+		{
+			check_failsafe(v);
+			next_failsafe = block + FAILSAFE_EVERY;
+		}
+		visibilitymap_pin(v->rel, block, &v->vm);
+		vacuum_page(v, block, buffer, dead, &ndead);
+		if (ndead > 0)
+			collect(v, block, dead, ndead);
+		if (block >= next_fsm)
+		{
+			FreeSpaceMapVacuumRange(v->rel, next_fsm - FSM_EVERY, block);
+			next_fsm = block + FSM_EVERY;
+		}
+	}
+	compat_reads_end(reads);
+	if (BufferIsValid(v->ahead_vm))
+		ReleaseBuffer(v->ahead_vm);
+	pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED, v->nblocks);
+}
+
+/* ---- all of it -------------------------------------------------------------------------------- */
+
+/* Versions in undo pages that should not be there count as dead rows. */
+static double
+excess_versions(IpVacuum *v)
+{
+	double		excess = ip_undo_beyond(ip_ring_pages(v->rel), v->nblocks);
+
+	/* what rings left behind when they moved is for the next VACUUM */
+	if (v->rings_moved && excess == 0)
+		excess = ip_undo_beyond(v->n.undo_freed, v->nblocks);
+	return excess * IP_UNDO_RECORDS_PER_PAGE;
+}
+
+static void
+update_stats(IpVacuum *v, double row_count)
+{
+	Relation	rel = v->rel;
+	TransactionId frozenxid = v->cutoffs.OldestXmin;
+	BlockNumber all_visible;
+	BlockNumber all_frozen;
+
+	if (v->unresolved != IP_XID_NONE &&
+		TransactionIdPrecedes((TransactionId) v->unresolved, frozenxid))
+		frozenxid = (TransactionId) v->unresolved;
+	Assert(TransactionIdPrecedesOrEquals(frozenxid, v->cutoffs.OldestXmin));	/* I14 */
+	v->n.frozenxid = frozenxid;
+	visibilitymap_count(rel, &all_visible, &all_frozen);
+	CompatVacUpdateRelstats(rel, v->nblocks, row_count, Min(all_visible, v->nblocks),
+							Min(all_frozen, v->nblocks), rel->rd_rel->relhasindex, frozenxid,
+							v->cutoffs.OldestMxact, &v->n.frozenxid_updated,
+							&v->n.minmulti_updated, false);
+	CompatReportVacuum(RelationGetRelid(rel), rel->rd_rel->relisshared, Max(row_count, 0),
+					   v->n.recently_dead + excess_versions(v), v->start);
+}
+
+/*
+ * Scanned rows, and those of the skipped pages, all of which have data: as dense
+ * as the table was.
+ */
+static double
+estimate_rows(IpVacuum *v)
+{
+	Form_pg_class form = v->rel->rd_rel;
+	BlockNumber others = v->n.scanned - v->n.data_pages;
+	BlockNumber skipped = v->nblocks - v->n.scanned;
+	BlockNumber old_pages = Max(skipped, (BlockNumber) form->relpages > others ?
+								form->relpages - others : 0);
+
+	if (skipped == 0)
+		return v->n.live;
+	if (form->reltuples >= 0 && form->relpages > 0)
+		return floor(v->n.live + form->reltuples / old_pages * skipped + 0.5);
+	return v->n.data_pages > 0 ? v->n.live / v->n.data_pages * (v->n.data_pages + skipped) : -1;
+}
+
+/* Returns an estimate of the table's live rows. */
+static double
+vacuum_table(IpVacuum *v)
+{
+	double		row_count;
+	bool		skipped;
+
+	v->nblocks = RelationGetNumberOfBlocks(v->rel);
+	check_failsafe(v);
+	ip_vacuum_indexes_begin(v);
+	scan_pages(v);
+	skipped = v->n.scanned < v->nblocks;
+	row_count = estimate_rows(v);
+	if ((tidset_count(v->dead) > 0 || v->n.stale_pages > 0) && !few_dead_items(v))
+		vacuum_dead_items(v);
+	if (BufferIsValid(v->vm))
+		ReleaseBuffer(v->vm);
+	v->vm = InvalidBuffer;
+	Assert(v->horizon == ip_xid_full(v->cutoffs.OldestXmin));	/* I13, I18 */
+	v->n.undo_freed = ip_undo_shrink_lost(v->rel, v->horizon, v->undo, v->n.undo_seen, &v->free);
+	v->n.undo_freed += ip_undo_shrink_rings(v->rel, v->horizon, &v->free, &v->rings_moved);
+	v->n.undo_pages = ip_ring_pages(v->rel) + v->n.undo_freed;
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_INDEX_CLEANUP);
+	if (v->params->index_cleanup != VACOPTVALUE_DISABLED && !v->failsafe)
+		ip_vacuum_indexes_cleanup(v, row_count, !skipped);
+	ip_vacuum_indexes_end(v);
+	FreeSpaceMapVacuum(v->rel);
+	ip_vacuum_truncate(v);
+	return row_count;
+}
+
+void
+ip_vacuum_relation(Relation rel, VacuumParams *params, BufferAccessStrategy bstrategy)
+{
+	IpVacuum   *v = palloc0(sizeof(IpVacuum));
+	IpVacuumUsage *usage = ip_vacuum_usage_begin();
+	double		row_count;
+
+	v->rel = rel;
+	v->params = params;
+	v->strategy = bstrategy;
+	v->elevel = (params->options & VACOPT_VERBOSE) ? INFO : DEBUG2;
+	v->start = GetCurrentTimestamp();
+	v->vm = v->ahead_vm = InvalidBuffer;
+	v->do_indexes = params->index_cleanup != VACOPTVALUE_DISABLED;
+	v->always_indexes = params->index_cleanup == VACOPTVALUE_ENABLED;
+	v->do_truncate = params->truncate != VACOPTVALUE_DISABLED;
+	pgstat_progress_start_command(PROGRESS_COMMAND_VACUUM, RelationGetRelid(rel));
+	if (params->options & VACOPT_VERBOSE)
+		ereport(INFO,
+				(errmsg("vacuuming \"%s.%s.%s\"", get_database_name(MyDatabaseId),
+						get_namespace_name(RelationGetNamespace(rel)),
+						RelationGetRelationName(rel))));
+	ip_rel_check_meta(rel);
+	vacuum_get_cutoffs(rel, params, &v->cutoffs);
+	v->horizon = ip_xid_full(v->cutoffs.OldestXmin);
+	Assert(v->n.scanned == 0);	/* I13 */
+	row_count = vacuum_table(v);
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_FINAL_CLEANUP);
+	update_stats(v, row_count);
+	pgstat_progress_end_command();
+	ip_vacuum_report(v, usage, row_count);
+	ip_vacuum_indexes_close(v);
+	if (v->dead)
+		tidset_pg_destroy(v->dead);
+}

@@ -1,0 +1,101 @@
+/*-------------------------------------------------------------------------
+ * ip_vacuum_index.h
+ *	  A VACUUM, and its work on indexes.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_VACUUM_INDEX_H
+#define IP_VACUUM_INDEX_H
+
+#include "compat.h"
+
+#include "tidset_pg.h"
+
+#include "ip_space.h"
+
+/* What VACUUM has done; for its log line. */
+typedef struct IpVacuumCounts
+{
+	double		live;			/* rows on scanned pages */
+	double		recently_dead;	/* rows that somebody may still see, though
+								 * deleted */
+	double		removed;		/* rows that became dead items */
+	double		dead_items;		/* dead items collected, in all */
+	BlockNumber dead_item_pages;
+	BlockNumber stale_pages;	/* of whose rows the indexes may have stale
+								 * entries, to be removed */
+	BlockNumber scanned;
+	BlockNumber data_pages;		/* of the scanned ones */
+	BlockNumber undo_seen;
+	BlockNumber undo_pages;
+	BlockNumber undo_freed;
+	BlockNumber truncated;
+	BlockNumber frozen_pages;	/* that had such rows: */
+	int64		frozen_rows;	/* they named a transaction, and name none any
+								 * more */
+	BlockNumber set_visible;	/* bits set in the visibility map */
+	BlockNumber set_frozen;
+	BlockNumber were_visible;	/* of set_frozen */
+	int			index_scans;
+	TransactionId frozenxid;	/* for pg_class */
+	bool		frozenxid_updated;
+	bool		minmulti_updated;
+} IpVacuumCounts;
+
+typedef struct IpVacuumIndexes IpVacuumIndexes;
+
+typedef struct IpVacuum
+{
+	Relation	rel;
+	VacuumParams *params;
+	BufferAccessStrategy strategy;
+	struct VacuumCutoffs cutoffs;
+	IpXid		horizon;		/* OldestXmin with its epoch */
+	IpXid		unresolved;		/* oldest xid that could not be put back, or
+								 * none */
+	BlockNumber nblocks;
+	IpFreeBlocks free;
+	BlockNumber *undo;			/* the undo pages, n.undo_seen of them, in an
+								 * array of undo_size */
+	BlockNumber undo_size;
+	bool		rings_moved;
+	IpVacuumIndexes *indexes;
+	TidSet	   *dead;			/* dead items that indexes may name */
+	bool		follows;		/* an index can follow updates in place */
+	uint8	   *stale;			/* a bit for each page: settled, to be cleared
+								 * when the indexes are clean; or NULL */
+	bool		do_indexes;		/* clean them; else dead items stay */
+	bool		always_indexes; /* even for a few dead items */
+	bool		do_truncate;
+	bool		failsafe;
+	int			elevel;
+	TimestampTz start;
+	Buffer		vm;				/* a page of the visibility map */
+	BlockNumber ahead;			/* the next to be looked at for reading */
+	Buffer		ahead_vm;
+	IpVacuumCounts n;
+} IpVacuum;
+
+/*
+ * Open the table's indexes, and make v->dead within the memory
+ * that VACUUM may use; with workers if the parameters ask for them and it pays.
+ */
+extern void ip_vacuum_indexes_begin(IpVacuum *v);
+extern int	ip_vacuum_nindexes(const IpVacuum *v);
+
+/* Bulk deletion by VACUUM; the state is v->dead. */
+extern bool ip_vacuum_is_dead(ItemPointer tid, void *state);
+
+/* Remove the entries of v->dead's TIDs from all indexes. */
+extern void ip_vacuum_indexes_delete(IpVacuum *v);
+
+/* What index access methods do at the end; row_count is exact, or not. */
+extern void ip_vacuum_indexes_cleanup(IpVacuum *v, double row_count, bool exact);
+
+/* End parallel mode, and write the indexes' statistics to pg_class. */
+extern void ip_vacuum_indexes_end(IpVacuum *v);
+extern void ip_vacuum_indexes_close(IpVacuum *v);
+
+/* A line for each index that was cleaned. */
+extern void ip_vacuum_indexes_report(IpVacuum *v, StringInfo buf);
+
+#endif							/* IP_VACUUM_INDEX_H */

@@ -1,0 +1,84 @@
+/*-------------------------------------------------------------------------
+ * ip_vacuum_keys.c
+ *	  VACUUM and index entries that are stale.
+ *
+ * When a page whose entries may be stale has been pruned, and all see all of its rows, each row has one
+ * version: the page is settled.  Bulk deletion removes entries of settled pages' rows that have other keys
+ * than those (ip_keys_is_needed); it visits all entries, so if a page is still settled
+ * then, none of its entries is stale.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/visibilitymap.h"
+
+#include "ip_change.h"
+#include "ip_rel.h"
+#include "ip_vacuum_keys.h"
+#include "ip_vacuum_map.h"
+
+static void
+write_keys(IpVacuum *v, Buffer buffer, uint8 keys)
+{
+	IpChange	change;
+
+	ip_change_begin(&change, v->rel, IP_XLOG_VACUUM, InvalidTransactionId);
+	ip_op_keys(ip_change_block(&change, buffer, false), keys);
+	ip_change_apply(&change);
+}
+
+void
+ip_vacuum_keys_note(IpVacuum *v, BlockNumber block, Buffer buffer)
+{
+	IpSpecial  *special = IpPageGetSpecial(BufferGetPage(buffer));
+
+	if (special->keys == 0 || !v->do_indexes || !ip_vacuum_map_is_plain(BufferGetPage(buffer)))
+		return;
+	if (!v->follows)
+	{
+		/* the indexes that had such entries have been dropped */
+		write_keys(v, buffer, 0);
+		return;
+	}
+	if (!(special->keys & IP_KEYS_SETTLED))
+		write_keys(v, buffer, IP_KEYS_STALE | IP_KEYS_SETTLED);
+	/* the table may have grown since, but not by pages that are scanned */
+	Assert(block < v->nblocks);
+	if (v->stale == NULL)
+		v->stale = MemoryContextAllocExtended(CurrentMemoryContext, v->nblocks / 8 + 1,
+											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	v->stale[block / 8] |= 1 << block % 8;
+	v->n.stale_pages++;
+}
+
+static void
+clear_page(IpVacuum *v, BlockNumber block)
+{
+	Buffer		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block, RBM_NORMAL, v->strategy);
+	Page		page = BufferGetPage(buffer);
+
+	visibilitymap_pin(v->rel, block, &v->vm);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (ip_page_kind(v->rel, block, page) == IP_PAGE_DATA && (IpPageGetSpecial(page)->keys & IP_KEYS_SETTLED))
+	{
+		write_keys(v, buffer, 0);
+		ip_vacuum_map_reconcile(v, block, buffer);
+	}
+	UnlockReleaseBuffer(buffer);
+}
+
+void
+ip_vacuum_keys_clear(IpVacuum *v)
+{
+	for (BlockNumber i = 0; v->stale != NULL && i <= v->nblocks / 8; i++)
+	{
+		for (int bit = 0; v->stale[i] >> bit != 0; bit++)
+		{
+			if (!(v->stale[i] & (1 << bit)))
+				continue;
+			compat_vacuum_delay_point(false);
+			clear_page(v, i * 8 + bit);
+		}
+		v->stale[i] = 0;
+	}
+}

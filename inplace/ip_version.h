@@ -1,0 +1,237 @@
+/*-------------------------------------------------------------------------
+ * ip_version.h
+ *	  The versions of one row, newest first, and what a snapshot sees.
+ *
+ * An IpVersion stands on one version of a row.  It begins on the newest, which
+ * is on the data page, and goes to older ones through undo.  A backend that does not
+ * hold the data page's lock may find that an undo record is gone (an aborted
+ * change was put back and its undo page used again): IPV_STALE, start again
+ * from the row.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_VERSION_H
+#define IP_VERSION_H
+
+#include "compat.h"
+
+#include "utils/snapshot.h"
+
+#include "ip_body.h"
+#include "ip_page.h"
+#include "ip_row.h"
+#include "ip_undo_rec.h"
+#include "ip_xid.h"
+
+typedef enum IpvResult
+{
+	IPV_OK,						/* here is a version */
+	IPV_NONE,					/* there is none */
+	IPV_STALE,					/* undo changed under us: start again */
+	IPV_FAR						/* too far down for a backend that holds the
+								 * page's lock */
+} IpvResult;
+
+/* A backend that holds a data page's lock reads no more undo records of a row than this. */
+#define IP_MAX_LOCKED_STEPS	200
+
+typedef struct IpVersion
+{
+	Relation	rel;
+	ItemPointerData tid;
+	Page		page;			/* the row's, as long as it is locked, or a
+								 * copy; has its undo records at home */
+	IpChanged	changed;		/* by the page's default changer */
+	/* this version */
+	uint16		hdr;
+	uint8		state;			/* IP_ROW_*; LOCKED: ptr still leads to the
+								 * lock, unless CHANGED */
+	IpXid		xid;			/* made it; final: visible to all */
+	IpPtr		ptr;			/* undo record of the change that made it, or
+								 * cid */
+	const uint8 *body;
+	uint32		bodylen;
+	IpXid		horizon;		/* of pg_xact when the page was locked, or
+								 * before */
+	bool		locked;			/* and it still is: what pg_xact forgets
+								 * meanwhile has committed */
+	bool		forgotten;		/* it is not, and pg_xact has forgotten an xid
+								 * since: IPV_STALE */
+	/* the row on its page */
+	uint8		top_state;
+	uint32		top_itemlen;	/* bytes that its item takes */
+	IpXid		top_xid;
+	IpPtr		top_ptr;
+	/* the change that made the next newer version, if this is not the newest */
+	IpXid		end_xid;
+	CommandId	end_cid;
+	uint64		steps;			/* versions passed ... */
+	uint64		limit;			/* ... and how many may be: then IPV_FAR */
+	uint64		mark_at;		/* this one, a power of two, is marked: see
+								 * note_step */
+	IpXid		mark_xid;
+	IpPtr		mark_ptr;
+	bool		soft;			/* undo that cannot be read is no error, ... */
+	bool		damaged;		/* ... but told here */
+	/* record at ptr, if loaded */
+	bool		rec_loaded;
+	IpUndoRec	rec;
+
+	/*
+	 * the lock record on top of the chain, if unlocked (see
+	 * ip_version_skip_lock)
+	 */
+	bool		has_lock;
+	IpUndoRec	lock;
+	uint8	   *saved;			/* the overlaid bytes of the newest version */
+	uint8		savedbuf[IP_VERSION_BLOCK_SZ];
+	uint8		bodybuf[2][BLCKSZ];
+	int			bodycur;
+	uint8		recbuf[BLCKSZ];
+	uint8		lockbuf[BLCKSZ];
+} IpVersion;
+
+/*
+ * What core asks for by TID: a row, or exactly one version of it.  The latter
+ * has the TID of the undo record on top of the version, with an offset beyond those
+ * of rows: the lock record that ip_lock_tuple put there, or the record of an update that
+ * was made in place.  Such a TID never reaches an index.
+ */
+#define IP_VERSION_TID_OFFSET	0x1000
+
+typedef struct IpTarget
+{
+	ItemPointerData row;
+	bool		exact;			/* the version with this maker and pointer */
+	IpXid		xid;
+	IpPtr		ptr;
+	IpXid		next_xid;		/* the update that ended it, or IP_XID_NONE */
+	IpPtr		next_ptr;
+} IpTarget;
+
+#define ip_tid_is_version(tid) \
+	(ItemPointerGetOffsetNumberNoCheck(tid) >= IP_VERSION_TID_OFFSET)
+
+/* Errors: data_corrupted if it is a version's TID, but not of the current transaction. */
+extern void ip_version_target(Relation rel, const ItemPointerData *tid, IpTarget *target);
+
+/* The TID of the version below the undo record at ptr. */
+extern void ip_version_tid(IpPtr ptr, ItemPointer tid);
+
+/* Is v the exact version that the target names? */
+extern bool ip_version_is_target(IpVersion *v, const IpTarget *target);
+
+/*
+ * Stand on the newest version of the row at off of page, which is the locked data page, and
+ * stays locked as long as v is used, or until ip_version_let_go.  IPV_NONE: no row.
+ */
+extern IpvResult ip_version_begin(IpVersion *v, Relation rel, BlockNumber block,
+								  Page page, OffsetNumber off);
+
+/*
+ * Like ip_version_begin, but damaged undo is recorded in v->damaged instead of raised: what
+ * needs undo finds IPV_STALE, or no lock.
+ */
+extern IpvResult ip_version_begin_soft(IpVersion *v, Relation rel, BlockNumber block,
+									   Page page, OffsetNumber off);
+
+/*
+ * The same for a copy of the page that outlives the use of v.  horizon was
+ * ip_xid_horizon() before the page was copied.
+ */
+extern IpvResult ip_version_begin_copy(IpVersion *v, Relation rel, BlockNumber block,
+									   Page copy, OffsetNumber off, IpXid horizon);
+
+/*
+ * Stand on the version that v stands on, without its body: for a look at the xids of the changes.
+ * v keeps its place.
+ */
+extern void ip_version_begin_below(IpVersion *below, IpVersion *v);
+
+/*
+ * Before the page is unlocked: make v->body a private copy.  From now on there is no limit to
+ * the versions that v may pass, nor is undo sure to stay (IPV_STALE).
+ */
+extern void ip_version_let_go(IpVersion *v);
+
+/*
+ * For a row with more aborted changes than may be passed while its page is locked: pass them
+ * with no lock held, then lock the page.  IPV_OK and IPV_NONE as for ip_version_skip_aborted: the
+ * buffer is locked exclusively, and the row's newest change is still the one that v began with,
+ * which has aborted.  IPV_STALE: it is another one, or v->damaged; nothing is locked.  Errors:
+ * data_corrupted, unless soft.
+ */
+extern IpvResult ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid,
+									 bool soft, Buffer *buffer);
+
+/* Is the row's newest change the one that v began with?  Lock: the page, share. */
+extern bool ip_version_is_newest(const IpVersion *v, Page page);
+
+/*
+ * What became of the transaction that made this version.  If pg_xact has forgotten it since
+ * the page was unlocked, the change counts as aborted, and there is no older version to go to
+ * (IPV_STALE).
+ */
+extern IpXidStatus ip_version_status(IpVersion *v);
+
+/* The same by TID, with the page locked for a moment; the body is copied. */
+extern IpvResult ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerData *tid);
+
+/* The same, again and again while undo changes under us; false: no row. */
+extern bool ip_version_fetch_newest(IpVersion *v, Relation rel, const ItemPointerData *tid);
+
+/* A reader that finds undo gone starts again; it cannot happen for ever. */
+#define IP_MAX_STALE	1000
+
+/* Make v->body a private copy. */
+extern void ip_version_own_body(IpVersion *v);
+
+/* Go below the lock record, if there is one: v->has_lock, v->lock, v->ptr. */
+extern void ip_version_skip_lock(IpVersion *v);
+
+/* Load v->rec.  IPV_NONE: the version was inserted, or is visible to all. */
+extern IpvResult ip_version_load_rec(IpVersion *v);
+
+/*
+ * v stands on a version that the MVCC snapshot does not see, or (none) one that has aborted.  Stand, not on that, but on an older one of
+ * the same kind, on the way to those that are not, if the chain has pointers for that: v->body is not its body, but ip_version_older
+ * goes from there.  Between the two all are hidden.  For others' changes are made one after the other's end, so if a snapshot does not
+ * see the older one, it sees none that came later; and aborted ones are put back before others come on top.  Below
+ * a change of our own that is not so: our snapshot may be older than the end of the transaction that we waited for.
+ */
+extern void ip_version_skip_hidden(IpVersion *v, Snapshot snapshot);
+
+/*
+ * The same to the place that one of the pointers in v->rec leads to; false, and v stays where it is: that is not there.
+ */
+extern bool ip_version_skip(IpVersion *v, int which);
+
+/* Go to the next older version. */
+extern IpvResult ip_version_older(IpVersion *v);
+
+/* Go below aborted changes.  IPV_NONE: the insertion is one of them. */
+extern IpvResult ip_version_skip_aborted(IpVersion *v);
+
+/*
+ * The command that made this version or deleted the row; the current
+ * transaction made it.
+ */
+extern CommandId ip_version_cid(IpVersion *v);
+
+extern void ip_version_id(IpVersion *v, IpVersionId *id);
+
+/*
+ * A memory context for the work of one call of the access method: what is
+ * palloc'd in it is gone at the next call.  Returns the caller's context.
+ */
+extern MemoryContext ip_version_work_begin(void);
+
+/* Put the version into a slot, by copying it. */
+extern void ip_version_to_slot(IpVersion *v, TupleTableSlot *slot);
+
+/* Corruption, or a bug: the row's undo record is missing. */
+pg_noreturn extern void ip_version_missing(IpVersion *v);
+
+/* Corruption: what v stands on cannot have been the row.  An error, or noted in v if that is soft. */
+extern void ip_version_damaged(IpVersion *v);
+
+#endif							/* IP_VERSION_H */

@@ -1,0 +1,324 @@
+/*-------------------------------------------------------------------------
+ * ip_version_satisfy.c
+ *	  Which version of a row a snapshot sees, and what serializable transactions conflict with.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/subtrans.h"
+#include "access/xact.h"
+#include "storage/predicate.h"
+#include "utils/snapmgr.h"
+
+#include "ip_undo.h"
+#include "ip_version_satisfy.h"
+#include "ip_xid.h"
+
+bool
+ip_version_change_visible(IpVersion *v, Snapshot snapshot)
+{
+	Assert(IsMVCCSnapshot(snapshot));
+	if (IpXidIsFinal(v->xid))
+		return true;
+	if (!TransactionIdPrecedes((TransactionId) v->xid, snapshot->xmin) &&
+		TransactionIdIsCurrentTransactionId((TransactionId) v->xid))
+		return ip_version_cid(v) < snapshot->curcid;
+	return !ip_xid_in_snapshot(v->xid, snapshot, v->horizon) &&
+		ip_version_status(v) == IP_STATUS_COMMITTED;
+}
+
+/* Serializable transactions: somebody has written what we do not see. */
+static void
+note_conflict_out(IpVersion *v, Snapshot snapshot)
+{
+	TransactionId xid = (TransactionId) v->xid;
+
+	if (!CheckForSerializableConflictOutNeeded(v->rel, snapshot) ||
+		TransactionIdIsCurrentTransactionId(xid) ||
+		ip_version_status(v) == IP_STATUS_ABORTED ||
+		TransactionIdPrecedes(xid, TransactionXmin))
+		return;
+	xid = SubTransGetTopmostTransaction(xid);
+	if (!TransactionIdPrecedes(xid, TransactionXmin))
+		CheckForSerializableConflictOut(v->rel, xid, snapshot);
+}
+
+/* The TID of v's undo record, which stands for the version; false if it has none. */
+static bool
+version_tid(IpVersion *v, ItemPointer tid)
+{
+	if (IpXidIsFinal(v->xid) || (v->state & (IP_ROW_INSERTED | IP_ROW_CHANGED)))
+		return false;
+	ip_version_skip_lock(v);
+	if (v->ptr.block == InvalidBlockNumber)
+		return false;
+	ip_version_tid(v->ptr, tid);
+	return true;
+}
+
+void
+ip_version_predicate_lock(IpVersion *v, Snapshot snapshot)
+{
+	ItemPointerData tid;
+
+	PredicateLockTID(v->rel, &v->tid, snapshot, (TransactionId) v->xid);
+	if (version_tid(v, &tid))
+		PredicateLockTID(v->rel, &tid, snapshot, (TransactionId) v->xid);
+}
+
+void
+ip_version_check_write(IpVersion *v)
+{
+	BlockNumber block = ItemPointerGetBlockNumber(&v->tid);
+	ItemPointerData tid;
+
+	Assert(v->locked && v->steps == 0);
+	if (!IsolationIsSerializable())
+		return;
+	if (!version_tid(v, &tid))
+	{
+		CheckForSerializableConflictIn(v->rel, &v->tid, block);
+		return;
+	}
+	CheckForSerializableConflictIn(v->rel, &tid, ItemPointerGetBlockNumber(&tid));
+	CheckForSerializableConflictIn(v->rel, NULL, block);
+}
+
+static IpvResult
+satisfy_mvcc(IpVersion *v, Snapshot snapshot)
+{
+	while (!ip_version_change_visible(v, snapshot))
+	{
+		IpvResult	result;
+
+		note_conflict_out(v, snapshot);
+		if (!CheckForSerializableConflictOutNeeded(v->rel, snapshot))
+			ip_version_skip_hidden(v, snapshot);
+		result = ip_version_older(v);
+
+		if (result != IPV_OK)
+			return result;
+		CHECK_FOR_INTERRUPTS();
+	}
+	return (v->state & IP_ROW_DELETED) ? IPV_NONE : IPV_OK;
+}
+
+/* The version that is current for us: committed or our own. */
+static IpvResult
+satisfy_self(IpVersion *v)
+{
+	for (;;)
+	{
+		IpXidStatus status = ip_version_status(v);
+		IpvResult	result;
+
+		if (status == IP_STATUS_MINE || status == IP_STATUS_COMMITTED)
+			return (v->state & IP_ROW_DELETED) ? IPV_NONE : IPV_OK;
+		result = ip_version_older(v);
+		if (result != IPV_OK)
+			return result;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* The same, but changes in progress count, and the snapshot reports them. */
+static IpvResult
+satisfy_dirty(IpVersion *v, Snapshot snapshot)
+{
+	snapshot->xmin = snapshot->xmax = InvalidTransactionId;
+	snapshot->speculativeToken = 0;
+	for (;;)
+	{
+		IpXidStatus status = ip_version_status(v);
+		IpvResult	result;
+
+		if (status == IP_STATUS_RUNNING)
+		{
+			if (!(v->state & IP_ROW_INSERTED))
+				snapshot->xmax = (TransactionId) v->xid;
+			else
+			{
+				snapshot->xmin = (TransactionId) v->xid;
+				if (v->hdr & IP_HDR_SPECULATIVE)
+					snapshot->speculativeToken = v->ptr.block;
+			}
+			return (v->state & IP_ROW_DELETED) ? ip_version_older(v) : IPV_OK;
+		}
+		if (status != IP_STATUS_ABORTED)
+			return (v->state & IP_ROW_DELETED) ? IPV_NONE : IPV_OK;
+		result = ip_version_older(v);
+		if (result != IPV_OK)
+			return result;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* What was not rolled back, deleted rows included. */
+static IpvResult
+satisfy_any(IpVersion *v)
+{
+	IpvResult	result = ip_version_skip_aborted(v);
+	IpXidStatus status;
+
+	if (result != IPV_OK || !(v->state & IP_ROW_DELETED))
+		return result;
+	status = ip_version_status(v);
+	result = ip_version_older(v);
+
+	/*
+	 * the undo of a committed delete is gone when the row is dead to
+	 * everybody
+	 */
+	return (result == IPV_STALE && status == IP_STATUS_COMMITTED) ? IPV_NONE : result;
+}
+
+bool
+ip_version_is_dead(Relation rel, uint8 state, IpXid xid, IpXid horizon)
+{
+	IpXidStatus status = ip_xid_status(xid, horizon);
+
+	if (state & IP_ROW_DELETED)
+		return status == IP_STATUS_COMMITTED && ip_xid_removable(rel, xid);
+	return (state & IP_ROW_INSERTED) && status == IP_STATUS_ABORTED;
+}
+
+bool
+ip_version_deletion_is_durable(Relation rel, IpXid xid)
+{
+	return !RelationIsPermanent(rel) || ip_xid_commit_is_flushed(xid);
+}
+
+static bool
+removable_for(Snapshot snapshot, IpXid xid)
+{
+	return IpXidIsFinal(xid) ||
+		GlobalVisTestIsRemovableFullXid(snapshot->vistest, FullTransactionIdFromU64(xid));
+}
+
+/* What somebody may still see. */
+static IpvResult
+satisfy_non_vacuumable(IpVersion *v, Snapshot snapshot)
+{
+	if (v->state & IP_ROW_DELETED)
+	{
+		if (ip_version_status(v) == IP_STATUS_COMMITTED && removable_for(snapshot, v->xid))
+			return IPV_NONE;
+	}
+	return satisfy_any(v);
+}
+
+IpvResult
+ip_version_satisfy(IpVersion *v, Snapshot snapshot)
+{
+	Assert(v->body != NULL);
+	switch (snapshot->snapshot_type)
+	{
+		case SNAPSHOT_MVCC:
+			return satisfy_mvcc(v, snapshot);
+		case SNAPSHOT_SELF:
+			return satisfy_self(v);
+		case SNAPSHOT_DIRTY:
+			return satisfy_dirty(v, snapshot);
+		case SNAPSHOT_ANY:
+		case SNAPSHOT_TOAST:
+			return satisfy_any(v);
+		case SNAPSHOT_NON_VACUUMABLE:
+			return satisfy_non_vacuumable(v, snapshot);
+		case SNAPSHOT_HISTORIC_MVCC:
+			break;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("inplace table \"%s\" cannot be read during logical decoding",
+					RelationGetRelationName(v->rel))));
+	return IPV_NONE;			/* not reached */
+}
+
+/* Does the row's deletion by xid hide it from the snapshot? */
+static bool
+deletion_hides(IpXid xid, Snapshot snapshot, IpXid horizon)
+{
+	switch (snapshot->snapshot_type)
+	{
+		case SNAPSHOT_MVCC:
+			return !ip_xid_in_snapshot(xid, snapshot, horizon) &&
+				ip_xid_status(xid, horizon) == IP_STATUS_COMMITTED;
+		case SNAPSHOT_SELF:
+			return ip_xid_status(xid, horizon) == IP_STATUS_COMMITTED;
+		case SNAPSHOT_DIRTY:
+			snapshot->xmin = snapshot->xmax = InvalidTransactionId;
+			snapshot->speculativeToken = 0;
+			return ip_xid_status(xid, horizon) == IP_STATUS_COMMITTED;
+		case SNAPSHOT_NON_VACUUMABLE:
+			return ip_xid_status(xid, horizon) == IP_STATUS_COMMITTED && removable_for(snapshot, xid);
+		default:
+			return false;
+	}
+}
+
+IpXid
+ip_version_deleter(Relation rel, BlockNumber block, Page page, OffsetNumber off,
+				   Snapshot snapshot, IpXid horizon)
+{
+	IpRow		row;
+
+	return ip_row_read_deleted(rel, block, page, off, &row) &&
+		deletion_hides(row.xid, snapshot, horizon) ? row.xid : IP_XID_NONE;
+}
+
+/* Does the MVCC snapshot see what xid did?  False also if that is not to be said here: xid is not known->unseen then. */
+static bool
+sees(Snapshot snapshot, IpXid xid, IpXid horizon, IpKnownXids *known)
+{
+	TransactionId xid32 = (TransactionId) xid;
+	IpXidStatus status;
+
+	if (IpXidIsFinal(xid) || xid == known->seen)
+		return true;
+	if (xid == known->unseen || (!TransactionIdPrecedes(xid32, snapshot->xmin) &&
+								 TransactionIdIsCurrentTransactionId(xid32)))
+		return false;
+	if (ip_xid_in_snapshot(xid, snapshot, horizon))
+	{
+		known->unseen = xid;
+		return false;
+	}
+	status = ip_xid_status(xid, horizon);
+	if (status == IP_STATUS_COMMITTED)
+		known->seen = xid;
+	else if (status == IP_STATUS_ABORTED)
+		known->unseen = xid;
+	return status == IP_STATUS_COMMITTED;
+}
+
+bool
+ip_version_begin_before(IpVersion *v, Relation rel, BlockNumber block, Page copy, OffsetNumber off, Snapshot snapshot,
+						IpXid horizon, IpKnownXids *known)
+{
+	IpUndoRec	rec;
+	IpRow		row;
+	int			len;
+
+	Assert(snapshot->snapshot_type == SNAPSHOT_MVCC && !ip_page_in_buffers(copy));
+	if (!ip_row_read_changed(copy, off, &row) ||
+		(row.xid != known->unseen && (sees(snapshot, row.xid, horizon, known) || row.xid != known->unseen)))
+		return false;
+	ItemPointerSet(&v->tid, block, off);
+	if (!ip_undo_peek(rel, row.ptr, &v->tid, row.xid, copy, v->recbuf, &rec) ||
+		(!IpXidIsFinal(rec.prev_xid) && !sees(snapshot, rec.prev_xid, horizon, known)))
+		return false;
+	len = ip_undo_body(&row, &rec, v->bodybuf[0], BLCKSZ);
+	if (len < 0)
+		return false;
+	v->rel = rel;
+	v->hdr = (rec.flags & IP_REC_HDR) ? rec.hdr : row.hdr;
+	v->state = rec.prev_inserted ? IP_ROW_INSERTED : 0;
+	v->xid = rec.prev_xid;
+	v->ptr = rec.prev_ptr;
+	v->body = v->bodybuf[0];
+	v->bodylen = len;
+	v->end_xid = row.xid;
+	v->end_cid = rec.cid;
+	v->rec_loaded = v->has_lock = false;
+	return true;
+}

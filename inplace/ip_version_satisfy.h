@@ -1,0 +1,65 @@
+/*-------------------------------------------------------------------------
+ * ip_version_satisfy.h
+ *	  Which version of a row a snapshot sees, and what serializable transactions conflict with.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_VERSION_SATISFY_H
+#define IP_VERSION_SATISFY_H
+
+#include "ip_version.h"
+
+/*
+ * Go to the version that the snapshot sees (any kind of snapshot; sets the
+ * results of a dirty one).  After IPV_OK, v->xid is the version's maker.
+ */
+extern IpvResult ip_version_satisfy(IpVersion *v, Snapshot snapshot);
+
+/*
+ * Serializable transactions: we have read version v, or are about to replace it,
+ * the row's newest (page: locked).  A version is locked by its row's TID and, if it
+ * has one, that of its undo record, and checked by the latter alone as long as it
+ * has it: a reader of an older version does not conflict with a writer that replaces v.
+ */
+extern void ip_version_predicate_lock(IpVersion *v, Snapshot snapshot);
+extern void ip_version_check_write(IpVersion *v);
+
+/* Does an MVCC snapshot see the change that made v's state? */
+extern bool ip_version_change_visible(IpVersion *v, Snapshot snapshot);
+
+/*
+ * Is the row dead to everybody for ever?  state and xid are those of the row on its page, and
+ * horizon is as for ip_xid_status.
+ */
+extern bool ip_version_is_dead(Relation rel, uint8 state, IpXid xid, IpXid horizon);
+
+/*
+ * Can no crash take back the deletion of such a row by xid?  Only then it becomes a dead item: index
+ * scans conclude from that, without WAL, that their entries are dead.
+ */
+extern bool ip_version_deletion_is_durable(Relation rel, IpXid xid);
+
+/*
+ * The transaction that deleted the row at off, if the snapshot sees that, and the deletion alone tells
+ * (then a dirty snapshot's results are set); else IP_XID_NONE.  No undo is read, as
+ * ip_version_begin has to for an overlaid row.  Lock: share, or a private copy.
+ */
+extern IpXid ip_version_deleter(Relation rel, BlockNumber block, Page page, OffsetNumber off,
+								Snapshot snapshot, IpXid horizon);
+
+/* What a scan has found out, of the last xids it met: IP_XID_NONE is none. */
+typedef struct IpKnownXids
+{
+	IpXid		seen;			/* the scan's snapshot sees it */
+	IpXid		unseen;			/* it does not */
+} IpKnownXids;
+
+/*
+ * If the MVCC snapshot does not see the newest change of the row at off of the private copy of a page, and sees what was before, let v
+ * stand on that, for its body and ip_version_id, but for nothing else.  False: it is not so, or not found out here.  That is what
+ * a scan meets most after changes of many rows which have aborted, or are too new, and takes half of what
+ * ip_version_satisfy takes.  Serializable transactions have to note conflicts, and must not call this.  horizon as for ip_version_begin_copy.
+ */
+extern bool ip_version_begin_before(IpVersion *v, Relation rel, BlockNumber block, Page copy, OffsetNumber off,
+									Snapshot snapshot, IpXid horizon, IpKnownXids *known);
+
+#endif							/* IP_VERSION_SATISFY_H */

@@ -1,0 +1,196 @@
+/*-------------------------------------------------------------------------
+ * ip_wal.c
+ *	  WAL records: reading, redo, description.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/bufmask.h"
+#include "access/visibilitymap.h"
+
+#include "ip_page_apply.h"
+#include "ip_page_desc.h"
+#include "ip_wal.h"
+
+void
+ip_wal_main_data(XLogReaderState *record, IpMainData *data)
+{
+	uint32		len = XLogRecGetDataLen(record);
+	ByteReader	r;
+	uint8		flags;
+
+	memset(data, 0, sizeof(*data));
+	if (len == 0)
+		return;
+	r.p = (uint8 *) XLogRecGetData(record);
+	r.end = r.p + len;
+	r.bad = false;
+	flags = bytes_get_u8(&r);
+	if (flags & IP_MAIN_CONFLICT)
+		data->conflict = bytes_get_u64(&r);
+	if (flags & IP_MAIN_VISIBLE)
+		data->visible = bytes_get_u16(&r);
+	if (flags & IP_MAIN_LOGICAL)
+	{
+		data->logical = r.p;
+		data->logical_len = r.end - r.p;
+	}
+	if (r.bad)
+		elog(ERROR, "invalid main data in inplace WAL record at %X/%X",
+			 LSN_FORMAT_ARGS(record->ReadRecPtr));
+}
+
+static void
+redo_conflict(XLogReaderState *record, IpXid conflict)
+{
+	RelFileLocator locator;
+
+	if (!InHotStandby || conflict == IP_XID_NONE)
+		return;
+	XLogRecGetBlockTag(record, 0, &locator, NULL, NULL);
+	CompatConflict(FullTransactionIdFromU64(conflict), false, locator);
+}
+
+/* The visibility map's own page may be older than the data page. */
+static void
+redo_clear_visible(XLogReaderState *record, int id)
+{
+	RelFileLocator locator;
+	BlockNumber block;
+	Relation	rel;
+	Buffer		vm = InvalidBuffer;
+
+	XLogRecGetBlockTag(record, id, &locator, NULL, &block);
+	rel = CreateFakeRelcacheEntry(locator);
+	visibilitymap_pin(rel, block, &vm);
+	visibilitymap_clear(rel, block, vm, VISIBILITYMAP_VALID_BITS);
+	ReleaseBuffer(vm);
+	FreeFakeRelcacheEntry(rel);
+}
+
+static Buffer
+redo_block(XLogReaderState *record, int id, const IpOpContext *ctx, bool visible)
+{
+	bool		init = (XLogRecGetBlock(record, id)->flags & BKPBLOCK_WILL_INIT) != 0;
+	Buffer		buffer;
+	const char *problem;
+	char	   *ops;
+	Size		len;
+
+	if (visible)
+		redo_clear_visible(record, id);
+	if (XLogReadBufferForRedoExtended(record, id, init ? RBM_ZERO_AND_LOCK : RBM_NORMAL,
+									  false, &buffer) != BLK_NEEDS_REDO)
+		return buffer;
+	ops = XLogRecGetBlockData(record, id, &len);
+	if (visible)
+		PageClearAllVisible(BufferGetPage(buffer));
+	problem = ip_page_apply(BufferGetPage(buffer), BufferGetBlockNumber(buffer),
+							(uint8 *) ops, len, ctx);
+	if (problem)
+		elog(PANIC, "could not redo change of block %u: %s",
+			 BufferGetBlockNumber(buffer), problem);
+	PageSetLSN(BufferGetPage(buffer), record->EndRecPtr);
+	MarkBufferDirty(buffer);
+	return buffer;
+}
+
+/* The last of the blocks; behind them are references to pages of the visibility map. */
+static int
+last_block(XLogReaderState *record)
+{
+	int			id = XLogRecMaxBlockId(record);
+
+	while (XLogRecGetBlock(record, id)->forknum != MAIN_FORKNUM)
+		id--;
+	Assert(id >= 0);
+	return id;
+}
+
+/*
+ * All pages stay locked until all are changed: a reader on a standby that sees
+ * a row's undo pointer must find the undo record.
+ */
+void
+ip_wal_redo(XLogReaderState *record)
+{
+	Buffer		buffers[XLR_MAX_BLOCK_ID + 1];
+	int			max = last_block(record);
+	IpMainData	data;
+	IpOpContext ctx = {XLogRecGetXid(record), InvalidBlockNumber, InvalidBlockNumber, NULL};
+
+	Assert(InRecovery);
+	ip_wal_main_data(record, &data);
+	redo_conflict(record, data.conflict);
+	XLogRecGetBlockTag(record, IP_REF_DATA, NULL, NULL, &ctx.data_block);
+	if (max >= IP_REF_UNDO)
+		XLogRecGetBlockTag(record, IP_REF_UNDO, NULL, NULL, &ctx.undo_block);
+
+	/*
+	 * Data pages come before the undo page: the order in which readers lock
+	 * them.  A ring's record has no data page.
+	 */
+	for (int id = 0; id <= max; id++)
+	{
+		if (id != IP_REF_UNDO)
+			buffers[id] = redo_block(record, id, &ctx, data.visible & (1 << id));
+	}
+	if (max >= IP_REF_UNDO)
+		buffers[IP_REF_UNDO] = redo_block(record, IP_REF_UNDO, &ctx,
+										  data.visible & (1 << IP_REF_UNDO));
+	for (int id = 0; id <= max; id++)
+	{
+		if (BufferIsValid(buffers[id]))
+			UnlockReleaseBuffer(buffers[id]);
+	}
+}
+
+void
+ip_wal_desc(StringInfo buf, XLogReaderState *record)
+{
+	int			max = XLogRecMaxBlockId(record);
+	const char *sep = "";
+	IpMainData	data;
+
+	ip_wal_main_data(record, &data);
+	if (data.logical)
+	{
+		appendStringInfo(buf, "logical: %u bytes", data.logical_len);
+		sep = "; ";
+	}
+	for (int id = 0; id <= max; id++)
+	{
+		Size		len;
+		char	   *ops = XLogRecGetBlockData(record, id, &len);
+
+		if (ops == NULL || len == 0)
+			continue;
+		appendStringInfo(buf, "%sblk %d: ", sep, id);
+		ip_page_desc(buf, (uint8 *) ops, len);
+		sep = "; ";
+	}
+}
+
+const char *
+ip_wal_identify(uint8 info)
+{
+	static const char *const names[] = {
+		[IP_XLOG_INSERT >> 4] = "INSERT",[IP_XLOG_MULTI_INSERT >> 4] = "MULTI_INSERT",
+		[IP_XLOG_UPDATE >> 4] = "UPDATE",[IP_XLOG_MOVE >> 4] = "MOVE",
+		[IP_XLOG_DELETE >> 4] = "DELETE",[IP_XLOG_LOCK >> 4] = "LOCK",
+		[IP_XLOG_PRUNE >> 4] = "PRUNE",[IP_XLOG_RESTORE >> 4] = "RESTORE",
+		[IP_XLOG_RING >> 4] = "RING",[IP_XLOG_INIT >> 4] = "INIT",
+		[IP_XLOG_SPECULATIVE >> 4] = "SPECULATIVE",[IP_XLOG_VACUUM >> 4] = "VACUUM"
+	};
+	uint8		i = (info & ~XLR_INFO_MASK) >> 4;
+
+	return i < lengthof(names) ? names[i] : NULL;
+}
+
+void
+ip_wal_mask(char *pagedata, BlockNumber block)
+{
+	mask_page_lsn_and_checksum((Page) pagedata);
+	mask_page_hint_bits((Page) pagedata);
+	mask_unused_space((Page) pagedata);
+}

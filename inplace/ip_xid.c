@@ -1,0 +1,179 @@
+/*-------------------------------------------------------------------------
+ * ip_xid.c
+ *	  What became of a transaction.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/xact.h"
+#include "storage/procarray.h"
+
+#include "ip_page.h"
+#include "ip_xid.h"
+
+#define DECIDED_CACHE_SIZE	1024	/* power of 2 */
+
+typedef struct DecidedXid
+{
+	IpXid		xid;
+	bool		committed;
+} DecidedXid;
+
+static DecidedXid decided[DECIDED_CACHE_SIZE];
+
+IpXid
+ip_xid_next(void)
+{
+	static LocalTransactionId known_for = InvalidLocalTransactionId;
+	static IpXid next;
+
+	/*
+	 * A transaction cannot live through 2^31 others, so what was true at some
+	 * moment of it is good enough to tell epochs.
+	 */
+	if (known_for != CompatMyLocalXid || known_for == InvalidLocalTransactionId)
+	{
+		next = U64FromFullTransactionId(ReadNextFullTransactionId());
+		known_for = CompatMyLocalXid;
+	}
+	return next;
+}
+
+bool
+ip_xid_next_exceeds(IpXid limit)
+{
+	IpXid		next = ip_xid_next();
+
+	/* what is known may be as old as the transaction */
+	if (next <= limit && next + ((IpXid) 1 << 31) > limit)
+		next = U64FromFullTransactionId(ReadNextFullTransactionId());
+	return next > limit;
+}
+
+IpXid
+ip_xid_full(TransactionId xid)
+{
+	return ip_xid_near(ip_xid_next(), xid);
+}
+
+IpXid
+ip_xid_horizon(void)
+{
+	return ip_xid_full(TransamVariables->oldestClogXid);
+}
+
+/*
+ * May pg_xact forget xid at any moment?  Truncation keeps what a snapshot of ours needs,
+ * unless this is VACUUM, whose snapshot is ignored, or a standby.
+ */
+static bool
+may_be_forgotten(IpXid xid)
+{
+	TransactionId xmin = MyProc->xmin;
+
+	return !TransactionIdIsValid(xmin) || TransactionIdPrecedes((TransactionId) xid, xmin) ||
+		(MyProc->statusFlags & (PROC_IN_VACUUM | PROC_IN_LOGICAL_DECODING)) != 0 ||
+		RecoveryInProgress();
+}
+
+/* Ask pg_xact about a transaction that has ended, and remember that. */
+static IpXidStatus
+look_up(IpXid xid)
+{
+	DecidedXid *d = &decided[xid & (DECIDED_CACHE_SIZE - 1)];
+	bool		lock = may_be_forgotten(xid);
+	IpXidStatus status = IP_STATUS_FORGOTTEN;
+
+	Assert(!TransactionIdIsCurrentTransactionId((TransactionId) xid) &&
+		   !TransactionIdIsInProgress((TransactionId) xid));	/* I15 */
+	if (lock)
+		LWLockAcquire(XactTruncationLock, LW_SHARED);
+	if (xid >= ip_xid_horizon())
+	{
+		status = TransactionIdDidCommit((TransactionId) xid) ? IP_STATUS_COMMITTED : IP_STATUS_ABORTED;
+		d->xid = xid;
+		d->committed = status == IP_STATUS_COMMITTED;
+	}
+	if (lock)
+		LWLockRelease(XactTruncationLock);
+	return status;
+}
+
+IpXidStatus
+ip_xid_status(IpXid xid, IpXid horizon)
+{
+	TransactionId xid32 = (TransactionId) xid;
+	DecidedXid *d = &decided[xid & (DECIDED_CACHE_SIZE - 1)];
+
+	if (IpXidIsFinal(xid) || xid < horizon)
+		return IP_STATUS_COMMITTED;
+	if (d->xid == xid)
+		return d->committed ? IP_STATUS_COMMITTED : IP_STATUS_ABORTED;
+	if (TransactionIdIsCurrentTransactionId(xid32))
+		return IP_STATUS_MINE;
+	if (TransactionIdIsInProgress(xid32))
+		return IP_STATUS_RUNNING;
+	return look_up(xid);
+}
+
+IpXidStatus
+ip_xid_status_locked(IpXid xid)
+{
+	IpXidStatus status = ip_xid_status(xid, ip_xid_horizon());
+
+	return status == IP_STATUS_FORGOTTEN ? IP_STATUS_COMMITTED : status;
+}
+
+bool
+ip_xid_may_be_on_rows(IpXid xid)
+{
+	return ip_xid_status_locked(xid) != IP_STATUS_COMMITTED;
+}
+
+/* An LSN behind the commit, or none where pg_xact has forgotten it: then it is on disk. */
+static XLogRecPtr
+commit_lsn(IpXid xid)
+{
+	XLogRecPtr	lsn = InvalidXLogRecPtr;
+
+	LWLockAcquire(XactTruncationLock, LW_SHARED);
+	if (!IpXidIsFinal(xid) && xid >= ip_xid_horizon())
+		lsn = TransactionIdGetCommitLSN((TransactionId) xid);
+	LWLockRelease(XactTruncationLock);
+	return lsn;
+}
+
+bool
+ip_xid_commit_is_flushed(IpXid xid)
+{
+	XLogRecPtr	lsn = commit_lsn(xid);
+
+	return XLogRecPtrIsInvalid(lsn) || !XLogNeedsFlush(lsn);
+}
+
+void
+ip_xid_flush_commit(IpXid xid)
+{
+	XLogRecPtr	lsn = commit_lsn(xid);
+
+	Assert(!RecoveryInProgress());
+	XLogFlush(lsn);
+	Assert(XLogRecPtrIsInvalid(lsn) || !XLogNeedsFlush(lsn));	/* I16 */
+}
+
+bool
+ip_xid_in_snapshot(IpXid xid, Snapshot snapshot, IpXid horizon)
+{
+	Assert(IsMVCCSnapshot(snapshot));
+	return !IpXidIsFinal(xid) && xid >= horizon &&
+		XidInMVCCSnapshot((TransactionId) xid, snapshot);
+}
+
+bool
+ip_xid_removable(Relation rel, IpXid xid)
+{
+	if (IpXidIsFinal(xid))
+		return true;
+	return GlobalVisTestIsRemovableFullXid(GlobalVisTestFor(rel),
+										   FullTransactionIdFromU64(xid));
+}
