@@ -301,7 +301,8 @@ leaf_slot(const uint8_t *leaf, uint8_t key)
 }
 
 /* In a leaf that is pairs, embedded, or not there.  Of its own, so that the path below saves no registers for it. */
-static __attribute__((noinline)) bool
+static __attribute__((noinline))
+bool
 look_in_pairs(TidSet *set, uint64_t key, uint16_t offset)
 {
 	const uint8_t *leaf = set->cached_leaf;
@@ -323,7 +324,8 @@ look_in_pairs(TidSet *set, uint64_t key, uint16_t offset)
  * A block other than the one before.  At random this waits for memory; the fewer
  * instructions there are, the sooner the processor begins with the next lookup.
  */
-static __attribute__((noinline)) bool
+static __attribute__((noinline))
+bool
 look_elsewhere(TidSet *set, uint64_t key, uint16_t offset)
 {
 	const uint8_t *leaf;

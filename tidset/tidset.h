@@ -121,8 +121,10 @@ extern int	tidset_iter_next(TidSetIter *iter, uint32_t *block, uint16_t *offsets
 
 extern uint64_t tidset_count(const TidSet *set);	/* TIDs */
 extern uint64_t tidset_blocks(const TidSet *set);	/* blocks that have some */
-extern uint64_t tidset_memory(const TidSet *set);	/* bytes taken now, overhead included */
-extern uint64_t tidset_memory_peak(const TidSet *set);	/* the most there ever was */
+extern uint64_t tidset_memory(const TidSet *set);	/* bytes taken now,
+													 * overhead included */
+extern uint64_t tidset_memory_peak(const TidSet *set);	/* the most there ever
+														 * was */
 extern uint64_t tidset_limit(const TidSet *set);
 
 typedef struct TidSetStats

@@ -158,7 +158,7 @@ walk_chunks(Walk *walk)
 static const char *
 walk_all(TidSet *set, TidSetStats *stats)
 {
-	Walk		walk = {.set = set, .stats = stats};
+	Walk		walk = {.set = set,.stats = stats};
 
 	tidset_seal(set);
 	memset(stats, 0, sizeof(*stats));

@@ -72,7 +72,8 @@
 #define TS_PAGE_UNITS	(1 << TS_PAGE_SHIFT)
 #define TS_MAX_PAGES	(1 << (31 - TS_PAGE_SHIFT))
 #define TS_EMBEDDED		UINT32_C(0x80000000)
-#define TS_SCRATCH		(2 + 4 + TIDSET_PAD)	/* for an embedded leaf as pairs */
+#define TS_SCRATCH		(2 + 4 + TIDSET_PAD)	/* for an embedded leaf as
+												 * pairs */
 
 /* free lists: one for each small size, then one for each power of two */
 #define TS_EXACT_BINS	32
@@ -126,7 +127,8 @@ typedef struct TsOpen
 struct TidSet
 {
 	/* for lookups */
-	uintptr_t  *pages;			/* add a reference's bytes, and it is its address */
+	uintptr_t  *pages;			/* add a reference's bytes, and it is its
+								 * address */
 	uint32_t	root;
 	uint32_t	height;
 	uint64_t	cached_key;		/* block looked at last, or TS_NO_KEY */

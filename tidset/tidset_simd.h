@@ -4,8 +4,8 @@
  *
  * Everything that searches is built on it, so the scalar twin (TIDSET_SCALAR,
  * or a machine without SSE2) makes the same structure by construction.  Both
- * read all 16 bytes: who calls masks off what is beyond the end of an array,
- * and memory goes on for TIDSET_PAD bytes behind the last node: who looks for two
+ * read all 16 bytes: the caller masks off what is beyond the end of an array,
+ * and memory goes on for TIDSET_PAD bytes behind the last node: a search for two
  * vectors' worth may begin at its last byte.
  *-------------------------------------------------------------------------
  */

@@ -77,7 +77,8 @@ compare_tids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static __attribute__((noinline)) bool
+static __attribute__((noinline))
+bool
 array_member(const TidArray *array, const TidSetTid *tid)
 {
 	uint64_t	number = tid_number(tid);
@@ -159,7 +160,8 @@ make_lookups(int shape, bool random)
 	return tids;
 }
 
-static __attribute__((noinline)) int
+static __attribute__((noinline))
+int
 look_set(TidSet *set, const TidSetTid *tids)
 {
 	int			found = 0;
@@ -170,7 +172,8 @@ look_set(TidSet *set, const TidSetTid *tids)
 	return found;
 }
 
-static __attribute__((noinline)) int
+static __attribute__((noinline))
+int
 look_array(const TidArray *array, const TidSetTid *tids)
 {
 	int			found = 0;

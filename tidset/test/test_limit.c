@@ -96,7 +96,7 @@ static bool
 add_with_failure(uint64_t fail_at, uint64_t fail_every, int manner)
 {
 	Rng			rng = {test_seed};
-	Counter		counter = {.fail_at = fail_at, .fail_every = fail_every};
+	Counter		counter = {.fail_at = fail_at,.fail_every = fail_every};
 	TidSetAllocator allocator = counting_allocator(&counter);
 	TidSet	   *set = tidset_create(&allocator, &allocator, 1 << 24);
 	Oracle		oracle;

@@ -57,7 +57,8 @@ static const int class_sizes[NCLASSES] = {1, 4, 15, 32, 61, 128, 256};
 static const struct
 {
 	uint64_t	nkeys;
-	uint64_t	height;			/* of the published tree: its leaves are a level */
+	uint64_t	height;			/* of the published tree: its leaves are a
+								 * level */
 	uint64_t	nodes[NCLASSES];
 }			published[NQUERIES] = {
 	{1000000, 2, {0, 0, 0, 31251, 0, 1, 122}},

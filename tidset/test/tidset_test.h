@@ -68,7 +68,8 @@ typedef struct Counter
 	uint64_t	peak;
 	uint64_t	limit;			/* passing it is a failure; 0: none */
 	uint64_t	allocations;
-	uint64_t	fail_at;		/* number of the allocation that fails; 0: none */
+	uint64_t	fail_at;		/* number of the allocation that fails; 0:
+								 * none */
 	uint64_t	fail_every;		/* then each of these fails too; 0: none */
 } Counter;
 

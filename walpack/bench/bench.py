@@ -53,7 +53,7 @@ def pick(folder, n):
 def speed(rounds, files):
     out = subprocess.run([os.path.join(HERE, "speed"), "-r", str(rounds), *files],
                          stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-    return dict(zip(("raw", "packed", "zstd3", "pack", "zstd_c", "unpack", "zstd_d"), map(int, out)))
+    return dict(zip(("raw", "packed", "zstd3", "pack", "zstd_c", "unpack", "zstd_d", "pack_ratio", "unpack_ratio"), map(float, out)))
 
 
 def measure(folder, args):
@@ -68,13 +68,13 @@ def measure(folder, args):
 
 
 def line(load, mode, m, missed):
-    size, pack, unpack = m["packed"] / m["zstd3"], m["pack"] / m["zstd_c"], m["unpack"] / m["zstd_d"]
+    size, pack, unpack = m["packed"] / m["zstd3"], m["pack_ratio"], m["unpack_ratio"]
     bars = [(size_bar(load, mode), size, "size / zstd -3"), (1.0, m["worst"], "largest segment / zstd -3"),
             (pack, ENCODE_BAR, "pack / zstd -3"), (unpack, DECODE_BAR, "unpack / zstd -d")]
     missed += [f"{load}, {mode}: {what}" for value, bar, what in bars if value < bar]
     others = "".join(f" {m['packed'] / m[o]:.3f} |" for o in ("zstd19", "xz") if o in m)
     return (f"| {NAMES[load]}, {MODES[mode]} | {m['raw'] / 1e6:.1f} | {m['packed'] / 1e6:.2f} | {size:.3f} | "
-            f"{m['worst']:.3f} |{others} {m['pack']} | {pack:.2f} | {m['unpack']} | {unpack:.2f} |")
+            f"{m['worst']:.3f} |{others} {m['pack']:.0f} | {pack:.2f} | {m['unpack']:.0f} | {unpack:.2f} |")
 
 
 def main():
@@ -83,7 +83,7 @@ def main():
     parser.add_argument("--mode", action="append", choices=list(MODES))
     parser.add_argument("--load", action="append", choices=list(NAMES))
     parser.add_argument("--segments", type=int, default=3)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--others", action="store_true")
     args = parser.parse_args()
     modes, loads = args.mode or list(MODES), args.load or list(NAMES)

@@ -5,8 +5,8 @@
 # pglz, lz4, zstd (the last three: full-page writes with that wal_compression).  Loads: tpcb, simple, insert, update
 # on pgbench's tables; keys of random bytes, with indexes on them: bytea1, bytea3, md5_2, uuid1, and uuid3 of six
 # clients; toast; copy without indexes and copy2 with two; regress, PostgreSQL's own regression suite.
-# Runs as any user but root; PG_BINDIR, SCALE, TXNS, LOADS change the defaults.  PG_SOURCE is PostgreSQL's source; without
-# it the suite's source is fetched.
+# PG_BINDIR, SCALE, TXNS, LOADS change the defaults.  PG_SOURCE is PostgreSQL's source; without it the suite's source is
+# fetched.
 set -euo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -18,9 +18,12 @@ BIN=${PG_BINDIR:-/usr/lib/postgresql/15/bin}
 SCALE=${SCALE:-50}
 TXNS=${TXNS:-25000}
 LOADS=${LOADS:-tpcb simple insert update bytea1 bytea3 md5_2 uuid1 uuid3 toast copy copy2 regress}
-DIR=$(mktemp -d /tmp/walpack_wal.XXXXXX)
-trap '"$BIN/pg_ctl" -s -D "$DIR/data" -m immediate stop 2>/dev/null || true; rm -rf "$DIR"' EXIT
-export PGHOST=$DIR PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+source "$HERE/../../test/cluster.sh"
+BINDIR=$BIN
+new_folder /tmp/walpack_wal
+DIR=$FOLDER
+trap delete_folder EXIT
+connect_here
 
 sql() { "$BIN/psql" -qAtX -v ON_ERROR_STOP=1 -c "$1"; }
 
@@ -103,7 +106,7 @@ copy() {
 # Its results do not matter here: most of its files pass without what the real suite prepares for them.
 regress() {
 	local source=${PG_SOURCE:-}
-	[[ -n $source ]] || source=$("$HERE/../../test/core/fetch_source.sh" \
+	[[ -n $source ]] || source=$("$HERE/../../test/fetch_source.sh" \
 		"$("$BIN/pg_config" --version | sed -E 's/^PostgreSQL ([0-9.]+).*/\1/')" "$DIR/source")
 	mkdir -p "$DIR/regress"
 	cp -r "$source"/src/test/regress/{sql,expected,data,parallel_schedule,resultmap} "$DIR/regress/"
@@ -123,10 +126,7 @@ cluster() {
 	fpwoff) fpw=off ;;
 	pglz | lz4 | zstd) compression=$1 ;;
 	esac
-	"$BIN/initdb" -D "$DIR/data" -U postgres -A trust -N --no-locale -E UTF8 >/dev/null
-	cat >>"$DIR/data/postgresql.conf" <<-CONF
-		listen_addresses = ''
-		unix_socket_directories = '$DIR'
+	init_cluster "$DIR/data" <<-CONF
 		shared_buffers = 1GB
 		wal_keep_size = 20GB
 		fsync = off
@@ -136,7 +136,7 @@ cluster() {
 		wal_compression = $compression
 	CONF
 	[[ $fpw == on ]] || echo "checkpoint_timeout = 1d" >>"$DIR/data/postgresql.conf"
-	"$BIN/pg_ctl" -s -D "$DIR/data" -l "$DIR/log" -w start
+	start_cluster "$DIR/data"
 	! wanted tpcb && ! wanted simple || "$BIN/pgbench" -i -q -s "$SCALE" >/dev/null 2>&1
 	sql 'CREATE TABLE orders (id int PRIMARY KEY, k int, item text, price numeric, ts timestamptz);
 		CREATE INDEX ON orders (k)'
@@ -159,6 +159,6 @@ for mode in "${MODES[@]}"; do
 	load copy "$mode" copy copy
 	load copy2 "$mode" copy copy2
 	load regress "$mode" regress
-	"$BIN/pg_ctl" -s -D "$DIR/data" -m immediate stop
+	pg_ctl -D "$DIR/data" -m immediate stop
 	rm -rf "$DIR/data"
 done

@@ -4,10 +4,11 @@
  *
  *		speed [-l LEVEL] [-r ROUNDS] SEGMENT...
  *
- * One thread, in memory, CPU time; of each round's sums over all segments the
- * best counts.  Packing includes decoding back and comparing, as it always
- * does.  Prints: bytes raw, packed, zstd -3; MB/s for packing, zstd -3,
- * unpacking, zstd -d.
+ * One thread, in memory, CPU time.  Packing includes decoding back and
+ * comparing, as it always does.  Each step is followed by zstd's, so that both
+ * meet the same load of the machine; of the rounds' ratios the median counts.
+ * Prints: bytes raw, packed, zstd -3; medians of MB/s for packing, zstd -3,
+ * unpacking, zstd -d; medians of speed relative to zstd, packing and unpacking.
  *-------------------------------------------------------------------------
  */
 #include "postgres_fe.h"
@@ -18,6 +19,9 @@
 
 #include "wp_codec.h"
 
+#define MAX_ROUNDS	100
+
+/* Of all segments in one round. */
 typedef struct Sums
 {
 	double		seconds[4];
@@ -84,16 +88,54 @@ measure(WpCodec *codec, ZSTD_CCtx *c, ZSTD_DCtx *d, const char *path, Sums *s)
 	s->bytes[2] += zstd_len;
 }
 
+static int
+compare(const void *a, const void *b)
+{
+	double		x = *(const double *) a;
+	double		y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+static double
+median(double *values, int n)
+{
+	qsort(values, n, sizeof(double), compare);
+	return n == 0 ? 0 : (values[n / 2] + values[(n - 1) / 2]) / 2;
+}
+
+static void
+report(const Sums *sums, int rounds)
+{
+	double		values[MAX_ROUNDS];
+
+	printf("%zu %zu %zu", sums[0].bytes[0], sums[0].bytes[1], sums[0].bytes[2]);
+	for (int i = 0; i < 4; i++)
+	{
+		for (int r = 0; r < rounds; r++)
+			values[r] = sums[r + 1].bytes[0] / sums[r + 1].seconds[i] / 1e6;
+		printf(" %.0f", median(values, rounds));
+	}
+	for (int i = 0; i < 4; i += 2)
+	{
+		for (int r = 0; r < rounds; r++)
+			values[r] = sums[r + 1].seconds[i + 1] / sums[r + 1].seconds[i];
+		printf(" %.3f", median(values, rounds));
+	}
+	printf("\n");
+}
+
 int
 main(int argc, char **argv)
 {
+	static Sums sums[MAX_ROUNDS + 1];	/* the first round only warms up */
 	int			level = WP_DEFAULT_LEVEL;
-	int			rounds = 3;
+	int			rounds = 5;
 	int			opt;
-	Sums		best = {{1e9, 1e9, 1e9, 1e9}};
 	WpCodec    *codec;
 	ZSTD_CCtx  *c = ZSTD_createCCtx();
 	ZSTD_DCtx  *d = ZSTD_createDCtx();
+	const char *usage = "usage: speed [-l LEVEL] [-r ROUNDS] SEGMENT...";
 
 	while ((opt = getopt(argc, argv, "l:r:")) != -1)
 	{
@@ -102,25 +144,14 @@ main(int argc, char **argv)
 		else if (opt == 'r')
 			rounds = atoi(optarg);
 		else
-			check(false, "usage: speed [-l LEVEL] [-r ROUNDS] SEGMENT...");
+			check(false, usage);
 	}
-	check(optind < argc && rounds >= 0, "usage: speed [-l LEVEL] [-r ROUNDS] SEGMENT...");
+	check(optind < argc && rounds >= 0 && rounds <= MAX_ROUNDS, usage);
 	codec = wp_codec_new(level);
 	check(codec != NULL, "out of memory");
 	for (int round = 0; round <= rounds; round++)
-	{
-		Sums		s = {{0}};
-
 		for (int i = optind; i < argc; i++)
-			measure(codec, c, d, argv[i], &s);
-		/* the first round only warms up */
-		for (int i = 0; i < 4 && round > 0; i++)
-			best.seconds[i] = Min(best.seconds[i], s.seconds[i]);
-		memcpy(best.bytes, s.bytes, sizeof(s.bytes));
-	}
-	printf("%zu %zu %zu", best.bytes[0], best.bytes[1], best.bytes[2]);
-	for (int i = 0; i < 4; i++)
-		printf(" %.0f", best.bytes[0] / best.seconds[i] / 1e6);
-	printf("\n");
+			measure(codec, c, d, argv[i], &sums[round]);
+	report(sums, rounds);
 	return 0;
 }

@@ -24,6 +24,7 @@
 #include "wp_codec.h"
 #include "wp_group.h"
 #include "wp_record.h"
+#include "codec_test.h"
 
 #define SLACK			16		/* the chunk's header */
 #define MAX_CASE		(512 * 1024)
@@ -40,14 +41,14 @@ static struct
 	uint64		as_records;
 	uint64		refused;
 	uint64		accepted;
-} count;
+}			count;
 
 /* real segments to take pieces from */
 static uint8 **segments;
 static size_t *segment_sizes;
 static int	nsegments;
 
-static void
+void
 check(bool ok, const char *what)
 {
 	if (ok)
@@ -64,7 +65,7 @@ too_long(int sig)
 
 /* ---- random numbers ---- */
 
-static uint64
+uint64
 random64(void)
 {
 	uint64		z = (random_state += UINT64CONST(0x9E3779B97F4A7C15));
@@ -75,7 +76,7 @@ random64(void)
 }
 
 /* 0 to n - 1 */
-static uint32
+uint32
 below(uint32 n)
 {
 	return random64() % n;
@@ -608,6 +609,53 @@ test_buckets(void)
 	}
 }
 
+/* A layout whose alignment no server has must be refused, or it would be padded for ever. */
+static void
+test_alignment(void)
+{
+	static const uint8 layout[] = {4, 4, 0, 4, 1, 1, 0, 4};
+	static uint8 body[MAX_CASE * 3];
+	static uint8 bytes[MAX_CASE * 3];
+	int			found = 0;
+
+	wp_codec_prefer_records(codec, true);
+	for (uint64 seed = 1; seed <= 20; seed++)
+	{
+		WpChunkHeader header;
+		uint32		page_size;
+		uint32		start;
+		size_t		body_len;
+		const uint8 *packed;
+		size_t		packed_len;
+		uint32		len;
+
+		case_seed = random_state = seed;
+		len = make_wal(&page_size);
+		round_trip(len, page_size, &packed, &packed_len);
+		memcpy(&header, packed, sizeof(header));
+		if (header.kind != WP_CHUNK_RECORDS)
+			continue;
+		packed += sizeof(header);
+		start = sizeof(WpBodyHeader) + wp_get32(packed);
+		body_len = ZSTD_decompress(body, sizeof(body), packed + start, packed_len - sizeof(header) - start);
+		check(body_len == wp_get32(header.body_len), "wrong body length");
+		memcpy(bytes, packed, start);
+		for (size_t i = 0; i + sizeof(layout) <= body_len; i++)
+		{
+			if (memcmp(body + i, layout, sizeof(layout)) != 0)
+				continue;
+			body[i + 5] = 64;
+			packed_len = ZSTD_compress(bytes + start, sizeof(bytes) - start, body, body_len, 1);
+			check(!ZSTD_isError(packed_len), "compression failed");
+			wp_set32(header.packed_len, start + packed_len);
+			check(!wp_codec_unpack(codec, &header, bytes, back), "an alignment of 64 was accepted");
+			found++;
+			break;
+		}
+	}
+	check(found > 0, "no layout found");
+}
+
 /* Made-up WAL without errors must be understood, not carried literally. */
 static void
 test_understood(uint64 seed)
@@ -674,6 +722,9 @@ main(int argc, char **argv)
 		test_hash();
 		test_buckets();
 		test_understood(seed);
+		test_alignment();
+		case_seed = random_state = 1;
+		test_plain();
 		for (uint64 i = 0; time(NULL) < end; i++)
 			run_case(seed * 1000000007 + i);
 	}

@@ -26,7 +26,8 @@ writes_to_tmp(int fd)
 	return len > 4 && memcmp(path + len - 4, ".tmp", 4) == 0;
 }
 
-__attribute__((visibility("default"))) int
+__attribute__((visibility("default")))
+int
 fsync(int fd)
 {
 	static int	(*next) (int);
@@ -39,7 +40,8 @@ fsync(int fd)
 	return next(fd);
 }
 
-__attribute__((visibility("default"))) ssize_t
+__attribute__((visibility("default")))
+ssize_t
 write(int fd, const void *buf, size_t n)
 {
 	static ssize_t (*next) (int, const void *, size_t);

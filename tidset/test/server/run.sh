@@ -11,19 +11,11 @@ set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 PG_CONFIG=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
 BINDIR=$("$PG_CONFIG" --bindir)
-FOLDER=$(mktemp -d "${TMPDIR:-/tmp}/tidset.XXXXXX")
-
-# The server refuses to run as root.
-as_server() (
-	cd "$FOLDER"
-	((EUID == 0)) || exec "$@"
-	HOME=$FOLDER exec setpriv --reuid postgres --regid "$(id -g postgres)" --init-groups -- "$@"
-)
+source "$HERE/../../../test/cluster.sh"
 
 finish() {
 	((${#load[@]} == 0)) || kill "${load[@]}" 2>/dev/null || true
-	as_server "$BINDIR/pg_ctl" -s -D "$FOLDER/data" -m immediate stop >/dev/null 2>&1 || true
-	rm -rf "$FOLDER"
+	delete_folder
 }
 
 # What leaves little of the caches to others.
@@ -38,17 +30,18 @@ start_load() {
 }
 
 start() {
+	new_folder "${TMPDIR:-/tmp}/tidset"
 	trap finish EXIT
 	mkdir "$FOLDER/build"
-	cp "$HERE"/../../*.[ch] "$HERE"/../../bench/tidset_shapes.h "$HERE"/*.c "$HERE"/Makefile "$FOLDER/build"
+	cp "$HERE"/../../*.[ch] "$HERE"/../../../common/compat.h "$HERE"/../../bench/tidset_shapes.h "$HERE"/*.c "$HERE"/Makefile "$FOLDER/build"
 	make -s -C "$FOLDER/build" PG_CONFIG="$PG_CONFIG" with_llvm=no >"$FOLDER/log" 2>&1 || {
 		cat "$FOLDER/log"
 		exit 1
 	}
-	chmod 755 "$FOLDER"
-	((EUID != 0)) || chown -R postgres "$FOLDER"
-	as_server "$BINDIR/initdb" -D data -U postgres -A trust -N --no-locale -E UTF8 >"$FOLDER/log"
-	as_server "$BINDIR/pg_ctl" -s -w -D data -l log -o "-k $FOLDER -c listen_addresses= -c jit=off" start
+	give_server "$FOLDER/build"
+	init_cluster "$FOLDER/data" <<<'jit = off'
+	start_cluster "$FOLDER/data"
+	connect_here
 	sql "CREATE FUNCTION tidset_compare(int, bool, int, int) RETURNS float8[] LANGUAGE C AS '$FOLDER/build/tidset_server'"
 	sql "CREATE FUNCTION tidset_query(int, bool, int) RETURNS float8[] LANGUAGE C AS '$FOLDER/build/tidset_server'"
 	sql "CREATE FUNCTION tidset_local_check(int) RETURNS bool LANGUAGE C AS '$FOLDER/build/tidset_server'"
@@ -56,7 +49,7 @@ start() {
 	sql "CREATE FUNCTION tidset_attach_and_check(bigint, bigint, int) RETURNS bigint LANGUAGE C AS '$FOLDER/build/tidset_server'"
 }
 
-psql=("$BINDIR/psql" -h "$FOLDER" -U postgres -qXAt -v ON_ERROR_STOP=1)
+psql=("$BINDIR/psql" -qXAt -v ON_ERROR_STOP=1)
 sql() { "${psql[@]}" -c "$1"; }
 
 # Shapes in local memory; then in an area, with another session that attaches.

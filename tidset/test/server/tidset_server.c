@@ -6,11 +6,7 @@
  * TidStore, which VACUUM uses there.
  *-------------------------------------------------------------------------
  */
-#include "postgres.h"
-
-/* 15's macro is empty outside of Windows, but symbols are hidden by default */
-#undef PGDLLEXPORT
-#define PGDLLEXPORT __attribute__((visibility("default")))
+#include "compat.h"
 
 #include "catalog/pg_type.h"
 #include "fmgr.h"
@@ -20,7 +16,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
-#if PG_VERSION_NUM >= 170000
+#ifdef COMPAT_HAS_TIDSTORE
 #include "access/tidstore.h"
 
 #define RT_PREFIX query_tree
@@ -108,7 +104,7 @@ typedef struct Rivals
 	TidArray	array;
 	size_t		tidset_bytes;
 	size_t		tidstore_bytes;
-#if PG_VERSION_NUM >= 170000
+#ifdef COMPAT_HAS_TIDSTORE
 	TidStore   *store;
 #endif
 } Rivals;
@@ -147,7 +143,7 @@ fill_rivals(Rivals *rivals, int shape)
 	rivals->array.tids = MemoryContextAllocHuge(rivals->context, array_memory(&rivals->array) + 1);
 	(void) fill_array(rivals, shape, false);
 	rivals->set = tidset_pg_create(set_context, 1024 * 1024 * 1024);
-#if PG_VERSION_NUM >= 170000
+#ifdef COMPAT_HAS_TIDSTORE
 	rivals->store = TidStoreCreateLocal(1024 * 1024 * 1024, true);
 #endif
 	for (BlockNumber block = 0; block < SHAPE_BLOCKS; block++)
@@ -158,14 +154,14 @@ fill_rivals(Rivals *rivals, int shape)
 			continue;
 		if (!tidset_add_block(rivals->set, block, offsets, n))
 			elog(ERROR, "tidset is full");
-#if PG_VERSION_NUM >= 170000
+#ifdef COMPAT_HAS_TIDSTORE
 		TidStoreSetBlockOffsets(rivals->store, block, offsets, n);
 #endif
 	}
 	tidset_seal(rivals->set);
 	/* what the server gave, not what the set says */
 	rivals->tidset_bytes = context_bytes(set_context) - before;
-#if PG_VERSION_NUM >= 170000
+#ifdef COMPAT_HAS_TIDSTORE
 	rivals->tidstore_bytes = TidStoreMemoryUsage(rivals->store);
 #endif
 }
@@ -203,7 +199,7 @@ look_tidstore(Rivals *rivals, ItemPointerData *tids, int n)
 {
 	int			found = 0;
 
-#if PG_VERSION_NUM >= 170000
+#ifdef COMPAT_HAS_TIDSTORE
 	for (int i = 0; i < n; i++)
 		found += TidStoreIsMember(rivals->store, &tids[i]);
 #endif
@@ -311,7 +307,7 @@ tidset_compare(PG_FUNCTION_ARGS)
 		if (found[i] != found[0])
 			elog(ERROR, "found %d, should be %d", found[0], found[i]);
 	}
-#if PG_VERSION_NUM >= 170000
+#ifdef COMPAT_HAS_TIDSTORE
 	if (found[1] != found[0])
 		elog(ERROR, "found %d, TidStore %d", found[0], found[1]);
 	TidStoreDestroy(rivals.store);
@@ -379,7 +375,7 @@ search_tidset(TidSet *set, int query, const uint64 *keys, uint64 n)
 	return found;
 }
 
-#if PG_VERSION_NUM >= 170000
+#ifdef COMPAT_HAS_TIDSTORE
 static pg_noinline uint64
 search_tree(query_tree_radix_tree *tree, int query, const uint64 *keys, uint64 n)
 {
@@ -432,7 +428,7 @@ tidset_query(PG_FUNCTION_ARGS)
 	measures[0] = context_bytes(context) - before;
 	{
 		uint64		found = 0;
-#if PG_VERSION_NUM >= 170000
+#ifdef COMPAT_HAS_TIDSTORE
 		MemoryContext tree_context = AllocSetContextCreate(CurrentMemoryContext, "tree",
 														   ALLOCSET_SMALL_SIZES);
 		query_tree_radix_tree *tree = query_tree_create(tree_context);
@@ -456,7 +452,7 @@ tidset_query(PG_FUNCTION_ARGS)
 			end = cpu_ms();
 			took[0][round] = end - start;
 			CHECK_FOR_INTERRUPTS();
-#if PG_VERSION_NUM >= 170000
+#ifdef COMPAT_HAS_TIDSTORE
 			start = cpu_ms();
 			if (search_tree(tree, query, keys, n) != found)
 				elog(ERROR, "the radix tree found something else");

@@ -8,8 +8,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "wp_util.h"
+
+#define HUGE_PAGE			(2 * 1024 * 1024)
 
 /* Under AddressSanitizer what is not allocated in the arena can't be touched. */
 #ifdef __SANITIZE_ADDRESS__
@@ -43,14 +46,26 @@ wp_short(WpContext *ctx)
 bool
 wp_arena_reset(WpContext *ctx, size_t size)
 {
+	void	   *arena;
+
 	ctx->arena_used = 0;
+	memset(ctx->given_back, 0, sizeof(ctx->given_back));
 	if (size > ctx->arena_size)
 	{
 		wp_arena_free(ctx);
-		ctx->arena = malloc(size);
-		if (ctx->arena == NULL)
+		size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+		if (posix_memalign(&arena, HUGE_PAGE, size) != 0)
 			return false;
+		ctx->arena = arena;
 		ctx->arena_size = size;
+#ifdef MADV_HUGEPAGE
+
+		/*
+		 * tables are searched, and columns written, all over it; without huge
+		 * pages it is slower, no more
+		 */
+		(void) madvise(ctx->arena, size, MADV_HUGEPAGE);
+#endif
 	}
 	FENCE(ctx->arena, ctx->arena_size);
 	return true;
@@ -78,6 +93,34 @@ wp_alloc(WpContext *ctx, size_t size)
 	return p;
 }
 
+/* A block of at least this size, if one was given back. */
+static void *
+take_back(WpContext *ctx, size_t size)
+{
+	int			log = 64 - __builtin_clzll(Max(size, 2) - 1);
+	void	   *block;
+
+	if (log >= WP_BLOCK_LOGS || ctx->given_back[log] == NULL)
+		return wp_alloc(ctx, size);
+	block = ctx->given_back[log];
+	UNFENCE(block, size);
+	UNFENCE(block, sizeof(void *));
+	memcpy(&ctx->given_back[log], block, sizeof(void *));
+	return block;
+}
+
+static void
+give_back(WpContext *ctx, void *block, size_t size)
+{
+	int			log = 63 - __builtin_clzll(size | 1);
+
+	if (size < sizeof(void *) || log >= WP_BLOCK_LOGS)
+		return;
+	memcpy(block, &ctx->given_back[log], sizeof(void *));
+	ctx->given_back[log] = block;
+	FENCE(block, size);
+}
+
 void *
 wp_realloc(WpContext *ctx, void *old, size_t used, size_t size)
 {
@@ -89,9 +132,12 @@ wp_realloc(WpContext *ctx, void *old, size_t used, size_t size)
 		ctx->arena_used = (uint8 *) old - ctx->arena;
 		return wp_alloc(ctx, size);
 	}
-	p = wp_alloc(ctx, size);
-	if (used > 0)
+	p = take_back(ctx, size);
+	if (old != NULL)
+	{
 		memcpy(p, old, used);
+		give_back(ctx, old, used);
+	}
 	return p;
 }
 

@@ -16,6 +16,8 @@ typedef struct WpDecoder
 {
 	WpContext  *ctx;
 	WpReader   *sections;
+	uint8	   *raw;			/* where the original goes */
+	const uint8 *expected;		/* or what it must be; NULL: see raw */
 	WpPages		pages;
 	uint8	   *payload;		/* the chunk without page headers */
 	uint32		payload_len;
@@ -457,9 +459,19 @@ take_items(WpDecoder *d)
 	}
 }
 
+/* Deliver n bytes of the original at offset at, or compare them. */
+static void
+deliver(WpDecoder *d, size_t at, const void *src, size_t n)
+{
+	if (d->expected == NULL)
+		memcpy(d->raw + at, src, n);
+	else if (memcmp(d->expected + at, src, n) != 0)
+		wp_fail(d->ctx, "the original is another one");
+}
+
 /* Put the page headers between. */
 static void
-join_pages(WpDecoder *d, uint8 *raw)
+join_pages(WpDecoder *d)
 {
 	WpPages    *pages = &d->pages;
 	WpReader   *sec = &d->sections[WP_SEC_PAGES];
@@ -467,40 +479,47 @@ join_pages(WpDecoder *d, uint8 *raw)
 	uint16		removable = wp_get16(pages->first + 2) & WP_XLP_REMOVABLE;
 	uint32		exception = sec->p < sec->end ? wp_get_limited(d->ctx, sec, pages->npages) : 0;
 
+	deliver(d, 0, pages->first, pages->header_len);
 	for (uint32 i = 0; i < pages->npages; i++)
 	{
-		uint8	   *page = raw + (size_t) i * pages->page_size;
+		size_t		at = (size_t) i * pages->page_size;
 		uint32		header_len = i == 0 ? pages->header_len : WP_PAGE_HEADER;
+		uint8		predicted[WP_PAGE_HEADER];
+		const uint8 *header = predicted;
 
-		if (i == 0)
-			memcpy(page, pages->first, header_len);
-		else if (i != exception)
-			wp_page_predict(pages, i, removable, page);
-		else
+		if (i > 0)
 		{
-			memcpy(page, wp_get_bytes(d->ctx, sec, WP_PAGE_HEADER), WP_PAGE_HEADER);
-			removable = wp_get16(page + 2) & WP_XLP_REMOVABLE;
-			if (sec->p < sec->end)
-				exception += wp_get_limited(d->ctx, sec, pages->npages);
+			if (i != exception)
+				wp_page_predict(pages, i, removable, predicted);
+			else
+			{
+				header = wp_get_bytes(d->ctx, sec, WP_PAGE_HEADER);
+				removable = wp_get16(header + 2) & WP_XLP_REMOVABLE;
+				if (sec->p < sec->end)
+					exception += wp_get_limited(d->ctx, sec, pages->npages);
+			}
+			deliver(d, at, header, WP_PAGE_HEADER);
 		}
-		memcpy(page + header_len, in, pages->page_size - header_len);
+		deliver(d, at + header_len, in, pages->page_size - header_len);
 		in += pages->page_size - header_len;
 	}
 }
 
 void
-wp_decode_records(WpContext *ctx, WpReader *sections, uint8 *raw, uint32 raw_len)
+wp_decode_records(WpContext *ctx, WpReader *sections, uint8 *raw, const uint8 *expected, uint32 raw_len)
 {
 	WpDecoder  *d = wp_zalloc(ctx, sizeof(WpDecoder));
 	const WpCopyFrom none = {0, true};
 
 	d->ctx = ctx;
 	d->sections = sections;
+	d->raw = raw;
+	d->expected = expected;
 	read_pages(d, raw_len);
 	read_model(d, raw_len);
 	d->xids.none_from = none;
 	d->images = wp_alloc(ctx, WP_MAX_IMAGE * (WP_MAX_BLOCK_ID + 1));
-	d->joined = wp_alloc(ctx, WP_MAX_IMAGE * (WP_MAX_BLOCK_ID + 1));
+	d->joined = wp_alloc(ctx, WP_MAX_IMAGE * (WP_MAX_BLOCK_ID + 1) + WP_SLACK);
 	take_items(d);
-	join_pages(d, raw);
+	join_pages(d);
 }

@@ -49,7 +49,8 @@ typedef struct WpChunkHeader
 /* What a chunk of records starts with; then stored sections, and the frame. */
 typedef struct WpBodyHeader
 {
-	uint8		stored_len[4];	/* bytes of sections that zstd would not shrink */
+	uint8		stored_len[4];	/* bytes of sections that zstd would not
+								 * shrink */
 } WpBodyHeader;
 
 typedef struct WpFileTrailer
@@ -70,7 +71,8 @@ StaticAssertDecl(sizeof(WpFileTrailer) == 16, "WpFileTrailer is 16 bytes");
  */
 typedef enum WpSection
 {
-	WP_SEC_PAGES,				/* first page; headers that are not as predicted */
+	WP_SEC_PAGES,				/* first page; headers that are not as
+								 * predicted */
 	WP_SEC_ITEMS,				/* runs of records and literal bytes */
 	WP_SEC_CLASSES,				/* shapes of records */
 	WP_SEC_NUMBERS,				/* xids that are not predicted */
@@ -83,7 +85,8 @@ typedef enum WpSection
 	WP_SEC_STORED,				/* columns and tails without redundancy */
 	WP_SEC_GAPS,				/* bytes between the tuples of page images */
 	WP_SEC_IMAGES,				/* images that are no pages we understand */
-	WP_SEC_PGLZ_CONTROL,		/* images compressed by pglz: which tokens are tags */
+	WP_SEC_PGLZ_CONTROL,		/* images compressed by pglz: which tokens are
+								 * tags */
 	WP_SEC_PGLZ_TAGS,			/* their two bytes each */
 	WP_SEC_PGLZ_LENGTHS,		/* and the third where there is one */
 	WP_SEC_PGLZ_LITERALS,
@@ -99,14 +102,16 @@ typedef enum WpSection
 typedef enum WpColumn
 {
 	WP_COL_RAW = 0,
-	WP_COL_DELTA = 1,			/* difference to the row before; the first to 0 */
+	WP_COL_DELTA = 1,			/* difference to the row before; the first to
+								 * 0 */
 	WP_COL_CONST = 2,			/* one byte in WP_SEC_CONSTANTS */
 	WP_COL_STORED = 3			/* as it is, in WP_SEC_STORED */
 } WpColumn;
 
 /* Flags of a group's description. */
 #define WP_GROUP_VARLEN		0x01
-#define WP_GROUP_BLOCK_REL	0x02	/* block numbers: differences to the relation's last */
+#define WP_GROUP_BLOCK_REL	0x02	/* block numbers: differences to the
+									 * relation's last */
 #define WP_GROUP_STORED		0x04	/* the tails are in WP_SEC_STORED */
 #define WP_GROUP_FLAGS		0x07
 
@@ -126,29 +131,33 @@ typedef enum WpColumn
  * before the copy, its length, and where it is, u16, u16, u32.
  */
 #define WP_COPY_ROW			8
-#define WP_MAX_COPIES		64		/* in one block's data */
-#define WP_COPY_SOURCE		48		/* records this long may be copied from: see WpCopyFrom */
+#define WP_MAX_COPIES		64	/* in one block's data */
+#define WP_COPY_SOURCE		48	/* records this long may be copied from: see
+								 * WpCopyFrom */
 
 /* Symbols for a record's xid: ranks below WP_XID_SLOTS, then these. */
 #define WP_XID_SLOTS		64
-#define WP_XID_NEXT			64		/* one more than the highest so far */
-#define WP_XID_NONE			65		/* 0 */
-#define WP_XID_OTHER		66		/* zigzag difference to the highest in WP_SEC_NUMBERS */
+#define WP_XID_NEXT			64	/* one more than the highest so far */
+#define WP_XID_NONE			65	/* 0 */
+#define WP_XID_OTHER		66	/* zigzag difference to the highest in
+								 * WP_SEC_NUMBERS */
 
 /* A class code is one byte, or this and two bytes. */
 #define WP_CODE_SHORT		255
 
 /* How block data is stored. */
 #define WP_DATA_PLAIN		0
-#define WP_DATA_COPIED		1		/* parts of it stand earlier */
-#define WP_DATA_TUPLES		2		/* of a multi-insert record: see wp_tuple.h; the row is their number, u16 */
+#define WP_DATA_COPIED		1	/* parts of it stand earlier */
+#define WP_DATA_TUPLES		2	/* of a multi-insert record: see wp_tuple.h;
+								 * the row is their number, u16 */
 
 /* Limits that bound the decoder. */
 #define WP_MAX_CLASSES		0xFFFF
 #define WP_MAX_RELS			0xFFFF
 #define WP_PAGE_SIZE		8192	/* of images that are taken apart */
-#define WP_PAGE_ROW			25		/* page header and one byte of flags */
-#define WP_PAGE_GAPS		0x01	/* the gaps between tuples are not all zero */
+#define WP_PAGE_ROW			25	/* page header and one byte of flags */
+#define WP_PAGE_GAPS		0x01	/* the gaps between tuples are not all
+									 * zero */
 #define WP_BUCKETS			64
 
 /* The rows of a chunk's groups have at most this many bytes, plus one for each row. */

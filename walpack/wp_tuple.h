@@ -20,7 +20,7 @@
 
 #define WP_MAX_ATTRIBUTES	1664	/* a server's limit */
 #define WP_TUPLE_HEADER		7
-#define WP_TUPLE_FIXED		23		/* of hoff: what is not in the data */
+#define WP_TUPLE_FIXED		23	/* of hoff: what is not in the data */
 
 /* An attribute of the layout; a varlena has length 0. */
 typedef struct WpAttribute
@@ -29,7 +29,16 @@ typedef struct WpAttribute
 	uint8		align;
 	WpGroup		values;			/* or the headers of varlenas */
 	WpGroup		texts;			/* one row: all that is behind these headers */
-	uint32		text_used;		/* decoder */
+
+	/*
+	 * decoder: what comes next in them, and where they end; and lengths of
+	 * the headers, where these differ
+	 */
+	const uint8 *value;
+	const uint8 *value_end;
+	const uint8 *text;
+	const uint8 *text_end;
+	const uint32 *head;
 } WpAttribute;
 
 typedef struct WpTuples
@@ -38,24 +47,27 @@ typedef struct WpTuples
 	WpAttribute *atts;
 	uint32		attempts;		/* encoder: to guess the layout */
 	WpGroup		layout;			/* length and alignment of each attribute */
-	WpGroup		padding;		/* the byte in front of a tuple, where there is one */
+	WpGroup		padding;		/* the byte in front of a tuple, where there
+								 * is one */
 	WpGroup		fits;			/* a byte for each tuple: was it taken apart? */
-	WpGroup		headers;		/* infomask2, infomask, hoff of those that were */
+	WpGroup		headers;		/* infomask2, infomask, hoff of those that
+								 * were */
 	WpGroup		bitmaps;		/* what lies in front of the attributes */
-	WpGroup		others;			/* the tuples that were not, from their data length on */
+	WpGroup		others;			/* the tuples that were not, from their data
+								 * length on */
 } WpTuples;
 
 /* Encoder: can the data be split into tuples?  Guesses the relation's layout, if there is none yet. */
 extern bool wp_tuples_check(WpContext *ctx, WpTuples *t, const uint8 *data, uint32 len);
 
-/* Encoder: put data that wp_tuples_check approved into the groups; returns the number of tuples. */
+/* Encoder: put data that wp_tuples_check approved, and WP_SLACK behind it, into the groups; returns the number of tuples. */
 extern uint32 wp_tuples_put(WpContext *ctx, WpTuples *t, const uint8 *data, uint32 len);
 
 /* Encoder, decoder: the groups to and from the sections. */
 extern void wp_tuples_write(WpContext *ctx, WpTuples *t, WpBuf *sections);
 extern void wp_tuples_read(WpContext *ctx, WpTuples *t, WpReader *sections, size_t *budget);
 
-/* Decoder: the data of n tuples, at most max bytes; returns its length. */
+/* Decoder: the data of n tuples, at most max bytes, behind which is WP_SLACK; returns its length. */
 extern uint32 wp_tuples_take(WpContext *ctx, WpTuples *t, uint32 n, uint8 *data, uint32 max);
 
 #endif							/* WP_TUPLE_H */

@@ -25,7 +25,8 @@ typedef struct WpClassBlock
 	uint8		data_mode;		/* WP_DATA_... */
 	uint16		rel;			/* index of the relation */
 	WpGroup		numbers;		/* block numbers */
-	WpGroup		rel_numbers;	/* encoder: the same, relative to the relation's last */
+	WpGroup		rel_numbers;	/* encoder: the same, relative to the
+								 * relation's last */
 	WpGroup		img_headers;	/* of opaque images */
 	WpGroup		copy_counts;	/* of the copied parts */
 	WpGroup		copies;			/* WP_COPY_ROW bytes each */
@@ -39,14 +40,17 @@ typedef struct WpClass
 	uint8		flags;			/* WP_CLASS_... */
 	uint8		main_bucket;
 	uint32		nblocks;
-	uint32		header_len;		/* decoder: bytes from the record's start to its data */
+	uint32		header_len;		/* decoder: bytes from the record's start to
+								 * its data */
 	WpClassBlock *blocks;
 	WpGroup		prev;
 	WpGroup		origin;
 	WpGroup		topxid;
 	WpGroup		main;
-	WpGroup		xid_symbols;	/* of the records that follow one of this class */
-	WpGroup		codes;			/* classes that follow this one in a transaction */
+	WpGroup		xid_symbols;	/* of the records that follow one of this
+								 * class */
+	WpGroup		codes;			/* classes that follow this one in a
+								 * transaction */
 } WpClass;
 
 /*
@@ -78,7 +82,7 @@ typedef struct WpXids
 	uint32		max;			/* highest xid so far */
 	uint32		none_context;
 	WpCopyFrom	none_from;
-	uint32		record_context;	/* 1 + class of the record before */
+	uint32		record_context; /* 1 + class of the record before */
 } WpXids;
 
 /* Move the slot to the front. */
@@ -102,7 +106,10 @@ wp_xid_new(WpXids *x, uint32 xid)
 		x->slots[i] = x->slots[i - 1];
 	x->slots[0].xid = xid;
 	x->slots[0].context = 0;
-	x->slots[0].from = (WpCopyFrom) {0, true};
+	x->slots[0].from = (WpCopyFrom)
+	{
+		0, true
+	};
 	if (xid > x->max)
 		x->max = xid;
 }
@@ -130,10 +137,11 @@ wp_xid_done(WpXids *x, bool has_xid, uint32 cls, uint8 rmid)
 static inline void
 wp_copy_from_record(WpCopyFrom *from, uint32 pos, uint32 len, uint32 copied)
 {
-	if (copied > 0)
-		*from = (WpCopyFrom) {copied, true};
-	else if (from->used && len >= WP_COPY_SOURCE)
-		*from = (WpCopyFrom) {pos, false};
+	if (copied > 0 || (from->used && len >= WP_COPY_SOURCE))
+	{
+		from->pos = copied > 0 ? copied : pos;
+		from->used = copied > 0;
+	}
 }
 
 static inline uint32
@@ -156,7 +164,8 @@ typedef struct WpPages
 	uint32		header_len;		/* of the first page */
 	uint32		npages;
 	uint32		next_page;		/* first page without a rem_len below */
-	uint32	   *rem_len;		/* of a record that goes on at the page's start */
+	uint32	   *rem_len;		/* of a record that goes on at the page's
+								 * start */
 	uint8		first[WP_LONG_HEADER];	/* the first page's header */
 } WpPages;
 
@@ -208,9 +217,21 @@ wp_page_predict(const WpPages *pages, uint32 i, uint16 removable, uint8 *header)
 	wp_set32(header + 20, 0);
 }
 
-/* wp_encode.c, wp_decode.c: a chunk to and from its sections. */
+/* Encoder: take the page headers out of the chunk; returns what is left. */
+extern uint8 *wp_pages_split(WpContext *ctx, WpPages *pages, const uint8 *raw, uint32 raw_len,
+							 uint32 page_size, uint32 *payload_len);
+
+/* Encoder: put the first page's header, and those that are not as predicted. */
+extern void wp_pages_put(WpContext *ctx, const WpPages *pages, const uint8 *raw, uint32 nclasses, WpBuf *sec);
+
+/* Encoder: the first page at or behind page i whose header says where a record starts; 0: none. */
+extern uint32 wp_pages_next_start(const WpPages *pages, const uint8 *raw, uint32 i, uint32 payload_len,
+								  uint32 *pos);
+
+/* wp_encode.c, wp_decode.c: a chunk to its sections, and back to raw; or, where that is NULL, compared with expected. */
 extern void wp_encode_records(WpContext *ctx, const uint8 *raw, uint32 raw_len,
 							  uint32 page_size, WpBuf *sections);
-extern void wp_decode_records(WpContext *ctx, WpReader *sections, uint8 *raw, uint32 raw_len);
+extern void wp_decode_records(WpContext *ctx, WpReader *sections, uint8 *raw, const uint8 *expected,
+							  uint32 raw_len);
 
 #endif							/* WP_MODEL_H */

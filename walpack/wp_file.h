@@ -12,7 +12,7 @@
 #include "wp_codec.h"
 
 #define WP_SUFFIX			".wpk"
-#define WP_DEFAULT_MEMORY	128		/* MB */
+#define WP_DEFAULT_MEMORY	128 /* MB */
 #define WP_MIN_MEMORY		24
 #define WP_MESSAGE_SIZE		2048
 
@@ -20,11 +20,13 @@ typedef struct WpFiles
 {
 	WpCodec    *codec;
 	uint32		chunk_size;
-	uint8	   *raw;			/* room for a chunk, and one that comes from disk */
+	uint8	   *raw;			/* room for a chunk, and one that comes from
+								 * disk */
 	uint8	   *packed;
 	bool		(*stop) (void); /* asked between chunks; NULL: never */
 	char		message[WP_MESSAGE_SIZE];
-	bool		missing;		/* the failure was that the source does not exist */
+	bool		missing;		/* the failure was that the source does not
+								 * exist */
 } WpFiles;
 
 /* What is in a packed file, or in one that is not packed. */

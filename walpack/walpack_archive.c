@@ -7,21 +7,12 @@
  * PostgreSQL 15.
  *-------------------------------------------------------------------------
  */
-#include "postgres.h"
-
-/* version 15 leaves this empty, and the module is built with hidden symbols */
-#undef PGDLLEXPORT
-#define PGDLLEXPORT __attribute__((visibility("default")))
+#include "compat_archive.h"
 
 #include <limits.h>
 #include <sys/stat.h>
 
 #include "miscadmin.h"
-#if PG_VERSION_NUM >= 160000
-#include "archive/archive_module.h"
-#else
-#include "postmaster/pgarch.h"
-#endif
 #include "postmaster/interrupt.h"
 #include "storage/pmsignal.h"
 #include "utils/guc.h"
@@ -189,50 +180,4 @@ release(void)
 	files = NULL;
 }
 
-#if PG_VERSION_NUM >= 160000
-
-static bool
-walpack_configured(ArchiveModuleState *state)
-{
-	return is_configured();
-}
-
-static bool
-walpack_archive(ArchiveModuleState *state, const char *file, const char *path)
-{
-	return archive_file(file, path);
-}
-
-static void
-walpack_shutdown(ArchiveModuleState *state)
-{
-	release();
-}
-
-static const ArchiveModuleCallbacks callbacks = {
-	.check_configured_cb = walpack_configured,
-	.archive_file_cb = walpack_archive,
-	.shutdown_cb = walpack_shutdown
-};
-
-PGDLLEXPORT const ArchiveModuleCallbacks *_PG_archive_module_init(void);
-
-const ArchiveModuleCallbacks *
-_PG_archive_module_init(void)
-{
-	return &callbacks;
-}
-
-#else
-
-PGDLLEXPORT void _PG_archive_module_init(ArchiveModuleCallbacks *cb);
-
-void
-_PG_archive_module_init(ArchiveModuleCallbacks *cb)
-{
-	cb->check_configured_cb = is_configured;
-	cb->archive_file_cb = archive_file;
-	cb->shutdown_cb = release;
-}
-
-#endif
+COMPAT_ARCHIVE_MODULE(is_configured, archive_file, release)

@@ -20,6 +20,10 @@
 #endif
 
 #define WP_ERROR_SIZE	256
+#define WP_MAX_SAMPLE	576		/* rows whose bytes are counted to choose how
+								 * a column is stored */
+
+#define WP_BLOCK_LOGS	32
 
 /* Where errors go, and memory that is given back as a whole. */
 typedef struct WpContext
@@ -29,7 +33,11 @@ typedef struct WpContext
 	uint8	   *arena;
 	size_t		arena_size;
 	size_t		arena_used;
+	void	   *given_back[WP_BLOCK_LOGS];	/* by wp_realloc: a list for each
+											 * power of two that blocks hold */
 	struct ZSTD_CCtx_s *trial;	/* encoder: to compress samples with */
+	int32		repeat_bits[WP_MAX_SAMPLE]; /* encoder: what a byte saves that
+											 * has been there so often */
 } WpContext;
 
 pg_noreturn extern void wp_fail(WpContext *ctx, const char *fmt,...) pg_attribute_printf(2, 3);
@@ -38,12 +46,41 @@ pg_noreturn extern void wp_fail(WpContext *ctx, const char *fmt,...) pg_attribut
 extern void *wp_alloc(WpContext *ctx, size_t size);
 extern void *wp_zalloc(WpContext *ctx, size_t size);
 
-/* A bigger place for what is at old, at the same one if nothing came after it. */
+/* A bigger place for what is at old, at the same one if nothing came after it.  Sizes that are powers of two waste nothing. */
 extern void *wp_realloc(WpContext *ctx, void *old, size_t used, size_t size);
 
 /* Empty the arena and make it at least this big; false if there is no memory. */
 extern bool wp_arena_reset(WpContext *ctx, size_t size);
 extern void wp_arena_free(WpContext *ctx);
+
+/*
+ * Copy n bytes, mostly few, as whole words: the call of memcpy() would take most of the time.  WP_SLACK bytes can
+ * be read at src and written at dst, whatever n is.
+ */
+#define WP_SLACK		32
+
+static inline void
+wp_copy_short(uint8 *dst, const uint8 *src, size_t n)
+{
+	if (n <= WP_SLACK)
+	{
+		uint64		a,
+					b,
+					c,
+					d;
+
+		memcpy(&a, src, 8);
+		memcpy(&b, src + 8, 8);
+		memcpy(&c, src + 16, 8);
+		memcpy(&d, src + 24, 8);
+		memcpy(dst, &a, 8);
+		memcpy(dst + 8, &b, 8);
+		memcpy(dst + 16, &c, 8);
+		memcpy(dst + 24, &d, 8);
+	}
+	else
+		memcpy(dst, src, n);
+}
 
 /* ---- growing buffers; the owner frees them ---- */
 

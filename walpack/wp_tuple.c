@@ -9,31 +9,16 @@
 
 #define HAS_NULLS			0x0001	/* infomask */
 #define NATTS_MASK			0x07FF	/* infomask2 */
-#define ATTEMPTS			8
-#define SAMPLE				64		/* tuples that a layout is guessed from */
+#define ATTEMPTS			4
+#define SAMPLE				64	/* tuples that a layout is guessed from */
 #define FEW					8
 #define MAX_RUN				12
-#define MAX_STEPS			4000	/* attributes tried until a guess is given up */
-
-/*
- * Copy n bytes, mostly few: where room bytes can be read and written, whole
- * words, as the call of memcpy() would take most of the time.
- */
-#define SHORT				32
-
-static inline void
-copy_short(uint8 *dst, const uint8 *src, uint32 n, size_t room)
-{
-	if (n <= SHORT && room >= SHORT)
-	{
-		uint8		word[SHORT];
-
-		memcpy(word, src, SHORT);
-		memcpy(dst, word, SHORT);
-	}
-	else
-		memcpy(dst, src, n);
-}
+#define MAX_ALIGN			8
+#define PREFETCH			256 /* bytes of texts */
+#define MAX_STEPS(natts)	(500 + 8 * (natts)) /* attributes tried until a
+												 * guess is given up: the
+												 * right one mostly takes 2
+												 * each */
 
 /* A tuple in a block's data. */
 typedef struct Tuple
@@ -132,7 +117,8 @@ typedef struct Guess
 	uint32		steps;
 	uint32	   *pos;			/* of each tuple at each attribute */
 	uint8	   *choice;			/* for each attribute */
-	uint32	   *run;			/* attributes of fixed length just in front of each */
+	uint32	   *run;			/* attributes of fixed length just in front of
+								 * each */
 } Guess;
 
 /* Does this candidate fit attribute i of all tuples? */
@@ -178,7 +164,7 @@ find_layout(Guess *g, uint32 max_run)
 				return false;
 			g->choice[--i]++;
 		}
-		else if (g->steps++ > MAX_STEPS)
+		else if (g->steps++ > MAX_STEPS(g->natts))
 			return false;
 		else if (!candidate_fits(g, i, g->choice[i]))
 			g->choice[i]++;
@@ -254,48 +240,51 @@ wp_tuples_check(WpContext *ctx, WpTuples *t, const uint8 *data, uint32 len)
 
 /* ---- encoder ---- */
 
+/* A value in a tuple's data. */
+typedef struct Span
+{
+	uint32		start;
+	uint32		end;
+} Span;
+
+/* Find the values of a tuple, those that are null left out; false if the layout does not fit. */
 static bool
-tuple_fits(const WpTuples *t, const Tuple *tuple)
+split_tuple(const WpTuples *t, const Tuple *tuple, Span *spans)
 {
 	uint32		pos = tuple->skip;
-	uint32		start;
 
 	if (tuple->natts != t->natts)
 		return false;
 	for (uint32 i = 0; i < t->natts; i++)
-		if (!is_null(tuple->data, tuple->has_nulls, i) &&
-			!next_value(tuple, t->atts[i].len, t->atts[i].align, &pos, &start))
+	{
+		if (is_null(tuple->data, tuple->has_nulls, i))
+			continue;
+		if (!next_value(tuple, t->atts[i].len, t->atts[i].align, &pos, &spans->start))
 			return false;
+		spans++->end = pos;
+	}
 	return pos == tuple->len;
 }
 
 static void
-put_attributes(WpContext *ctx, WpTuples *t, const Tuple *tuple, const uint8 *end)
+put_attributes(WpContext *ctx, WpTuples *t, const Tuple *tuple, const Span *span)
 {
-	uint32		pos = tuple->skip;
-
 	for (uint32 i = 0; i < t->natts; i++)
 	{
 		WpAttribute *a = &t->atts[i];
-		uint32		start;
+		const uint8 *src;
 		uint32		head;
 		uint32		text;
-		const uint8 *src;
-		uint8	   *p;
 
 		if (is_null(tuple->data, tuple->has_nulls, i))
 			continue;
-		(void) next_value(tuple, a->len, a->align, &pos, &start);
-		head = a->len > 0 ? a->len : (tuple->data[start] & 1) != 0 ? 1 : 4;
-		text = pos - start - head;
-		src = tuple->data + start;
-		p = wp_group_add(ctx, &a->values, head);
-		copy_short(p, src, head, Min(end - src, a->values.data + a->values.cap - p));
-		if (text == 0)
-			continue;
-		src += head;
-		p = wp_group_extend(ctx, &a->texts, text);
-		copy_short(p, src, text, Min(end - src, a->texts.data + a->texts.cap - p));
+		src = tuple->data + span->start;
+		head = a->len > 0 ? a->len : (*src & 1) != 0 ? 1 : 4;
+		text = span->end - span->start - head;
+		span++;
+		wp_copy_short(wp_group_add(ctx, &a->values, head), src, head);
+		if (text > 0)
+			wp_copy_short(wp_group_extend(ctx, &a->texts, text), src + head, text);
 	}
 }
 
@@ -306,10 +295,11 @@ wp_tuples_put(WpContext *ctx, WpTuples *t, const uint8 *data, uint32 len)
 	uint32		n = 0;
 	const uint8 *end = data;
 	Tuple		tuple;
+	Span		spans[WP_MAX_ATTRIBUTES];
 
 	while (pos < len && next_tuple(data, len, &pos, &tuple))
 	{
-		bool		fits = tuple_fits(t, &tuple);
+		bool		fits = split_tuple(t, &tuple, spans);
 
 		n++;
 		if (tuple.start > end)
@@ -323,8 +313,8 @@ wp_tuples_put(WpContext *ctx, WpTuples *t, const uint8 *data, uint32 len)
 			continue;
 		}
 		memcpy(wp_group_add(ctx, &t->headers, WP_TUPLE_HEADER - 2), tuple.start + 2, WP_TUPLE_HEADER - 2);
-		memcpy(wp_group_add(ctx, &t->bitmaps, tuple.skip), tuple.data, tuple.skip);
-		put_attributes(ctx, t, &tuple, data + len);
+		wp_copy_short(wp_group_add(ctx, &t->bitmaps, tuple.skip), tuple.data, tuple.skip);
+		put_attributes(ctx, t, &tuple, spans);
 	}
 	return n;
 }
@@ -350,6 +340,23 @@ wp_tuples_write(WpContext *ctx, WpTuples *t, WpBuf *sections)
 
 /* ---- decoder ---- */
 
+/* Check once what would else be checked for each value. */
+static void
+start_values(WpContext *ctx, WpAttribute *a)
+{
+	const WpGroup *values = &a->values;
+
+	if (a->len > 0 && values->n > 0 && (values->minlen != a->len || values->maxlen != a->len))
+		wp_fail(ctx, "an attribute has %u bytes instead of %u", values->minlen, a->len);
+	if (a->texts.n > 1)
+		wp_fail(ctx, "texts in several rows");
+	a->value = values->data;
+	a->value_end = values->data + values->used;
+	a->head = values->lens;
+	a->text = a->texts.data;
+	a->text_end = a->texts.data + a->texts.used;
+}
+
 void
 wp_tuples_read(WpContext *ctx, WpTuples *t, WpReader *sections, size_t *budget)
 {
@@ -372,18 +379,16 @@ wp_tuples_read(WpContext *ctx, WpTuples *t, WpReader *sections, size_t *budget)
 
 		a->len = row[0];
 		a->align = row[1];
-		if (a->align == 0 || (a->align & (a->align - 1)) != 0)
-			wp_fail(ctx, "an attribute's alignment is no power of two");
+		if (a->align == 0 || a->align > MAX_ALIGN || (a->align & (a->align - 1)) != 0)
+			wp_fail(ctx, "an attribute's alignment is not 1, 2, 4 or 8");
 		wp_group_read(ctx, &a->values, sections, budget);
-		if (a->len > 0)
-			continue;
-		wp_group_read(ctx, &a->texts, sections, budget);
-		if (a->texts.n > 1)
-			wp_fail(ctx, "texts in several rows");
+		if (a->len == 0)
+			wp_group_read(ctx, &a->texts, sections, budget);
+		start_values(ctx, a);
 	}
 }
 
-/* Where a tuple is written. */
+/* Where a tuple is written; behind the end is WP_SLACK. */
 typedef struct Output
 {
 	uint8	   *p;
@@ -401,39 +406,59 @@ output_room(WpContext *ctx, Output *out, uint32 n)
 	return p;
 }
 
-/* The next value of an attribute; the attributes begin at start. */
-static void
-take_value(WpContext *ctx, WpAttribute *a, const uint8 *start, Output *out)
+/* Alignment takes less than MAX_ALIGN bytes; that many can be written in any case. */
+static inline void
+zero_padding(uint8 *p)
+{
+	memset(p, 0, MAX_ALIGN);
+}
+
+/* The next value of an attribute of fixed length; the attributes begin at start. */
+static inline void
+take_fixed(WpContext *ctx, WpAttribute *a, const uint8 *start, Output *out)
+{
+	uint32		pad = -(uint32) (out->p - start) & (a->align - 1);
+	uint8	   *p = output_room(ctx, out, pad + a->len);
+
+	if (a->value == a->value_end)
+		wp_fail(ctx, "more values used than stored");
+	zero_padding(p);
+	wp_copy_short(p + pad, a->value, a->len);
+	a->value += a->len;
+}
+
+static inline void
+take_varlena(WpContext *ctx, WpAttribute *a, const uint8 *start, Output *out)
 {
 	uint32		head;
-	const uint8 *value = wp_group_next(ctx, &a->values, &head);
-	uint32		align = a->len > 0 ? a->align : head == 1 ? 1 : 4;
-	uint32		pad = -(uint32) (out->p - start) & (align - 1);
-	uint32		text = 0;
+	uint32		pad = 0;
+	uint32		len;
 	uint8	   *p;
 
-	p = output_room(ctx, out, pad + head);
-	if (pad > 0)
-		memset(p, 0, pad);
-	p += pad;
-	copy_short(p, value, head, Min(out->end - p, a->values.data + a->values.used - value));
-	if (a->len > 0)
-	{
-		if (head != a->len)
-			wp_fail(ctx, "an attribute has %u bytes instead of %u", head, a->len);
-		return;
-	}
+	if (a->value == a->value_end)
+		wp_fail(ctx, "more values used than stored");
+	head = a->head ? *a->head++ : a->values.minlen;
 	if (head == 1)
-		text = *value >> 1;
+		len = *a->value >> 1;
 	else if (head == 4)
-		text = wp_get32(value) >> 2;
-	if (text < head || text - head > a->texts.used - a->text_used)
+	{
+		pad = -(uint32) (out->p - start) & 3;
+		len = wp_get32(a->value) >> 2;
+	}
+	else
+		len = 0;
+	if (len < head || len - head > a->text_end - a->text || len > PG_UINT16_MAX)
 		wp_fail(ctx, "an attribute has a wrong length");
-	text -= head;
-	p = output_room(ctx, out, text);
-	if (text > 0)
-		copy_short(p, a->texts.data + a->text_used, text, Min(out->end - p, a->texts.used - a->text_used));
-	a->text_used += text;
+	p = output_room(ctx, out, pad + len);
+	zero_padding(p);
+	memcpy(p + pad, a->value, 4);
+	a->value += head;
+	if (len == head)
+		return;
+	/* there are too many texts for the processor to see that each goes on */
+	__builtin_prefetch(a->text + PREFETCH);
+	wp_copy_short(p + pad + head, a->text, len - head);
+	a->text += len - head;
 }
 
 static void
@@ -450,10 +475,16 @@ take_tuple(WpContext *ctx, WpTuples *t, Output *out)
 	bitmap = wp_group_next(ctx, &t->bitmaps, &skip);
 	if (has_nulls && skip < (t->natts + 7) / 8)
 		wp_fail(ctx, "a null bitmap is too short");
-	memcpy(output_room(ctx, out, skip), bitmap, skip);
+	wp_copy_short(output_room(ctx, out, skip), bitmap, skip);
 	for (uint32 i = 0; i < t->natts; i++)
-		if (!is_null(bitmap, has_nulls, i))
-			take_value(ctx, &t->atts[i], data + skip, out);
+	{
+		if (is_null(bitmap, has_nulls, i))
+			continue;
+		if (t->atts[i].len > 0)
+			take_fixed(ctx, &t->atts[i], data + skip, out);
+		else
+			take_varlena(ctx, &t->atts[i], data + skip, out);
+	}
 	wp_set16(start, out->p - data);
 }
 

@@ -231,7 +231,10 @@ wp_stats_print(WpStats *s)
 
 			if (t->records == 0)
 				continue;
-			lines[n++] = (TypeLine) {rmid, type, t};
+			lines[n++] = (TypeLine)
+			{
+				rmid, type, t
+			};
 			sum.records += t->records;
 			sum.bytes += t->bytes;
 			sum.aligned += t->aligned;

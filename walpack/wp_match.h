@@ -16,7 +16,8 @@
 
 typedef struct WpCopy
 {
-	uint32		skip;			/* bytes of the data before the copy, behind the one before */
+	uint32		skip;			/* bytes of the data before the copy, behind
+								 * the one before */
 	uint32		len;
 	uint32		source;			/* position in the payload */
 } WpCopy;

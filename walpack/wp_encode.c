@@ -31,7 +31,8 @@ typedef struct RecordCopies
 	uint32		start;			/* where its transaction's copies are expected */
 	uint8		mode[WP_MAX_BLOCK_ID + 1];	/* WP_DATA_... */
 	uint32		n[WP_MAX_BLOCK_ID + 1];
-	uint32		rest[WP_MAX_BLOCK_ID + 1];	/* bytes of data that are not copied */
+	uint32		rest[WP_MAX_BLOCK_ID + 1];	/* bytes of data that are not
+											 * copied */
 	WpCopy		copies[WP_MAX_BLOCK_ID + 1][WP_MAX_COPIES];
 } RecordCopies;
 
@@ -54,7 +55,8 @@ typedef struct WpEncoder
 	uint32		run;			/* records since the last literal */
 	uint32		literal;		/* start of literal bytes not yet written */
 	KeyTable	class_table;
-	uint32	   *class_keys;		/* start of each class's key in its section; one more */
+	uint32	   *class_keys;		/* start of each class's key in its section;
+								 * one more */
 	WpClass    *classes;
 	uint32		nclasses;
 	uint32		maxclasses;
@@ -226,18 +228,22 @@ find_copies(WpEncoder *e, uint32 pos, const WpRecord *rec, const uint16 *rels)
  * which is stored.
  */
 static uint8
-data_bucket(const WpBlock *b, uint32 rest)
+long_bucket(const WpBlock *b, uint32 rest)
 {
 	uint32		count[256] = {0};
 	uint32		squares = 0;
 
-	if (rest < LONG_ROW || rest != b->data_len)
-		return wp_bucket(rest);
 	for (uint32 i = 0; i < LONG_ROW; i++)
 		count[b->data[b->data_len - 1 - i]]++;
 	for (int i = 0; i < 256; i++)
 		squares += count[i] * count[i];
 	return wp_bucket(rest) | (squares < RANDOM_SQUARES ? RANDOM_BUCKET : 0);
+}
+
+static inline uint8
+data_bucket(const WpBlock *b, uint32 rest)
+{
+	return rest < LONG_ROW || rest != b->data_len ? wp_bucket(rest) : long_bucket(b, rest);
 }
 
 /* The class's key, and tokens of images that pglz compressed; false if the record is better stored literally. */
@@ -559,25 +565,6 @@ record_at(WpEncoder *e, uint32 pos, WpRecord *rec)
 	return wp_record_crc(p, rec->tot_len) == rec->crc;
 }
 
-/* The first page at or behind page i whose header says where a record starts; 0: none. */
-static uint32
-next_start_page(WpEncoder *e, const uint8 *raw, uint32 i, uint32 *pos)
-{
-	for (; i < e->pages.npages; i++)
-	{
-		const uint8 *header = raw + (size_t) i * e->pages.page_size;
-		uint32		rem = (wp_get16(header + 2) & WP_XLP_CONTRECORD) ? wp_get32(header + 16) : 0;
-
-		if (wp_magic_version(wp_get16(header)) != 0 && rem < e->pages.page_size)
-		{
-			*pos = wp_page_start(&e->pages, i) + WP_ALIGN8(rem);
-			if (*pos < e->payload_len)
-				return i;
-		}
-	}
-	return 0;
-}
-
 static void
 put_items(WpEncoder *e, const uint8 *raw)
 {
@@ -604,13 +591,17 @@ put_items(WpEncoder *e, const uint8 *raw)
 			pos += WP_ALIGN8(rec.tot_len);
 			continue;
 		}
-		/* a record that goes on in the next segment, or bytes up to where one starts */
+
+		/*
+		 * a record that goes on in the next segment, or bytes up to where one
+		 * starts
+		 */
 		if (announced < avail || announced > 0x40000000)
 			announced = 0;
 		page = (pos + e->pages.header_len - WP_PAGE_HEADER) / (e->pages.page_size - WP_PAGE_HEADER) + 1;
 		do
 		{
-			page = next_start_page(e, raw, page, &pos);
+			page = wp_pages_next_start(&e->pages, raw, page, e->payload_len, &pos);
 			if (page == 0)
 				pos = e->payload_len;
 			page++;
@@ -622,61 +613,6 @@ put_items(WpEncoder *e, const uint8 *raw)
 	{
 		e->literal = pos;
 		flush_literal(e, pos, 0);
-	}
-}
-
-/* ---- pages ---- */
-
-/* Take the page headers out of the chunk. */
-static void
-split_pages(WpEncoder *e, const uint8 *raw, uint32 raw_len, uint32 page_size)
-{
-	WpPages    *pages = &e->pages;
-	uint8	   *out;
-
-	pages->page_size = page_size;
-	pages->npages = raw_len / page_size;
-	pages->long_header = (wp_get16(raw + 2) & WP_XLP_LONG) != 0;
-	pages->header_len = pages->long_header ? WP_LONG_HEADER : WP_PAGE_HEADER;
-	memcpy(pages->first, raw, pages->header_len);
-	e->payload_len = pages->npages * (page_size - WP_PAGE_HEADER) - (pages->header_len - WP_PAGE_HEADER);
-	e->payload = out = wp_alloc(e->ctx, e->payload_len);
-	pages->rem_len = wp_alloc(e->ctx, pages->npages * sizeof(uint32));
-	pages->next_page = 1;
-	for (uint32 i = 0; i < pages->npages; i++)
-	{
-		uint32		header = i == 0 ? pages->header_len : WP_PAGE_HEADER;
-
-		memcpy(out, raw + (size_t) i * page_size + header, page_size - header);
-		out += page_size - header;
-	}
-}
-
-/* The first page's header, and those that are not as predicted. */
-static void
-put_pages(WpEncoder *e, const uint8 *raw)
-{
-	WpPages    *pages = &e->pages;
-	WpBuf	   *sec = &e->sections[WP_SEC_PAGES];
-	uint16		removable = wp_get16(raw + 2) & WP_XLP_REMOVABLE;
-	uint32		last = 0;
-
-	wp_put_varint(e->ctx, sec, pages->page_size);
-	wp_put_u8(e->ctx, sec, pages->long_header);
-	wp_put_bytes(e->ctx, sec, pages->first, pages->header_len);
-	wp_put_varint(e->ctx, sec, e->nclasses);
-	for (uint32 i = 1; i < pages->npages; i++)
-	{
-		const uint8 *header = raw + (size_t) i * pages->page_size;
-		uint8		expected[WP_PAGE_HEADER];
-
-		wp_page_predict(pages, i, removable, expected);
-		if (memcmp(header, expected, WP_PAGE_HEADER) == 0)
-			continue;
-		wp_put_varint(e->ctx, sec, i - last);
-		wp_put_bytes(e->ctx, sec, header, WP_PAGE_HEADER);
-		removable = wp_get16(header + 2) & WP_XLP_REMOVABLE;
-		last = i;
 	}
 }
 
@@ -695,7 +631,7 @@ write_class(WpEncoder *e, WpClass *c)
 	{
 		WpClassBlock *b = &c->blocks[i];
 
-		if (b->rel_numbers.n > 0 && wp_group_cost(&b->rel_numbers) < wp_group_cost(&b->numbers))
+		if (b->rel_numbers.n > 0 && wp_group_cost(ctx, &b->rel_numbers) < wp_group_cost(ctx, &b->numbers))
 		{
 			b->rel_numbers.flags = WP_GROUP_BLOCK_REL;
 			wp_group_write(ctx, &b->rel_numbers, sections);
@@ -731,11 +667,14 @@ wp_encode_records(WpContext *ctx, const uint8 *raw, uint32 raw_len,
 {
 	WpEncoder	e = {.ctx = ctx,.sections = sections};
 
-	split_pages(&e, raw, raw_len, page_size);
-	e.xids.none_from = (WpCopyFrom) {0, true};
+	e.payload = wp_pages_split(ctx, &e.pages, raw, raw_len, page_size, &e.payload_len);
+	e.xids.none_from = (WpCopyFrom)
+	{
+		0, true
+	};
 	e.matcher = wp_match_begin(ctx, e.payload, raw_len);
 	put_items(&e, raw);
-	put_pages(&e, raw);
+	wp_pages_put(ctx, &e.pages, raw, e.nclasses, &sections[WP_SEC_PAGES]);
 	wp_group_write(ctx, &e.first_symbols, sections);
 	wp_group_write(ctx, &e.first_codes, sections);
 	wp_group_write(ctx, &e.rel_keys, sections);

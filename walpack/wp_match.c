@@ -3,7 +3,8 @@
  *	  Encoder: finds parts of block data that stand earlier in the chunk.
  *
  * A table has the last place of each word of 8 bytes; every STEP bytes a word
- * is entered, so a copy of MIN_COPY bytes has one.  Records of one kind mostly
+ * is entered, so a copy of MIN_COPY bytes has one.  Words are entered when something
+ * is searched for: in many loads that is hardly ever.  Records of one kind mostly
  * have their copies at the same distance: that is tried first.  Kinds of
  * records without copies are searched more and more rarely.
  *-------------------------------------------------------------------------
@@ -15,11 +16,19 @@
 
 #define STEP			4
 #define MIN_COPY		12
+#define MAX_BACK		4
 #define MIN_DATA		(8 + MIN_COPY)	/* an index entry with such a key */
 #define KINDS			256
 #define PATIENCE		16		/* searches in vain until some are left out */
 #define MAX_PAUSE_LOG	10
-#define EXTRA			4		/* a copy gets this much longer than the last one, or keeps its length */
+#define MIN_PART		64		/* copies of less than this part of the data
+								 * may be by chance */
+#define LOOK			32		/* bytes of a copy that are looked at */
+#define MIN_DISTINCT	11		/* of them have to differ: zstd does better
+								 * with names, zeros and numbers */
+#define AHEAD			24		/* bytes; within the slack behind the payload */
+#define EXTRA			4		/* a copy gets this much longer than the last
+								 * one, or keeps its length */
 
 /* What is known of the data of one kind of record. */
 typedef struct Kind
@@ -29,20 +38,31 @@ typedef struct Kind
 	uint32		last_len;
 	uint32		failures;		/* searches in vain, one after the other */
 	uint32		pause;			/* records until the next search */
-	uint32		skip;			/* of the last copy, which was the first of its data */
+	uint32		skip;			/* of the last copy, which was the first of
+								 * its data */
 	uint32		len;
 	uint32		distance;		/* from where it was expected */
 } Kind;
 
+/* Bytes that can be found from the next search on. */
+typedef struct Range
+{
+	uint32		start;
+	uint32		len;
+	uint32		rel;
+} Range;
+
 struct WpMatcher
 {
+	WpContext  *ctx;
 	const uint8 *payload;
-	uint32	   *table;			/* position, and 8 bits of the relation above */
+	Range	   *ranges;			/* whose words are not in the table yet */
+	uint32		nranges;
+	uint32		maxranges;
+	uint64	   *table;			/* see make_entry */
 	int			shift;
 	Kind		kinds[KINDS];
 };
-
-StaticAssertDecl(WP_MAX_CHUNK <= 1 << 24, "a position has 24 bits");
 
 WpMatcher *
 wp_match_begin(WpContext *ctx, const uint8 *payload, uint32 raw_len)
@@ -52,16 +72,41 @@ wp_match_begin(WpContext *ctx, const uint8 *payload, uint32 raw_len)
 
 	while (bits < 19 && ((uint32) 32 << bits) < raw_len)
 		bits++;
+	m->ctx = ctx;
 	m->payload = payload;
 	m->shift = 64 - bits;
-	m->table = wp_zalloc(ctx, sizeof(uint32) << bits);
+	m->table = wp_zalloc(ctx, sizeof(uint64) << bits);
 	return m;
 }
 
-static inline uint32 *
-slot_of(WpMatcher *m, const uint8 *p)
+static inline uint64
+hash_word(uint64 word)
 {
-	return &m->table[(wp_get64(p) * UINT64CONST(0x9E3779B97F4A7C15)) >> m->shift];
+	return word * UINT64CONST(0x9E3779B97F4A7C15);
+}
+
+/* The place of the word at p will be looked at: the processor waits for the table most of the time. */
+static inline void
+prefetch_place(const WpMatcher *m, const uint8 *p)
+{
+	__builtin_prefetch(&m->table[hash_word(wp_get64(p)) >> m->shift], 1);
+}
+
+/* Most of its bytes are zero: numbers are like that, keys and positions hardly ever. */
+static inline bool
+is_sparse(uint64 word)
+{
+	const uint64 low = UINT64CONST(0x0101010101010101);
+	uint64		zeros = ((word - low) & ~word) >> 7 & low;
+
+	return (zeros * low) >> 56 > 4;
+}
+
+/* From the top 16 bits of the hash that do not choose the slot, the relation's 16, the position's 32. */
+static inline uint64
+make_entry(const WpMatcher *m, uint64 hash, uint32 rel, uint32 pos)
+{
+	return (hash << (64 - m->shift)) >> 48 << 48 | (uint64) (rel & 0xFFFF) << 32 | pos;
 }
 
 /* Bytes from a and b on that are the same, at most max. */
@@ -114,6 +159,26 @@ is_column(const WpMatcher *m, const Kind *kind, const uint8 *data, uint32 at, ui
 	return same * 2 > len;
 }
 
+/*
+ * Are the bytes of many values, as keys are?  All others zstd finds cheaper
+ * ways to repeat than the eight bytes that describe a copy.
+ */
+static bool
+is_varied(const uint8 *p, uint32 len)
+{
+	uint64		seen[4] = {0};
+	uint32		n = 0;
+
+	for (uint32 i = 0; i < Min(len, LOOK); i++)
+	{
+		uint64		bit = UINT64CONST(1) << (p[i] % 64);
+
+		n += (seen[p[i] / 64] & bit) == 0;
+		seen[p[i] / 64] |= bit;
+	}
+	return n >= MIN_DISTINCT;
+}
+
 /* A copy that is where the kind's last one was. */
 static bool
 expected_copy(const WpMatcher *m, const Kind *kind, uint32 pos, const WpBlock *b, uint32 from, WpCopy *copy)
@@ -127,8 +192,32 @@ expected_copy(const WpMatcher *m, const Kind *kind, uint32 pos, const WpBlock *b
 		return false;
 	more = same_bytes(m->payload + source + kind->len, b->data + end,
 					  Min(b->data_len - end, pos - source - kind->len));
-	*copy = (WpCopy) {kind->skip, kind->len + (more >= EXTRA ? more : 0), source};
+	*copy = (WpCopy)
+	{
+		kind->skip, kind->len + (more >= EXTRA ? more : 0), source
+	};
 	return true;
+}
+
+/* Enter the words of what was remembered since the last search. */
+static void
+enter_words(WpMatcher *m)
+{
+	for (uint32 i = 0; i < m->nranges; i++)
+	{
+		const Range *r = &m->ranges[i];
+
+		for (uint32 at = r->start; at + 8 <= r->start + r->len; at += STEP)
+		{
+			uint64		word = wp_get64(m->payload + at);
+			uint64		hash = hash_word(word);
+
+			prefetch_place(m, m->payload + at + AHEAD);
+			if (!is_sparse(word))
+				m->table[hash >> m->shift] = make_entry(m, hash, r->rel, at);
+		}
+	}
+	m->nranges = 0;
 }
 
 /* The first copy at or behind offset start of the data. */
@@ -136,23 +225,47 @@ static bool
 search_copy(WpMatcher *m, const Kind *kind, uint32 pos, const WpBlock *b, uint32 rel, uint32 start,
 			WpCopy *copy)
 {
+	enter_words(m);
 	for (uint32 at = start; at + MIN_COPY <= b->data_len; at++)
 	{
 		const uint8 *target = b->data + at;
-		uint32		entry = *slot_of(m, target);
-		uint32		source = entry & 0xFFFFFF;
+		uint64		word = wp_get64(target);
+		uint64		hash = hash_word(word);
+		uint64		entry;
+		uint64		differs;
+		uint32		source;
 		uint32		len;
 		uint32		back = 0;
 
-		if (entry == 0 || entry >> 24 == (rel & 0xFF) || wp_get64(m->payload + source) != wp_get64(target))
+		prefetch_place(m, target + AHEAD);
+		if (is_sparse(word))
+			continue;
+		entry = m->table[hash >> m->shift];
+		differs = entry ^ make_entry(m, hash, rel, 0);
+		source = (uint32) entry;
+
+		/*
+		 * another word, mostly, which its place need not be looked at for; or
+		 * the same relation
+		 */
+		if (differs >> 48 != 0 || differs >> 32 == 0 || entry == 0 ||
+			wp_get64(m->payload + source) != word)
 			continue;
 		len = same_bytes(m->payload + source, target, Min(b->data_len - at, pos - source));
-		while (back < at - start && back < STEP && back < source &&
+		while (back < at - start && back < MAX_BACK && back < source &&
 			   m->payload[source - back - 1] == target[-1 - (int) back])
 			back++;
+		if (!is_varied(target - back, len + back))
+		{
+			at += Min(len, LOOK) - 1;
+			continue;
+		}
 		if (len + back < MIN_COPY || is_column(m, kind, b->data, at - back, len + back))
 			continue;
-		*copy = (WpCopy) {at - back - start, len + back, source - back};
+		*copy = (WpCopy)
+		{
+			at - back - start, len + back, source - back
+		};
 		return true;
 	}
 	return false;
@@ -165,26 +278,33 @@ wp_match_block(WpMatcher *m, uint32 pos, const WpRecord *rec, uint32 i, uint32 r
 	Kind	   *kind;
 	uint32		n = 0;
 	uint32		done = 0;
+	uint32		copied = 0;
 
 	if (b->data_len < MIN_DATA || rec->rmid == WP_RMID_XACT)
 		return 0;
 	kind = kind_of(m, rec, i, rel);
 	if (expected_copy(m, kind, pos, b, from, &copies[0]))
-		done = copies[0].skip + copies[0].len, n = 1;
+	{
+		done = copies[0].skip + copies[0].len;
+		copied = copies[0].len;
+		n = 1;
+	}
 	else if (kind->pause > 0)
 		kind->pause--;
 	while (n < WP_MAX_COPIES && kind->pause == 0 && search_copy(m, kind, pos, b, rel, done, &copies[n]))
 	{
 		done += copies[n].skip + copies[n].len;
+		copied += copies[n].len;
 		n++;
 	}
 	if (n > 0)
 	{
-		kind->failures = 0;
 		kind->skip = copies[0].skip;
 		kind->len = copies[0].len;
 		kind->distance = copies[0].source - from;
 	}
+	if (n > 0 && copied * MIN_PART >= b->data_len)
+		kind->failures = 0;
 	else if (kind->pause == 0 && ++kind->failures >= PATIENCE)
 		kind->pause = 1 << Min(kind->failures - PATIENCE, MAX_PAUSE_LOG);
 	kind->last = b->data - m->payload;
@@ -192,14 +312,23 @@ wp_match_block(WpMatcher *m, uint32 pos, const WpRecord *rec, uint32 i, uint32 r
 	return n;
 }
 
-/* Enter the words from start to end. */
+/* From the next search on these bytes can be found. */
 static void
-remember_words(WpMatcher *m, const uint8 *start, const uint8 *end, uint32 rel)
+remember_range(WpMatcher *m, const uint8 *start, const uint8 *end, uint32 rel)
 {
-	uint32		tag = (rel & 0xFF) << 24;
+	if (end - start < 8)
+		return;
+	if (m->nranges == m->maxranges)
+	{
+		uint32		max = Max(256, m->maxranges * 2);
 
-	for (const uint8 *p = start; end - p >= 8; p += STEP)
-		*slot_of(m, p) = tag | (uint32) (p - m->payload);
+		m->ranges = wp_realloc(m->ctx, m->ranges, m->maxranges * sizeof(Range), max * sizeof(Range));
+		m->maxranges = max;
+	}
+	m->ranges[m->nranges++] = (Range)
+	{
+		start - m->payload, end - start, rel
+	};
 }
 
 void
@@ -209,8 +338,8 @@ wp_match_remember(WpMatcher *m, const WpBlock *block, uint32 rel, const WpCopy *
 
 	for (uint32 i = 0; i < ncopies; i++)
 	{
-		remember_words(m, p, p + copies[i].skip, rel);
+		remember_range(m, p, p + copies[i].skip, rel);
 		p += copies[i].skip + copies[i].len;
 	}
-	remember_words(m, p, block->data + block->data_len, rel);
+	remember_range(m, p, block->data + block->data_len, rel);
 }

@@ -14,12 +14,17 @@
 #define SAMPLE			512		/* rows that decide how a column is stored */
 #define SMALL			48		/* with fewer rows a count of repeats decides */
 #define FEW				8		/* with fewer rows there are no columns */
-#define MANY			4096	/* bytes worth a look at whether they are random */
+#define MANY			4096	/* bytes worth a look at whether they are
+								 * random */
 #define RANDOM_BITS		7.95	/* bytes with more information are stored */
-#define RANDOM_RUN		12		/* so many columns side by side, at least: numbers repeat in other groups */
-#define TRY_COLUMNS		16		/* with more columns, and that many bytes, fewer are tried */
+#define RANDOM_RUN		12		/* so many columns side by side, at least:
+								 * numbers repeat in other groups */
+#define TRY_COLUMNS		16		/* with more columns, and that many bytes,
+								 * fewer are tried */
 #define TRY_BYTES		65536
 #define TRY_MAX			49152	/* bytes of the sample that is compressed */
+#define BIT				65536	/* costs are in fractions of bits */
+#define TABLE_BITS		4		/* what a value needs in a coder's table */
 
 /* Bytes that a row's length takes. */
 static uint32
@@ -49,25 +54,26 @@ group_remember_len(WpContext *ctx, WpGroup *g, uint32 len)
 	g->maxlen = Max(g->maxlen, len);
 }
 
-/* Make room for len more bytes. */
-static void
-group_reserve(WpContext *ctx, WpGroup *g, uint32 len)
+/* Make room for len more bytes, and the slack. */
+void
+wp_group_reserve(WpContext *ctx, WpGroup *g, uint32 len)
 {
-	uint32		cap = Max(g->cap * 2, g->used + len);
+	uint32		cap = Max(g->cap, 64);
 
-	if (g->cap - g->used >= len && g->data != NULL)
+	if (g->cap - g->used >= len + WP_SLACK)
 		return;
-	cap = Max(32, cap);
+	while (cap - g->used < len + WP_SLACK)
+		cap *= 2;
 	g->data = wp_realloc(ctx, g->data, g->cap, cap);
 	g->cap = cap;
 }
 
 uint8 *
-wp_group_add(WpContext *ctx, WpGroup *g, uint32 len)
+wp_group_add_slowly(WpContext *ctx, WpGroup *g, uint32 len)
 {
 	uint8	   *row;
 
-	group_reserve(ctx, g, len);
+	wp_group_reserve(ctx, g, len);
 	if (g->n == 0)
 		g->minlen = g->maxlen = len;
 	else if (g->lens != NULL || len != g->minlen)
@@ -78,56 +84,66 @@ wp_group_add(WpContext *ctx, WpGroup *g, uint32 len)
 	return row;
 }
 
-uint8 *
-wp_group_extend(WpContext *ctx, WpGroup *g, uint32 len)
-{
-	group_reserve(ctx, g, len);
-	g->used += len;
-	g->n = 1;
-	g->minlen = g->maxlen = g->used;
-	return g->data + g->used - len;
-}
-
 /* ---- encoder ---- */
 
-/* Bits that an order-0 entropy coder would need, times 1 row. */
-static double
-sample_cost(const uint32 *count, uint32 total)
+void
+wp_group_init(WpContext *ctx)
 {
-	double		bits = 0;
+	double		log = 0;
 
-	for (int i = 0; i < 256; i++)
-		if (count[i] > 0)
-			bits += count[i] * (log2(total) - log2(count[i]) + 0.02) + 4;
-	return bits;
+	ctx->repeat_bits[0] = -TABLE_BITS * BIT;
+	for (int i = 1; i < WP_MAX_SAMPLE; i++)
+	{
+		double		next = (i + 1) * log2(i + 1);
+
+		ctx->repeat_bits[i] = lrint((next - log) * BIT);
+		log = next;
+	}
 }
 
-/* Estimated bits of a sample of column j as it is, and as differences. */
+/*
+ * Estimated cost of a sample of column j as it is, and as differences: the bits
+ * that an order-0 entropy coder would need, and about what its table takes.  These
+ * are n log n for all n bytes, less the same for each value.
+ */
 static void
-column_costs(const uint8 *rows, uint32 stride, uint32 n, uint32 j, double *raw_cost, double *delta_cost)
+column_costs(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32 j,
+			 int32 *raw_cost, int32 *delta_cost)
 {
-	uint32		raw[256] = {0};
-	uint32		delta[256] = {0};
-	uint32		step = n > SAMPLE ? n / (SAMPLE / 64) : 64;
+	uint16		raw[256] = {0};
+	uint16		delta[256] = {0};
+	uint32		step = n > SAMPLE ? n / (SAMPLE / 64) : 64; /* so there are at most
+															 * 9 runs */
 	uint32		total = 0;
+	int32		all = 0;
 
+	*raw_cost = *delta_cost = 0;
 	/* runs of 64 rows from all over the group */
 	for (uint32 start = 1; start < n; start += step)
-		for (uint32 i = start; i < Min(n, start + 64); i++)
-		{
-			uint8		v = rows[(size_t) i * stride + j];
+	{
+		uint32		end = Min(n, start + 64);
+		const uint8 *p = rows + (size_t) start * stride + j;
+		uint8		prev = *(p - stride);
 
-			raw[v]++;
-			delta[(uint8) (v - rows[(size_t) (i - 1) * stride + j])]++;
-			total++;
+		for (uint32 i = start; i < end; i++, p += stride)
+		{
+			uint8		v = *p;
+
+			*raw_cost -= ctx->repeat_bits[raw[v]++];
+			*delta_cost -= ctx->repeat_bits[delta[(uint8) (v - prev)]++];
+			prev = v;
 		}
-	*raw_cost = sample_cost(raw, total);
-	*delta_cost = sample_cost(delta, total);
+		total += end - start;
+	}
+	Assert(total <= WP_MAX_SAMPLE);
+	if (total > 0)
+		all = lrint(total * (log2(total) + 0.02) * BIT);
+	*raw_cost += all;
+	*delta_cost += all;
 }
 
-/* Bits of information of a byte, without regard to those around it. */
-static double
-information(const uint32 *count, uint32 total)
+double
+wp_information(const uint32 *count, uint32 total)
 {
 	double		bits = 0;
 
@@ -145,7 +161,7 @@ random_column(const uint8 *rows, uint32 stride, uint32 n, uint32 j)
 
 	for (uint32 i = 0; i < n; i++)
 		count[rows[(size_t) i * stride + j]]++;
-	return information(count, n) > RANDOM_BITS;
+	return wp_information(count, n) > RANDOM_BITS;
 }
 
 bool
@@ -159,22 +175,22 @@ wp_is_random(const uint8 *p, size_t n)
 		return false;
 	for (size_t i = 0; i < n; i += step, total++)
 		count[p[i]]++;
-	return information(count, total) > RANDOM_BITS;
+	return wp_information(count, total) > RANDOM_BITS;
 }
 
 /* Which of raw and delta is the smaller for column j?  Is neither any use? */
 static WpColumn
-choose_column(const uint8 *rows, uint32 stride, uint32 n, uint32 j, bool *random)
+choose_column(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32 j, bool *random)
 {
-	double		raw;
-	double		delta;
+	int32		raw;
+	int32		delta;
 	uint32		same = 0;
 
 	if (n >= SMALL)
 	{
-		column_costs(rows, stride, n, j, &raw, &delta);
+		column_costs(ctx, rows, stride, n, j, &raw, &delta);
 		/* the costs of a small sample of random bytes are above their number */
-		*random = n >= MANY && Min(raw, delta) >= 8 * Min(n, SAMPLE) && random_column(rows, stride, n, j);
+		*random = n >= MANY && Min(raw, delta) >= 8 * BIT * (int32) Min(n, SAMPLE) && random_column(rows, stride, n, j);
 		return delta < raw ? WP_COL_DELTA : WP_COL_RAW;
 	}
 	for (uint32 i = 1; i < n; i++)
@@ -182,17 +198,17 @@ choose_column(const uint8 *rows, uint32 stride, uint32 n, uint32 j, bool *random
 	return same * 4 > n ? WP_COL_DELTA : WP_COL_RAW;
 }
 
-double
-wp_group_cost(const WpGroup *g)
+int64
+wp_group_cost(const WpContext *ctx, const WpGroup *g)
 {
-	double		cost = 0;
+	int64		cost = 0;
 
 	for (uint32 j = 0; j < g->minlen; j++)
 	{
-		double		raw;
-		double		delta;
+		int32		raw;
+		int32		delta;
 
-		column_costs(g->data, g->minlen, g->n, j, &raw, &delta);
+		column_costs(ctx, g->data, g->minlen, g->n, j, &raw, &delta);
 		cost += Min(raw, delta);
 	}
 	return cost;
@@ -202,13 +218,21 @@ wp_group_cost(const WpGroup *g)
 static void
 find_changing(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, uint8 *changing)
 {
-	memset(changing, 0, ncols);
-	for (uint32 i = 1; i < n; i++)
+	/* eight columns at a time; behind the last row is WP_SLACK */
+	for (uint32 j = 0; j < ncols; j += 8)
 	{
-		const uint8 *row = rows + (size_t) i * stride;
+		const uint8 *row = rows + j;
+		uint64		first = wp_get64(row);
+		uint64		differ = 0;
+		uint8		bytes[8];
 
-		for (uint32 j = 0; j < ncols; j++)
-			changing[j] |= row[j] ^ rows[j];
+		for (uint32 i = 1; i < n; i++)
+		{
+			row += stride;
+			differ |= wp_get64(row) ^ first;
+		}
+		wp_set64(bytes, differ);
+		memcpy(changing + j, bytes, Min(ncols - j, 8));
 	}
 }
 
@@ -237,7 +261,7 @@ store_column(const uint8 *in, uint32 stride, uint32 first, uint32 last, uint8 ki
 
 /* Which kind is each column? */
 static void
-choose_kinds(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, uint8 *kinds)
+choose_kinds(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, uint8 *kinds)
 {
 	uint32		run = 0;
 
@@ -247,7 +271,7 @@ choose_kinds(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, uint8 *ki
 		bool		random = false;
 
 		if (j < ncols)
-			kinds[j] = kinds[j] == 0 ? WP_COL_CONST : choose_column(rows, stride, n, j, &random);
+			kinds[j] = kinds[j] == 0 ? WP_COL_CONST : choose_column(ctx, rows, stride, n, j, &random);
 		if (!random && run >= RANDOM_RUN)
 			memset(kinds + j - run, WP_COL_STORED, run);
 		run = random ? run + 1 : 0;
@@ -259,10 +283,10 @@ write_columns(WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32
 {
 	uint8	   *kinds = wp_buf_add(ctx, &sections[WP_SEC_KINDS], ncols);
 	uint32	   *changing = wp_alloc(ctx, ncols * sizeof(uint32));
-	size_t	   *starts = wp_alloc(ctx, ncols * sizeof(size_t));	/* in its section */
+	size_t	   *starts = wp_alloc(ctx, ncols * sizeof(size_t)); /* in its section */
 	uint32		nchanging = 0;
 
-	choose_kinds(rows, stride, n, ncols, kinds);
+	choose_kinds(ctx, rows, stride, n, ncols, kinds);
 	for (uint32 j = 0; j < ncols; j++)
 	{
 		WpBuf	   *sec = &sections[WP_SEC_COLUMNS];
@@ -311,7 +335,7 @@ write_lengths(WpContext *ctx, const WpGroup *g, WpBuf *sections)
 static uint8 *
 write_tails(WpContext *ctx, const WpGroup *g, uint32 ncols, WpBuf *sec)
 {
-	uint8	   *heads = wp_alloc(ctx, (size_t) ncols * g->n);
+	uint8	   *heads = wp_alloc(ctx, (size_t) ncols * g->n + WP_SLACK);
 	uint8	   *tail = wp_buf_add(ctx, sec, g->used - (size_t) ncols * g->n);
 	const uint8 *row = g->data;
 
@@ -347,7 +371,7 @@ random_tails(const WpGroup *g, uint32 ncols)
 			count[row[j]]++;
 		row += len;
 	}
-	return total >= MANY && information(count, total) > RANDOM_BITS;
+	return total >= MANY && wp_information(count, total) > RANDOM_BITS;
 }
 
 /* Compressed size of the rows from first to last - 1, with ncols of their bytes as columns. */
@@ -458,6 +482,11 @@ load_column(uint8 *out, uint32 stride, uint32 first, uint32 last, uint8 kind, co
 {
 	uint8		v = 0;
 
+	if (kind != WP_COL_DELTA && stride == 1)
+	{
+		memcpy(out + first, col + first, last - first);
+		return;
+	}
 	if (kind != WP_COL_DELTA)
 	{
 		for (uint32 i = first; i < last; i++)
@@ -480,7 +509,7 @@ read_columns(WpContext *ctx, uint8 *rows, uint32 stride, uint32 n, uint32 ncols,
 	const uint8 **cols = wp_alloc(ctx, ncols * sizeof(uint8 *));
 	uint32	   *changing = wp_alloc(ctx, ncols * sizeof(uint32));
 	uint32		nchanging = 0;
-	uint8	   *template = wp_alloc(ctx, ncols);
+	uint8	   *template = wp_alloc(ctx, ncols + WP_SLACK);
 
 	for (uint32 j = 0; j < ncols; j++)
 	{
@@ -500,8 +529,8 @@ read_columns(WpContext *ctx, uint8 *rows, uint32 stride, uint32 n, uint32 ncols,
 	{
 		uint32		last = Min(n, first + TILE);
 
-		for (uint32 i = first; i < last; i++)
-			memcpy(rows + (size_t) i * stride, template, ncols);
+		for (uint32 i = first; i < last && nchanging < ncols; i++)
+			wp_copy_short(rows + (size_t) i * stride, template, ncols);
 		for (uint32 c = 0; c < nchanging; c++)
 		{
 			uint32		j = changing[c];
@@ -534,17 +563,24 @@ read_lengths(WpContext *ctx, WpGroup *g, WpReader *sections)
 	return total;
 }
 
+/* Rows of columns and tails. */
 static void
-read_tails(WpGroup *g, const uint8 *heads, uint32 ncols, const uint8 *tail)
+read_rows(WpContext *ctx, WpGroup *g, uint32 ncols, WpReader *sections)
 {
+	uint8	   *heads = wp_alloc(ctx, (size_t) ncols * g->n + WP_SLACK);
+	int			sec = g->flags & WP_GROUP_STORED ? WP_SEC_STORED : WP_SEC_TAILS;
+	const uint8 *tail = wp_get_bytes(ctx, &sections[sec], g->used - (size_t) ncols * g->n);
+	const uint8 *head = heads;
 	uint8	   *row = g->data;
 
+	read_columns(ctx, heads, ncols, g->n, ncols, sections);
 	for (uint32 i = 0; i < g->n; i++)
 	{
 		uint32		len = g->lens ? g->lens[i] : g->minlen;
 
-		memcpy(row, heads + (size_t) i * ncols, ncols);
+		wp_copy_short(row, head, ncols);
 		memcpy(row + ncols, tail, len - ncols);
+		head += ncols;
 		tail += len - ncols;
 		row += len;
 	}
@@ -575,16 +611,15 @@ wp_group_read(WpContext *ctx, WpGroup *g, WpReader *sections, size_t *budget)
 		wp_fail(ctx, "groups are too big");
 	*budget -= size + g->n;
 	g->used = size;
-	g->cursor = g->data = wp_alloc(ctx, g->used);
-	if (ncols == g->maxlen)
-		read_columns(ctx, g->data, ncols, g->n, ncols, sections);
+	if (ncols == 0 && g->maxlen > 0 && (g->flags & WP_GROUP_STORED) == 0)
+		g->data = unconstify(uint8 *, wp_get_bytes(ctx, &sections[WP_SEC_TAILS], size));
 	else
 	{
-		uint8	   *heads = wp_alloc(ctx, (size_t) ncols * g->n);
-		int			sec = g->flags & WP_GROUP_STORED ? WP_SEC_STORED : WP_SEC_TAILS;
-		const uint8 *tails = wp_get_bytes(ctx, &sections[sec], size - (size_t) ncols * g->n);
-
-		read_columns(ctx, heads, ncols, g->n, ncols, sections);
-		read_tails(g, heads, ncols, tails);
+		g->data = wp_alloc(ctx, size + WP_SLACK);
+		if (ncols == g->maxlen)
+			read_columns(ctx, g->data, ncols, g->n, ncols, sections);
+		else
+			read_rows(ctx, g, ncols, sections);
 	}
+	g->cursor = g->data;
 }

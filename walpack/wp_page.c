@@ -112,7 +112,8 @@ all_zero(const uint8 *p, uint32 n)
 /* The gaps of a page, from low to high; false at the end. */
 typedef struct GapScan
 {
-	uint32		pos;			/* start of the next gap, or of the tuple there */
+	uint32		pos;			/* start of the next gap, or of the tuple
+								 * there */
 	uint32		len;			/* of the gap found */
 	uint32		start;
 } GapScan;

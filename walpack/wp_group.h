@@ -30,17 +30,43 @@ typedef struct WpGroup
 	const uint8 *cursor;		/* decoder: start of row next */
 } WpGroup;
 
-/* Room for a new row of len bytes. */
-extern uint8 *wp_group_add(WpContext *ctx, WpGroup *g, uint32 len);
+extern uint8 *wp_group_add_slowly(WpContext *ctx, WpGroup *g, uint32 len);
+extern void wp_group_reserve(WpContext *ctx, WpGroup *g, uint32 len);
 
-/* Room for len bytes more of the only row. */
-extern uint8 *wp_group_extend(WpContext *ctx, WpGroup *g, uint32 len);
+/* Room for a new row of len bytes; WP_SLACK bytes can be written. */
+static inline uint8 *
+wp_group_add(WpContext *ctx, WpGroup *g, uint32 len)
+{
+	if (g->lens != NULL || len != g->minlen || g->n == 0 || g->cap - g->used < len + WP_SLACK)
+		return wp_group_add_slowly(ctx, g, len);
+	g->used += len;
+	g->n++;
+	return g->data + g->used - len;
+}
+
+/* Room for len bytes more of the only row; WP_SLACK bytes can be written. */
+static inline uint8 *
+wp_group_extend(WpContext *ctx, WpGroup *g, uint32 len)
+{
+	if (g->cap - g->used < len + WP_SLACK)
+		wp_group_reserve(ctx, g, len);
+	g->used += len;
+	g->n = 1;
+	g->minlen = g->maxlen = g->used;
+	return g->data + g->used - len;
+}
+
+/* Encoder: bits of information of a byte, without regard to those around it, from how often each value was found. */
+extern double wp_information(const uint32 *count, uint32 total);
 
 /* Encoder: is there nothing in these bytes that zstd could use, as far as their frequencies tell? */
 extern bool wp_is_random(const uint8 *p, size_t n);
 
-/* Encoder: estimated bits that the group needs. */
-extern double wp_group_cost(const WpGroup *g);
+/* Encoder: to be called once for each context. */
+extern void wp_group_init(WpContext *ctx);
+
+/* Encoder: about what the group needs, for comparison. */
+extern int64 wp_group_cost(const WpContext *ctx, const WpGroup *g);
 
 /* Encoder: append the group to the sections. */
 extern void wp_group_write(WpContext *ctx, WpGroup *g, WpBuf *sections);

@@ -22,7 +22,7 @@
 #define WP_RECORD_H
 
 #define WP_PAGE_HEADER			24
-#define WP_LONG_HEADER			40		/* first page of a segment */
+#define WP_LONG_HEADER			40	/* first page of a segment */
 #define WP_XLP_CONTRECORD		0x0001
 #define WP_XLP_LONG				0x0002
 #define WP_XLP_REMOVABLE		0x0004
@@ -68,7 +68,8 @@ typedef struct WpBlock
 	uint16		hole_off;
 	uint16		hole_len;		/* of compressed images with a hole */
 	uint32		number;
-	const uint8 *rel;			/* 12 bytes; of an earlier block where SAME_REL */
+	const uint8 *rel;			/* 12 bytes; of an earlier block where
+								 * SAME_REL */
 	const uint8 *image;
 	const uint8 *data;
 } WpBlock;
@@ -104,6 +105,6 @@ extern bool wp_record_parse(const uint8 *p, size_t avail, WpRecord *rec);
 extern uint32 wp_record_crc(const uint8 *p, uint32 tot_len);
 
 /* The PostgreSQL version, 15 to 18, whose WAL pages have this magic; 0: none. */
-extern int wp_magic_version(uint16 magic);
+extern int	wp_magic_version(uint16 magic);
 
 #endif							/* WP_RECORD_H */

@@ -25,7 +25,8 @@ typedef struct WpStats
 	WpBuf		pending;		/* payload that is not a whole record yet */
 	uint32		page_size;		/* of the file at hand */
 	uint16		magic;			/* of the last page */
-	uint64		next_address;	/* of the page that continues pending; 0: none does */
+	uint64		next_address;	/* of the page that continues pending; 0: none
+								 * does */
 	uint64		skip;			/* rest of a record whose start is unknown */
 	WpTypeStats types[256][256];	/* by resource manager and record type */
 	uint64		total;

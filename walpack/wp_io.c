@@ -1,0 +1,265 @@
+/*-------------------------------------------------------------------------
+ * wp_io.c
+ *	  Reading and writing of files, with all that durability takes.
+ *
+ * A file is written under its name and ".tmp", brought to disk, and renamed;
+ * then the directory is brought to disk.  So a crash leaves at most a file
+ * ".tmp", which the next attempt takes over.  Its writer holds a lock
+ * on it: two archivers at work in one directory do not write into one file.
+ *
+ * An existing file is not replaced, even if it appears at the last moment:
+ * renameat2() with RENAME_NOREPLACE, or link() where the system or the file system
+ * does not have that.  Only where neither works, a look for the file just
+ * before rename() has to do.
+ *-------------------------------------------------------------------------
+ */
+#include "wp_port.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "wp_io.h"
+
+/* ---- messages ---- */
+
+bool
+wp_io_fail(WpFiles *f, const char *fmt,...)
+{
+	va_list		args;
+
+	va_start(args, fmt);
+	vsnprintf(f->message, sizeof(f->message), fmt, args);
+	va_end(args);
+	return false;
+}
+
+bool
+wp_io_fail_errno(WpFiles *f, const char *what, const char *path)
+{
+	return wp_io_fail(f, "could not %s file \"%s\": %s", what, path, strerror(errno));
+}
+
+/* ---- plain reading and writing ---- */
+
+bool
+wp_io_open(WpFiles *f, const char *path, int *fd, uint64 *size)
+{
+	struct stat st;
+
+	f->missing = false;
+	/* without O_NONBLOCK a FIFO would be waited for */
+	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (*fd < 0)
+	{
+		f->missing = errno == ENOENT;
+		/* that of a socket */
+		if (errno == ENXIO)
+			return wp_io_fail(f, "\"%s\" is not a regular file", path);
+		return wp_io_fail_errno(f, "open", path);
+	}
+	if (fstat(*fd, &st) != 0)
+		wp_io_fail_errno(f, "stat", path);
+	else if (!S_ISREG(st.st_mode))
+		wp_io_fail(f, "\"%s\" is not a regular file", path);
+	else if ((uint64) st.st_size > WP_MAX_FILE)
+		wp_io_fail(f, "\"%s\" has more than 4 GB", path);
+	else
+	{
+		*size = st.st_size;
+		return true;
+	}
+	close(*fd);
+	return false;
+}
+
+bool
+wp_io_read(WpFiles *f, int fd, const char *path, void *buf, size_t len)
+{
+	for (size_t done = 0; done < len;)
+	{
+		ssize_t		n = read(fd, (char *) buf + done, len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return wp_io_fail_errno(f, "read", path);
+		if (n == 0)
+			return wp_io_fail(f, "file \"%s\" ends too early", path);
+		done += n;
+	}
+	return true;
+}
+
+bool
+wp_io_write(WpFiles *f, int fd, const char *path, const void *buf, size_t len)
+{
+	for (size_t done = 0; done < len;)
+	{
+		ssize_t		n;
+
+		errno = 0;
+		n = write(fd, (const char *) buf + done, len - done);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+		{
+			if (errno == 0)
+				errno = ENOSPC;
+			return wp_io_fail_errno(f, "write", path);
+		}
+		done += n;
+	}
+	return true;
+}
+
+/* Bring the directory that path is in to disk. */
+bool
+wp_io_sync_directory(WpFiles *f, const char *path)
+{
+	char		dir[MAXPGPATH];
+	char	   *slash;
+	int			fd;
+	bool		ok;
+
+	strlcpy(dir, path, sizeof(dir));
+	slash = strrchr(dir, '/');
+	if (slash == NULL)
+		strlcpy(dir, ".", sizeof(dir));
+	else
+		slash[slash == dir ? 1 : 0] = '\0';
+	fd = open(dir, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return wp_io_fail_errno(f, "open", dir);
+	/* some file systems can't do that to directories */
+	ok = fsync(fd) == 0 || errno == EBADF || errno == EINVAL;
+	if (!ok)
+		wp_io_fail_errno(f, "fsync", dir);
+	close(fd);
+	return ok;
+}
+
+/* ---- the temporary file ---- */
+
+/* Is the file that was opened still the one of that name? */
+bool
+wp_io_same_file(int fd, const char *path)
+{
+	struct stat a;
+	struct stat b;
+
+	return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Open the temporary file, and lock it; sets *links. */
+static bool
+open_tmp(WpFiles *f, WpOutput *out, int *links)
+{
+	struct stat st;
+
+	out->fd = open(out->tmp, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
+	if (out->fd < 0)
+		return wp_io_fail_errno(f, "create", out->tmp);
+	if (fstat(out->fd, &st) != 0)
+		wp_io_fail_errno(f, "stat", out->tmp);
+	else if (!S_ISREG(st.st_mode))
+		wp_io_fail(f, "\"%s\" is not a regular file", out->tmp);
+	else if (flock(out->fd, LOCK_EX | LOCK_NB) != 0)
+		wp_io_fail(f, "could not lock file \"%s\": %s", out->tmp, strerror(errno));
+	else if (!wp_io_same_file(out->fd, out->tmp))
+		wp_io_fail(f, "file \"%s\" is in use by another process", out->tmp);
+	else
+	{
+		*links = st.st_nlink;
+		return true;
+	}
+	close(out->fd);
+	return false;
+}
+
+bool
+wp_output_open(WpFiles *f, WpOutput *out, const char *dst)
+{
+	int			links;
+
+	if (snprintf(out->tmp, sizeof(out->tmp), "%s%s", dst, WP_TMP_SUFFIX) >= (int) sizeof(out->tmp))
+		return wp_io_fail(f, "path is too long: \"%s\"", dst);
+	if (!open_tmp(f, out, &links))
+		return false;
+	if (links > 1)
+	{
+		/* a crash between link() and unlink(): this is an archived file, too */
+		unlink(out->tmp);
+		close(out->fd);
+		if (!open_tmp(f, out, &links))
+			return false;
+	}
+	if (ftruncate(out->fd, 0) == 0)
+		return true;
+	wp_io_fail_errno(f, "truncate", out->tmp);
+	close(out->fd);
+	return false;
+}
+
+void
+wp_output_abandon(WpOutput *out)
+{
+	unlink(out->tmp);
+	close(out->fd);
+}
+
+/* Give the file its name, unless there is one of that name: then -1, and errno is EEXIST. */
+static int
+rename_to_new(const char *tmp, const char *dst)
+{
+	struct stat st;
+
+#ifdef RENAME_NOREPLACE
+	if (renameat2(AT_FDCWD, tmp, AT_FDCWD, dst, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+#endif
+	if (link(tmp, dst) == 0)
+	{
+		unlink(tmp);
+		return 0;
+	}
+	if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
+		return -1;
+	if (lstat(dst, &st) == 0)
+	{
+		errno = EEXIST;
+		return -1;
+	}
+	return rename(tmp, dst);
+}
+
+/* Give the file its name. */
+WpOutcome
+wp_output_finish(WpFiles *f, WpOutput *out, const char *dst, bool durable, bool replace)
+{
+	if (durable && fsync(out->fd) != 0)
+	{
+		wp_io_fail_errno(f, "fsync", out->tmp);
+		wp_output_abandon(out);
+		return WP_OUTCOME_FAILED;
+	}
+	if ((replace ? rename(out->tmp, dst) : rename_to_new(out->tmp, dst)) != 0)
+	{
+		WpOutcome	outcome = errno == EEXIST ? WP_OUTCOME_EXISTS : WP_OUTCOME_FAILED;
+
+		wp_io_fail_errno(f, "rename", out->tmp);
+		wp_output_abandon(out);
+		return outcome;
+	}
+	if (close(out->fd) != 0)
+	{
+		wp_io_fail_errno(f, "close", dst);
+		return WP_OUTCOME_FAILED;
+	}
+	return !durable || wp_io_sync_directory(f, dst) ? WP_OUTCOME_DONE : WP_OUTCOME_FAILED;
+}
