@@ -12,22 +12,31 @@ PYTHON=${PYTHON:-/usr/bin/python3}
 FOLDER=                         # the folder of the cluster in use
 GROUP=                          # the process group of what apart runs
 
+source "$ROOT/test/server.sh"
+source "$ROOT/test/cluster.sh"
 source "$ROOT/test/suites.sh"
 
 usage() {
 	cat <<HELP
 ./run.sh demo [options]     heap against inplace side by side: a table and an HTML report, under 5 minutes
 ./run.sh bench [options]    the full benchmark against its bars, over an hour (--help lists the options)
-./run.sh test [--full] [suite | suite/name ...]
+./run.sh test [--full] [--minutes=n] [suite | suite/name ...]
                             the tests; suites: $SUITES; --full takes longer and looks deeper, and without it
                             $LONG run only by name;
-                            INPLACE_SEED=n chooses other random tests
+                            INPLACE_SEED=n chooses other random tests; what would start after
+                            n minutes is left out
 ./run.sh psql [arguments]   psql on a throwaway cluster that has the extension; it stays up until "stop"
 ./run.sh stop               stops and deletes that cluster
 ./run.sh help               this text
 
+demo, bench, test and psql take the server from Debian's packages of PostgreSQL 15, or
+  --pg 15|16|17|18          that version: but for 15 it is built from Debian's or Ubuntu's source package, which takes some
+                            10 minutes on 2 processors, and kept in $CACHE (removing
+                            a folder there has the newest minor version built next time)
+  --cassert                 a server with assertions, likewise built and kept
+  PG_CONFIG=/path/to/pg_config ./run.sh ...
+                            a server of yours
 What is missing is installed with apt (through sudo unless you are root).
-PG_CONFIG=/path/to/pg_config ./run.sh ... takes another PostgreSQL than Debian's 15.
 HELP
 }
 
@@ -51,10 +60,9 @@ logged() {
 	die "failed: $* (whole output: $log)"
 }
 
-# Packages for PostgreSQL itself are left alone where PG_CONFIG names another one.
+# Those that the server needs are among them.
 need_packages() {
-	local wanted=(build-essential "$@") missing=() package
-	[[ -n ${PG_CONFIG:-} ]] || wanted+=(postgresql-15 postgresql-server-dev-15)
+	local wanted=(build-essential "$@" $(server_packages)) missing=() package
 	command -v apt-get >/dev/null || die "no apt-get here; install the equivalents of: ${wanted[*]}"
 	for package in "${wanted[@]}"; do
 		[[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
@@ -80,17 +88,15 @@ install_packages() {
 	trap - EXIT
 }
 
+# Parts that were built for another server, or for one of another configuration, are built anew.
 build() {
-	PG_CONFIG=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
-	[[ -x $PG_CONFIG ]] || die "no $PG_CONFIG: set PG_CONFIG to the pg_config of your PostgreSQL"
-	BINDIR=$("$PG_CONFIG" --bindir)
-	PGXS_TEST=$("$PG_CONFIG" --pkglibdir)/pgxs/src/test
-	local make=(make -C "$ROOT" -j"$(nproc)" PG_CONFIG="$PG_CONFIG")
-	local target
-	target="$PG_CONFIG $("$PG_CONFIG" --version)"
-	say "Building for $("$PG_CONFIG" --version)"
+	choose_server
+	local make=(make -C "$ROOT/inplace" -j"$(nproc)" PG_CONFIG="$PG_CONFIG") target
+	target="$PG_CONFIG $("$PG_CONFIG" --version) $(sum <"$("$PG_CONFIG" --includedir-server)/pg_config.h") $(
+		sum <"$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global")"
+	say "Building for $("$PG_CONFIG" --version)${CASSERT:+ with assertions}"
 	if [[ $(cat "$STATE/built-for" 2>/dev/null) != "$target" ]]; then
-		logged clean "${make[@]}" clean
+		logged clean make -C "$ROOT" clean PG_CONFIG="$PG_CONFIG"
 		echo "$target" >"$STATE/built-for"
 	fi
 	logged build "${make[@]}"
@@ -103,43 +109,18 @@ build() {
 
 # ---- clusters --------------------------------------------------------------
 
-# The server and its tests refuse to run as root: root hands them to "postgres".
-server_user() { id -un postgres 2>/dev/null || echo nobody; }
-
-as_server() (
-	cd "$FOLDER"
-	((EUID == 0)) || exec "$@"
-	user=$(server_user)
-	HOME=$FOLDER exec setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups -- "$@"
-)
-
-pg_ctl() { as_server "$BINDIR/pg_ctl" -s "$@" >/dev/null </dev/null; }
-
 # new_cluster [initdb options]: makes and starts one in a new FOLDER; more settings come on stdin.
 new_cluster() {
-	FOLDER=$(mktemp -d /tmp/pg_inplace.XXXXXX)
-	trap delete_cluster EXIT
+	new_folder /tmp/pg_inplace
+	trap delete_folder EXIT
 	trap 'end_group; kill $(jobs -rp) 2>/dev/null; wait; exit 130' INT TERM
-	((EUID != 0)) || chown "$(server_user)" "$FOLDER"
-	logged initdb as_server "$BINDIR/initdb" -D "$FOLDER/data" -U postgres -A trust -N \
-		--no-locale -E UTF8 "$@"
-	cat - >>"$FOLDER/data/postgresql.conf" <<-CONF
-		shared_preload_libraries = 'inplace'
-		listen_addresses = ''
-		unix_socket_directories = '$FOLDER'
-		$(cat)
-	CONF
-	start_cluster
+	init_cluster "$FOLDER/data" "$@" < <(
+		echo "shared_preload_libraries = 'inplace'"
+		cat
+	)
+	start_cluster "$FOLDER/data"
+	connect_here
 	"$BINDIR/psql" -qX -v ON_ERROR_STOP=1 -c 'CREATE EXTENSION inplace'
-}
-
-start_cluster() {
-	unset PGDATA PGHOSTADDR PGOPTIONS PGPASSFILE PGPASSWORD PGSERVICE PGSSLMODE
-	export PGHOST=$FOLDER PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
-	pg_ctl -D "$FOLDER/data" status || pg_ctl -D "$FOLDER/data" -l "$FOLDER/server.log" -w start || {
-		tail -n 20 "$FOLDER/server.log" >&2
-		die "the server did not start"
-	}
 }
 
 # apart COMMAND...: in a process group of its own and in the background, so that a signal to this
@@ -160,16 +141,6 @@ end_group() {
 	GROUP=
 }
 
-# Also servers that an interrupted test has left in the folder.
-delete_cluster() {
-	local file
-	while IFS= read -r file; do
-		[[ $(readlink "/proc/$(head -n 1 "$file")/cwd") != "${file%/*}" ]] ||
-			pg_ctl -D "${file%/*}" -m immediate stop || true
-	done < <(find "$FOLDER" -name postmaster.pid)
-	rm -rf "$FOLDER"
-}
-
 # ---- psql, stop ------------------------------------------------------------
 
 known_cluster() {
@@ -178,15 +149,19 @@ known_cluster() {
 	[[ $FOLDER == /tmp/pg_inplace.* && -d $FOLDER/data ]]
 }
 
+# The cluster that is up is taken unless another server is asked for.
 cmd_psql() {
 	if known_cluster; then
-		start_cluster
+		[[ -z $ASKED || $(tail -n 1 "$STATE/cluster") == "$ASKED" ]] ||
+			die 'a cluster of another server is up: "./run.sh stop" it first'
+		start_cluster "$FOLDER/data"
+		connect_here
 	else
 		need_packages
 		build
 		new_cluster </dev/null
 		trap - EXIT
-		printf '%s\n' "$FOLDER" "$BINDIR" >"$STATE/cluster"
+		printf '%s\n' "$FOLDER" "$BINDIR" "${ASKED:-15}" >"$STATE/cluster"
 		say 'Try: CREATE TABLE t (id int PRIMARY KEY, n int) USING inplace;'
 		say '"./run.sh stop" stops and deletes this cluster'
 	fi
@@ -195,7 +170,7 @@ cmd_psql() {
 
 cmd_stop() {
 	known_cluster || { say "No cluster to stop"; return; }
-	delete_cluster
+	delete_folder
 	rm -f "$STATE/cluster"
 	say "Stopped and deleted $FOLDER"
 }
@@ -219,6 +194,8 @@ measure() {
 mkdir -p "$LOGS"
 verb=${1:-help}
 shift || true
+server_options "$@"
+set -- ${ARGUMENTS[@]+"${ARGUMENTS[@]}"}
 case $verb in
 demo) measure demo.py "$@" ;;
 bench) measure bench.py "$@" ;;

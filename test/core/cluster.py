@@ -2,12 +2,15 @@
 import os
 import re
 import subprocess
+import sys
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../lib'))
+import throwaway
 
 # Like PostgreSQL's own run of its regression suite on a replicated server (027_stream_regress): synchronised scans would
 # change results, and replay may wait for nobody.
 SETTINGS = """
-listen_addresses = ''
 fsync = off
 jit = off
 max_connections = 40
@@ -27,27 +30,10 @@ COMMENT ON ACCESS METHOD inplace IS 'tables that are updated in place, with old 
 CRASH = re.compile(r'PANIC|TRAP:|was terminated by signal|inconsistent page found|FATAL:.*(redo|recovery)')
 
 
-class Node:
+class Node(throwaway.Cluster):
     def __init__(self, bindir, folder, name, port):
-        self.bindir, self.folder, self.name, self.port = bindir, folder, name, port
-        self.data = os.path.join(folder, name)
-        self.log = os.path.join(folder, name + '.log')
-
-    def tool(self, *command, **options):
-        command = [os.path.join(self.bindir, command[0])] + list(command[1:])
-        return subprocess.run(command, check=True, stdin=subprocess.DEVNULL, **options)
-
-    def connection(self):
-        return ['--host', self.folder, '--port', str(self.port), '--username', 'postgres']
-
-    def start(self):
-        self.tool('pg_ctl', '-s', '-w', '-D', self.data, '-l', self.log, 'start', stdout=subprocess.DEVNULL)
-
-    def stop(self, mode='fast'):
-        self.tool('pg_ctl', '-s', '-w', '-t', '300', '-m', mode, '-D', self.data, 'stop', stdout=subprocess.DEVNULL)
-
-    def running(self):
-        return os.path.exists(os.path.join(self.data, 'postmaster.pid'))
+        super().__init__(bindir, os.path.join(folder, name), folder, os.path.join(folder, name + '.log'), port)
+        self.folder, self.name = folder, name
 
     def query(self, sql, database='postgres'):
         """The rows, as lists of strings."""
@@ -55,24 +41,17 @@ class Node:
                          *self.connection(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         return [line.split('\x1f') for line in done.stdout.splitlines()]
 
-    def configure(self, text):
-        with open(os.path.join(self.data, 'postgresql.conf'), 'a') as conf:
-            conf.write(text)
-
     def databases(self):
         return [name for name, in self.query('SELECT datname FROM pg_database WHERE datallowconn ORDER BY 1')]
 
     def crashes(self):
-        with open(self.log, errors='replace') as log:
-            return [line.rstrip() for line in log if CRASH.search(line)]
+        return [line for line in self.log().splitlines() if CRASH.search(line)]
 
 
 class Primary(Node):
     def create(self, heap, libraries=(), settings=''):
         """A cluster all of whose databases have the access method: the real one, or heap under its name."""
-        self.tool('initdb', '-D', self.data, '-U', 'postgres', '-A', 'trust', '-N', '--no-locale', '-E', 'UTF8',
-                  stdout=subprocess.DEVNULL)
-        self.configure(SETTINGS + "port = %d\nunix_socket_directories = '%s'\n" % (self.port, self.folder) + settings)
+        super().create(SETTINGS + settings)
         self.configure("shared_preload_libraries = '%s'\n" % ', '.join(libraries + (() if heap else ('inplace',))))
         if not heap:
             self.configure("wal_consistency_checking = 'all, inplace'\n")
@@ -88,9 +67,8 @@ class Primary(Node):
     def attach_standby(self):
         standby = Node(self.bindir, self.folder, 'standby', self.port + 1)
         self.tool('pg_basebackup', '-D', standby.data, '--checkpoint', 'fast', '-R', *self.connection())
-        standby.configure('port = %d\nhot_standby = on\n' % standby.port)
-        standby.start()
-        return standby
+        standby.place('hot_standby = on')
+        return standby.start()
 
     def wait_for(self, standby):
         """Until the standby has replayed all that is there now."""

@@ -73,7 +73,7 @@ class Suite:
 
 class Regress(Suite):
     name, schedule, driver, results = 'regress', 'parallel_schedule', 'pg_regress', 'results'
-    scripts, literal_tids = 'sql/%s.sql', ('tid', 'tidscan', 'tidrangescan')
+    scripts, literal_tids = 'sql/%s.sql', ('tid', 'tidscan', 'tidrangescan', 'rowsecurity')
 
     def prepare(self):
         super().prepare()

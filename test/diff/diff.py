@@ -15,7 +15,8 @@ import psycopg2
 import statements
 import tables
 from audit import Auditor
-from lockstep import (Difference, IDLE, IN_ERROR, Monitor, OneSided, SCHEMA, Session, SIDES, Stmt, return_values_as_text)
+from lockstep import (Difference, IDLE, IN_ERROR, Link, Monitor, OneSided, SCHEMA, Session, SIDES, Stmt, return_values_as_text,
+                      with_pbtree)
 from transactions import Generator
 
 FEATURES = ['savepoints', 'cursors', 'current_of', 'locks', 'plpgsql', 'fk', 'toast', 'special', 'truncate', 'vacuum', 'ddl',
@@ -45,6 +46,7 @@ def parse_options():
     parser.add_argument('--log', default=None, help='write all statements and outcomes to this file')
     parser.add_argument('--check-from', type=int, default=None, metavar='STEP',
                         help='from this step on, inplace_check() all tables after every step')
+    parser.add_argument('--pbtree', action='store_true', help='B-tree indexes of the side under test are of pbtree')
     parser.add_argument('--audit-every', type=int, default=AUDIT_EVERY)
     return parser.parse_args()
 
@@ -61,10 +63,11 @@ class Run:
         names = {t.name for t in self.tables}
         self.features -= {feature for feature, table in NEEDS.items() if table not in names}
         self.dsn = 'host=%s port=%s dbname=%s user=%s' % (options.socket, options.port, options.dbname, options.user)
-        self.done, self.step, self.quiet = 0, 0, False
+        self.done, self.step, self.quiet, self.sessions = 0, 0, False, []
         self.history = collections.deque(maxlen=HISTORY)
         self.log = open(options.log, 'w') if options.log else None
         self.stats = collections.Counter()
+        Link.pbtree = options.pbtree
 
     def prepare(self):
         conn = psycopg2.connect(self.dsn)
@@ -73,16 +76,21 @@ class Run:
         cursor.execute('SELECT 1 FROM pg_am WHERE amname = %s', (self.options.am,))
         if cursor.fetchone() is None:
             cursor.execute('CREATE EXTENSION ' + self.options.am)
+        if self.options.pbtree:
+            cursor.execute('CREATE EXTENSION IF NOT EXISTS pbtree')
         self.look_at_server(conn, cursor)
         for side in SIDES:
             cursor.execute('SET default_table_access_method = %s' % (self.options.am if side == 'test' else 'heap'))
             cursor.execute('DROP SCHEMA IF EXISTS %s CASCADE; CREATE SCHEMA %s; SET search_path = %s' % (
                 (SCHEMA[side],) * 3))
             for table in self.tables:
+                change = with_pbtree if self.options.pbtree and side == 'test' else str
                 if not table.local:
-                    cursor.execute(table.create())
+                    cursor.execute(change(table.create()))
                 if table.after:
-                    cursor.execute(table.after)
+                    cursor.execute(change(table.after))
+                if self.options.pbtree and not table.local and table.kind != 'VIEW':
+                    cursor.execute(change(table.create_indexes()))
             if 'matview' in self.features:
                 cursor.execute(tables.SUMMARY_SETUP)
         conn.close()

@@ -142,6 +142,13 @@ class Table:
         toast = ', toast.autovacuum_enabled = off' if any('text' in c.sqltype for c in self.columns) else ''
         return 'CREATE %s %s (%s%s) WITH (%s%s)' % (self.kind, self.name, columns, self.extra, options, toast)
 
+    def create_indexes(self):
+        """Of columns that may have B-tree indexes; also of several."""
+        names = [c.name for c in self.columns if 'btree (%c)' in c.indexes or 'btree (left(%c, 30))' in c.indexes]
+        keys = names + ([', '.join(names[:3])] if len(names) > 1 else [])
+        return ''.join('CREATE INDEX %s_k%d ON %s USING btree (%s);' % (self.name, i, self.name, key)
+                       for i, key in enumerate(keys)) or 'SELECT'
+
     def some_column(self, r):
         return r.choice(self.columns)
 

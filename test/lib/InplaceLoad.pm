@@ -206,27 +206,20 @@ CREATE FUNCTION check_twins() RETURNS void LANGUAGE plpgsql AS
 \$\$
 DECLARE
 	n bigint;
+	what text;
 	total numeric;
 BEGIN
 	SELECT sum(bal) INTO total FROM i_acc;
 	IF total <> $twin_rows * 1000 THEN
 		RAISE EXCEPTION 'twins differ: wrong sum %', total;
 	END IF;
-	SELECT count(*) INTO n FROM (
-		(TABLE i_acc EXCEPT ALL TABLE h_acc) UNION ALL (TABLE h_acc EXCEPT ALL TABLE i_acc)) d;
-	IF n <> 0 THEN
-		RAISE EXCEPTION 'twins differ: acc in % rows', n;
-	END IF;
-	SELECT count(*) INTO n FROM (
-		(TABLE i_doc EXCEPT ALL TABLE h_doc) UNION ALL (TABLE h_doc EXCEPT ALL TABLE i_doc)) d;
-	IF n <> 0 THEN
-		RAISE EXCEPTION 'twins differ: doc in % rows', n;
-	END IF;
-	SELECT count(*) INTO n FROM (
-		(TABLE i_bulk EXCEPT ALL TABLE h_bulk) UNION ALL (TABLE h_bulk EXCEPT ALL TABLE i_bulk)) d;
-	IF n <> 0 THEN
-		RAISE EXCEPTION 'twins differ: bulk in % rows', n;
-	END IF;
+	FOREACH what IN ARRAY ARRAY['acc', 'doc', 'bulk'] LOOP
+		EXECUTE format('SELECT count(*) FROM ((TABLE i_%1\$s EXCEPT ALL TABLE h_%1\$s) UNION ALL (TABLE h_%1\$s EXCEPT ALL TABLE i_%1\$s)) d',
+			what) INTO n;
+		IF n <> 0 THEN
+			RAISE EXCEPTION 'twins differ: % in % rows', what, n;
+		END IF;
+	END LOOP;
 END \$\$;
 
 -- One step of a transaction: the same change to both twins.

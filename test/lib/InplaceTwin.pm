@@ -7,6 +7,7 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use InplaceTest qw(same_pairs);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -77,12 +78,7 @@ sub same_tables
 	my ($node, $name, @tables) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	my $sql = join ' UNION ALL ', map {
-		"(SELECT '$_', 'only in inplace', left(d::text, 200) FROM (TABLE i.$_ EXCEPT ALL TABLE h.$_) d LIMIT 5) UNION ALL "
-		  . "(SELECT '$_', 'only in heap', left(d::text, 200) FROM (TABLE h.$_ EXCEPT ALL TABLE i.$_) d LIMIT 5)"
-	} @tables;
-	return is($node->safe_psql('postgres', $sql),
-		'', "$name: same rows as in heap");
+	return same_pairs($node, $name, map { [ "i.$_", "h.$_" ] } @tables);
 }
 
 1;

@@ -6,13 +6,14 @@
  * heap_code(what text, rel regclass, at tid, new record) returns text:
  *
  *	insert, multi_insert, simple_insert, catalog_insert			new
- *	update, simple_update, catalog_update, inplace_update		at, new
+ *	update, simple_update, catalog_update						at, new
+ *	inplace_update (until 17), inplace_lock_and_update			at, new
  *	delete, simple_delete, catalog_delete						at
  *	lock_key_share, lock_share, lock_no_key_update, lock_update	at
  *	finish_speculative, abort_speculative						at
  *	fetch, fetch_any, hot_search, latest_tid					at
  *	prune														the block of at
- *	scan, getnext, index_build									neither
+ *	scan, getnext, catalog_scan, index_build					neither
  *
  * The answer is the TID of a new tuple, a TM_Result, a number of tuples, or "done".
  *-------------------------------------------------------------------------
@@ -33,6 +34,8 @@
 #include "utils/builtins.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+
+#include "compat_heap.h"
 
 PG_MODULE_MAGIC;
 
@@ -110,27 +113,17 @@ call_update(HeapCall *c)
 {
 	TM_FailureData tmfd;
 	LockTupleMode mode;
-#if PG_VERSION_NUM >= 160000
-	TU_UpdateIndexes indexes;
+	CompatUpdateIndexes indexes;
 
-	return result_name(heap_update(c->rel, &c->at, c->new, GetCurrentCommandId(true),
-								   InvalidSnapshot, true, &tmfd, &mode, &indexes));
-#else
-	return result_name(heap_update(c->rel, &c->at, c->new, GetCurrentCommandId(true),
-								   InvalidSnapshot, true, &tmfd, &mode));
-#endif
+	return result_name(compat_heap_update(c->rel, &c->at, c->new, &tmfd, &mode, &indexes));
 }
 
 static char *
 call_simple_update(HeapCall *c)
 {
-#if PG_VERSION_NUM >= 160000
-	TU_UpdateIndexes indexes;
+	CompatUpdateIndexes indexes;
 
-	simple_heap_update(c->rel, &c->at, c->new, &indexes);
-#else
-	simple_heap_update(c->rel, &c->at, c->new);
-#endif
+	compat_simple_heap_update(c->rel, &c->at, c->new, &indexes);
 	return tid_name(&c->new->t_self);
 }
 
@@ -141,16 +134,43 @@ call_catalog_update(HeapCall *c)
 	return tid_name(&c->new->t_self);
 }
 
+#ifdef COMPAT_HEAP_OVERWRITES
 static char *
 call_inplace_update(HeapCall *c)
 {
-#if PG_VERSION_NUM >= 180000
-	elog(ERROR, "heap_inplace_update is not to be had");
-#else
 	heap_inplace_update(c->rel, c->new);
-#endif
 	return pstrdup("done");
 }
+#endif
+
+#ifdef COMPAT_HEAP_LOCKS_AND_OVERWRITES
+static void
+release_nothing(void *arg)
+{
+}
+
+/* What is at the line pointer is taken for a tuple, whatever it is. */
+static char *
+call_inplace_lock_and_update(HeapCall *c)
+{
+	Buffer		buffer = ReadBuffer(c->rel, ItemPointerGetBlockNumber(&c->at));
+	Page		page = BufferGetPage(buffer);
+	HeapTupleData old = {.t_self = c->at,.t_tableOid = RelationGetRelid(c->rel)};
+	ItemId		lp;
+	bool		locked;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	lp = PageGetItemId(page, ItemPointerGetOffsetNumber(&c->at));
+	old.t_len = ItemIdGetLength(lp);
+	old.t_data = (HeapTupleHeader) PageGetItem(page, lp);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	locked = heap_inplace_lock(c->rel, &old, buffer, release_nothing, NULL);
+	if (locked)
+		heap_inplace_update_and_unlock(c->rel, &old, c->new, buffer);
+	ReleaseBuffer(buffer);
+	return pstrdup(locked ? "done" : "busy");
+}
+#endif
 
 static char *
 call_delete(HeapCall *c)
@@ -279,6 +299,18 @@ call_getnext(HeapCall *c)
 	return psprintf(INT64_FORMAT, n);
 }
 
+static char *
+call_catalog_scan(HeapCall *c)
+{
+	SysScanDesc scan = systable_beginscan(c->rel, InvalidOid, false, GetActiveSnapshot(), 0, NULL);
+	int64		n = 0;
+
+	while (HeapTupleIsValid(systable_getnext(scan)))
+		n++;
+	systable_endscan(scan);
+	return psprintf(INT64_FORMAT, n);
+}
+
 static void
 count_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *state)
 {
@@ -317,7 +349,12 @@ static const struct
 	{"update", call_update, true, true},
 	{"simple_update", call_simple_update, true, true},
 	{"catalog_update", call_catalog_update, true, true},
+#ifdef COMPAT_HEAP_OVERWRITES
 	{"inplace_update", call_inplace_update, true, true},
+#endif
+#ifdef COMPAT_HEAP_LOCKS_AND_OVERWRITES
+	{"inplace_lock_and_update", call_inplace_lock_and_update, true, true},
+#endif
 	{"delete", call_delete, true, false},
 	{"simple_delete", call_simple_delete, true, false},
 	{"catalog_delete", call_catalog_delete, true, false},
@@ -334,6 +371,7 @@ static const struct
 	{"latest_tid", call_latest_tid, true, false},
 	{"scan", call_scan, false, false},
 	{"getnext", call_getnext, false, false},
+	{"catalog_scan", call_catalog_scan, false, false},
 	{"index_build", call_index_build, false, false}
 };
 

@@ -10,46 +10,37 @@ PG_CONFIG=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
 BINDIR=$("$PG_CONFIG" --bindir)
 SHAREDIR=$("$PG_CONFIG" --sharedir)
 PKGLIBDIR=$("$PG_CONFIG" --pkglibdir)
-WORK=$(mktemp -d /tmp/heap_oracle.XXXXXX)
-user=$(id -un)
-((EUID != 0)) || user=postgres
-as_server() { if ((EUID == 0)); then (cd "$WORK" && setpriv --reuid "$user" --regid "$user" --init-groups -- "$@"); else "$@"; fi; }
-finish() {
-	[[ ! -e $WORK/data/postmaster.pid ]] || as_server "$WORK$BINDIR/pg_ctl" -s -D "$WORK/data" -m immediate stop || true
-	rm -rf "$WORK"
-}
-trap finish EXIT
+source "$HERE/../cluster.sh"
+new_folder /tmp/heap_oracle
+trap delete_folder EXIT
 
 # A server finds its files relative to its executable, so a copy has its own extensions.
-mkdir -p "$WORK$BINDIR" "$WORK$SHAREDIR" "$WORK$PKGLIBDIR"
-cp -r "$BINDIR/." "$WORK$BINDIR"
-cp -rL "$SHAREDIR/." "$WORK$SHAREDIR"
-cp -r "$PKGLIBDIR/." "$WORK$PKGLIBDIR"
-rm -f "$WORK$SHAREDIR"/extension/inplace--*.sql
-printf "default_version = '1.0'\n" >"$WORK$SHAREDIR/extension/inplace.control"
-echo 'CREATE ACCESS METHOD inplace TYPE TABLE HANDLER heap_tableam_handler;' >"$WORK$SHAREDIR/extension/inplace--1.0.sql"
-cp -r "$HERE" "$WORK/suite"
-((EUID != 0)) || chown -R "$user" "$WORK"
+mkdir -p "$FOLDER$BINDIR" "$FOLDER$SHAREDIR" "$FOLDER$PKGLIBDIR"
+cp -r "$BINDIR/." "$FOLDER$BINDIR"
+cp -rL "$SHAREDIR/." "$FOLDER$SHAREDIR"
+cp -r "$PKGLIBDIR/." "$FOLDER$PKGLIBDIR"
+rm -f "$FOLDER$SHAREDIR"/extension/inplace--*.sql
+printf "default_version = '1.0'\n" >"$FOLDER$SHAREDIR/extension/inplace.control"
+echo 'CREATE ACCESS METHOD inplace TYPE TABLE HANDLER heap_tableam_handler;' >"$FOLDER$SHAREDIR/extension/inplace--1.0.sql"
+cp -r "$HERE" "$FOLDER/suite"
+give_server "$FOLDER"
 
-as_server "$WORK$BINDIR/initdb" -D "$WORK/data" -U postgres -A trust -N --no-locale -E UTF8 >/dev/null
-cat >>"$WORK/data/postgresql.conf" <<-CONF
-	listen_addresses = ''
-	unix_socket_directories = '$WORK'
+BINDIR=$FOLDER$BINDIR
+init_cluster "$FOLDER/data" <<<'
 	fsync = off
-	max_prepared_transactions = 10
-CONF
-as_server "$WORK$BINDIR/pg_ctl" -s -D "$WORK/data" -l "$WORK/server.log" -w start
+	max_prepared_transactions = 10'
+start_cluster "$FOLDER/data"
 tool=$PKGLIBDIR/pgxs/src/test/$suite/pg_$([[ $suite == regress ]] || echo isolation_)regress
-options=(--bindir="$WORK$BINDIR" --dlpath="$PKGLIBDIR" --dbname="$suite" --host="$WORK" --port=5432 --user=postgres
-	--inputdir="$WORK/suite" --outputdir="$WORK/suite")
-(($#)) || options+=(--schedule="$WORK/suite/schedule")
+options=(--bindir="$BINDIR" --dlpath="$PKGLIBDIR" --dbname="$suite" --host="$FOLDER" --port=5432 --user=postgres
+	--inputdir="$FOLDER/suite" --outputdir="$FOLDER/suite")
+(($#)) || options+=(--schedule="$FOLDER/suite/schedule")
 # missing expected files would stop the tool
-for file in "$WORK"/suite/sql/*.sql "$WORK"/suite/specs/*.spec; do
-	[[ ! -e $file ]] || as_server touch -a "$WORK/suite/expected/$(basename "${file%.*}").out"
+for file in "$FOLDER"/suite/sql/*.sql "$FOLDER"/suite/specs/*.spec; do
+	[[ ! -e $file ]] || as_server touch -a "$FOLDER/suite/expected/$(basename "${file%.*}").out"
 done
 as_server "$tool" "${options[@]}" "$@" || true
-grep -hE 'PANIC|TRAP|terminated by signal' "$WORK/server.log" && exit 1
-for result in "$WORK"/suite/results/*.out "$WORK"/suite/output_iso/results/*.out; do
+grep -hE 'PANIC|TRAP|terminated by signal' "$FOLDER/server.log" && exit 1
+for result in "$FOLDER"/suite/results/*.out "$FOLDER"/suite/output_iso/results/*.out; do
 	[[ -e $result ]] || continue
 	# what only the real access method does has its own, hand-made expectation
 	if ! head -n 1 "$result" | grep -q '^-- Not heap'; then cp "$result" "$HERE/expected/"; fi

@@ -25,17 +25,7 @@ foreach my $round (1 .. rounds(10))
 {
 	my $name = "round $round";
 
-	# Few buffers: pages are written out, half of a transaction's changes with
-	# them, long before it ends.  Many: replay has to redo nearly everything.
-	my $few_buffers = rand() < 0.5;
-	$node->adjust_conf('postgresql.conf', 'shared_buffers',
-		$few_buffers ? '2MB' : '64MB');
-
-	# A killed process tears no page, so replay may as well make every change
-	# itself instead of being given images.
-	my $images = rand() < 0.7 ? 'on' : 'off';
-	$node->adjust_conf('postgresql.conf', 'full_page_writes', $images);
-	$node->restart;
+	my $settings = random_crash_settings($node);
 
 	my $bank    = start_pgbench($node, scripts => [bank_scripts()]);
 	my $journal = start_pgbench(
@@ -45,19 +35,13 @@ foreach my $round (1 .. rounds(10))
 		log     => 1,
 		args    => [ '-D', "round=$round", '-D', 'n=0' ]);
 
-	# A checkpoint in the middle lets replay start from pages in any state.
 	usleep(random_between(300_000, 1_500_000));
-	if (rand() < 0.6)
-	{
-		$node->safe_psql('postgres', 'CHECKPOINT');
-		usleep(random_between(0, 1_000_000));
-	}
+	checkpoint_sometimes($node);
 
 	my $how          = rand() < 0.7 ? 'kill' : 'immediate';
 	my $recovery_too = rand() < 0.3;
-	note("$name: "
-		  . ($few_buffers ? 'few' : 'many')
-		  . " buffers, page images $images, $how"
+	note("$name: $settings"
+		  . ", $how"
 		  . ($recovery_too ? ', recovery killed too' : ''));
 	crash_and_recover($node, $how, recovery_too => $recovery_too);
 

@@ -26,15 +26,7 @@ foreach my $round (1 .. rounds(10))
 {
 	my $name = "round $round";
 
-	my $few_buffers = rand() < 0.5;
-	$node->adjust_conf('postgresql.conf', 'shared_buffers',
-		$few_buffers ? '2MB' : '64MB');
-
-	# A killed process tears no page, so replay may as well make every change
-	# itself instead of being given images.
-	my $images = rand() < 0.7 ? 'on' : 'off';
-	$node->adjust_conf('postgresql.conf', 'full_page_writes', $images);
-	$node->restart;
+	my $settings = random_crash_settings($node);
 
 	# In some rounds an old snapshot keeps all undo, so that the crash comes
 	# when rings have grown and chains are long.
@@ -49,11 +41,7 @@ foreach my $round (1 .. rounds(10))
 	my $load = start_pgbench($node, scripts => [ twin_scripts() ]);
 
 	usleep(random_between(500_000, 2_500_000));
-	if (rand() < 0.6)
-	{
-		$node->safe_psql('postgres', 'CHECKPOINT');
-		usleep(random_between(0, 1_000_000));
-	}
+	checkpoint_sometimes($node);
 	if ($reader)
 	{
 		my (undef, $failed) = $reader->query('SELECT check_twins()');
@@ -63,9 +51,7 @@ foreach my $round (1 .. rounds(10))
 
 	my $how          = rand() < 0.7 ? 'kill' : 'immediate';
 	my $recovery_too = rand() < 0.3;
-	note("$name: "
-		  . ($few_buffers  ? 'few'               : 'many')
-		  . " buffers, page images $images"
+	note("$name: $settings"
 		  . ($reader       ? ', old snapshot'    : '')
 		  . ($recovery_too ? ", $how, recovery killed too" : ", $how"));
 	crash_and_recover($node, $how, recovery_too => $recovery_too);

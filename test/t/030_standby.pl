@@ -31,17 +31,12 @@ max_prepared_transactions = 5
 ));
 create_twins($primary);
 
-$primary->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'base', has_streaming => 1);
 # At first replay waits for queries, so that they last through the load.  Not for ever: it may hold a table's
 # lock, because of a TRUNCATE or a VACUUM, and wait for queries that wait for that lock.
-$standby->append_conf(
-	'postgresql.conf', qq(
+my $standby = new_standby($primary, qq(
 max_standby_streaming_delay = '3s'
 hot_standby_feedback = off
 ));
-$standby->start;
 
 # A snapshot on the standby never sees a transaction by half.  One message each ("\;"): replay cancels a query that
 # is in its way, but disconnects a session that is idle in its transaction, and pgbench would lose the client.

@@ -18,6 +18,7 @@ use Time::HiRes qw(usleep);
 my $node = new_cluster(
 	'main', conf => q(
 autovacuum = off
+inplace.debug_undo_at_home = off
 max_prepared_transactions = 5
 ));
 
@@ -249,7 +250,8 @@ is($oldest_table, 'kept', 'the table keeps its relfrozenxid');
 cmp_ok($oldest_xid, '<=', $xid, '... before the oldest change that could not be put back');
 ok(-e "$data_dir/pg_xact/0000", 'pg_xact keeps its first segment');
 kept_ok('row is locked');
-$node->restart('immediate');
+$node->stop('immediate');
+$node->start;
 kept_ok('after a crash');
 vacuum_all();
 ok(!-e "$data_dir/pg_xact/0000", 'pg_xact has lost its first segment');

@@ -24,11 +24,7 @@ autovacuum = off
 wal_keep_size = '1GB'
 ));
 
-$primary->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'base', has_streaming => 1);
-$standby->append_conf('postgresql.conf', 'hot_standby_feedback = off');
-$standby->start;
+my $standby = new_standby($primary, 'hot_standby_feedback = off');
 
 # What the primary wrote from $start on: how many records delete index entries with
 # a conflict, how many without, and how many prune or restore rows (pg_waldump
@@ -42,9 +38,9 @@ sub records_since
 			'pg_waldump', '-p', $primary->data_dir . '/pg_wal',
 			'-s', $start, '-e', $end
 		]);
-	my @deletions =
-	  grep { /rmgr: Btree .*desc: DELETE .*latestRemovedXid/ } split /\n/, $waldump;
-	my @conflicting = grep { !/latestRemovedXid 0\b/ } @deletions;
+	my $horizon = qr/(?:latestRemovedXid|snapshotConflictHorizon):?/;	# 16 has another name for it
+	my @deletions = grep { /rmgr: Btree .*desc: DELETE .*$horizon/ } split /\n/, $waldump;
+	my @conflicting = grep { !/$horizon 0\b/ } @deletions;
 
 	return scalar(@conflicting), @deletions - @conflicting,
 	  scalar(grep { /rmgr: custom.*desc: UNKNOWN \((60|70)\)/ } split /\n/, $waldump);

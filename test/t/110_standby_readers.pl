@@ -19,17 +19,13 @@ my $primary = new_cluster(
 	streaming => 1,
 	conf      => q(
 autovacuum = off
+inplace.debug_undo_at_home = off
 wal_keep_size = '1GB'
 ));
-$primary->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'base', has_streaming => 1);
-$standby->append_conf(
-	'postgresql.conf', q(
+my $standby = new_standby($primary, q(
 max_standby_streaming_delay = -1
 hot_standby_feedback = off
 ));
-$standby->start;
 
 # Has the standby replayed everything within this time?  (wait_for_catchup would wait
 # for minutes.)

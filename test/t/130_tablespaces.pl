@@ -27,10 +27,7 @@ max_prepared_transactions = 5
 allow_in_place_tablespaces = on
 ));
 create_twin_schemas($primary);
-$primary->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'base', has_streaming => 1);
-$standby->start;
+my $standby = new_standby($primary);
 $primary->safe_psql('postgres', "CREATE TABLESPACE other LOCATION ''");
 
 # ---- databases -----------------------------------------------------------------

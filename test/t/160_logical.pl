@@ -232,10 +232,7 @@ $publisher->safe_psql('postgres',
 	  . ($_ eq 'twophase' ? 'true' : 'false') . ')')
   foreach @slots;
 
-$publisher->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($publisher, 'base', has_streaming => 1);
-$standby->start;
+my $standby = new_standby($publisher);
 
 run_some(20);
 

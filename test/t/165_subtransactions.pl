@@ -24,10 +24,7 @@ wal_keep_size = '1GB'
 max_stack_depth = '7MB'
 ));
 create_twin_schemas($primary);
-$primary->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'base', has_streaming => 1);
-$standby->start;
+my $standby = new_standby($primary);
 
 # ---- savepoints ----------------------------------------------------------------------------
 

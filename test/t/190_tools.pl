@@ -71,10 +71,7 @@ foreach my $format ('plain', 'tar')
 
 # ---- pg_rewind ---------------------------------------------------------------------------------
 
-$node->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($node, 'base', has_streaming => 1);
-$standby->start;
+my $standby = new_standby($node);
 $node->safe_psql('postgres', "BEGIN; UPDATE extra SET n = 5 WHERE id < 100; PREPARE TRANSACTION 'both'");
 $node->wait_for_catchup($standby);
 $standby->promote;

@@ -75,7 +75,8 @@ is($node->safe_psql('postgres', $toast), $chunks, 'unchanged values stay where t
 stored_ok('others changed');
 
 my $reader = $node->background_psql('postgres');
-my $old = join ' UNION ALL ', map { "SELECT count(*), md5(string_agg(x::text, ',' ORDER BY id)) FROM i.$_ x" } @toasted;
+# parallel workers may take the tables in another order
+my $old = join(' UNION ALL ', map { "SELECT '$_', count(*), md5(string_agg(x::text, ',' ORDER BY id)) FROM i.$_ x" } @toasted) . ' ORDER BY 1';
 my $was = $node->safe_psql('postgres', $old);
 $reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class');
 my @changes = (

@@ -54,7 +54,11 @@ sub vacuum
 	  /tuples: (\d+) removed, (\d+) remain, (\d+) are dead but not yet removable/;
 	@found{qw(undo undo_freed)} = $report =~ /undo: (\d+) pages, of which (\d+) were freed/;
 	($found{indexes}) = $report =~ /index scan (needed|not needed|bypassed)/;
-	($found{dead_items}) = $report =~ /had (\d+) dead item identifiers/;
+	@found{qw(dead_item_pages dead_items)} =
+	  $report =~ /(\d+) pages from table \([\d.]+% of total\) ha(?:d|ve) (\d+) dead item identifiers/;
+	@found{qw(frozen_pages frozen)} = $report =~ /frozen: (\d+) pages from table \([\d.]+% of total\) had (\d+) tuples frozen/;
+	@found{qw(set_visible set_frozen were_visible)} =
+	  $report =~ /visibility map: (\d+) pages set all-visible, (\d+) pages set all-frozen \((\d+) were all-visible\)/;
 	return \%found;
 }
 
@@ -73,6 +77,18 @@ sub vacuum_is
 	return;
 }
 
+# What the server says from a version on about so many rows of so many pages: that they name no transaction any more,
+# and that the pages have become all-visible.
+sub frozen
+{
+	my ($pages, $rows, $visible) = @_;
+	return (
+		frozen_pages => $node->pg_version >= 16 ? $pages : 'missing',
+		frozen       => $node->pg_version >= 16 ? $rows  : 'missing',
+		map { $_ => $node->pg_version >= 18 ? $_ eq 'were_visible' ? 0 : $visible : 'missing' }
+		  qw(set_visible set_frozen were_visible));
+}
+
 # ---- what is scanned, what is found ---------------------------------------------
 
 sql('CREATE TABLE t (id int PRIMARY KEY, v int, note text) USING inplace',
@@ -80,21 +96,22 @@ sql('CREATE TABLE t (id int PRIMARY KEY, v int, note text) USING inplace',
 my $all   = pages('t');
 my $found = vacuum('', 't');
 vacuum_is($found, 'the first VACUUM looks at all pages',
-	scanned => $all, live => 50000, removed => 0, indexes => 'not needed', index_scans => 0);
+	scanned => $all, live => 50000, removed => 0, indexes => 'not needed', index_scans => 0,
+	frozen($all - 1, 50000, $all - 1));
 
 $found = vacuum('', 't');
 cmp_ok($found->{scanned}, '<=', 1, 'the second one skips all-visible pages');
 is(sql("SELECT relallvisible > 0 AND relallvisible >= relpages - 1 FROM pg_class WHERE relname = 't'"),
 	't', 'relallvisible');
 $found = vacuum('DISABLE_PAGE_SKIPPING', 't');
-vacuum_is($found, 'DISABLE_PAGE_SKIPPING looks at all', scanned => $all, live => 50000);
+vacuum_is($found, 'DISABLE_PAGE_SKIPPING looks at all', scanned => $all, live => 50000, frozen(0, 0, 0));
 
 sql('UPDATE t SET v = v + 1 WHERE id = 700');
 $found = vacuum('', 't');
 ok($found->{scanned} >= 2 && $found->{scanned} <= 10,
 	'after an update of one row: its page, the metapage and undo')
   or diag("scanned: $found->{scanned}");
-is($found->{removed}, 0, 'an update in place leaves no dead row');
+vacuum_is($found, 'an update in place leaves no dead row', removed => 0, frozen(1, 1, 1));
 my $estimate = sql("SELECT reltuples FROM pg_class WHERE relname = 't'");
 ok($estimate > 49000 && $estimate < 51000, 'reltuples from a part of the pages')
   or diag("reltuples: $estimate");
@@ -112,11 +129,11 @@ sub dead_items
 sql('DELETE FROM t WHERE id BETWEEN 100 AND 199');
 $found = vacuum('', 't');
 vacuum_is($found, 'few dead rows: no index scan',
-	removed => 100, indexes => 'bypassed', index_scans => 0, dead_items => 100);
+	removed => 100, indexes => 'bypassed', index_scans => 0, dead_items => 100, frozen(0, 0, 0));
 is(dead_items('t'), 100, 'few dead rows: items stay dead');
 $found = vacuum('INDEX_CLEANUP ON', 't');
 vacuum_is($found, 'INDEX_CLEANUP ON: index scan', indexes => 'needed', index_scans => 1, removed => 0,
-	dead_items => 100);
+	dead_items => 100, frozen(0, 0, $found->{dead_item_pages}));
 is(dead_items('t'), 0, 'INDEX_CLEANUP ON: no dead item stays');
 
 sql('DELETE FROM t WHERE id % 10 = 3');
@@ -318,6 +335,10 @@ cmp_ok($found->{seconds}, '>', $least, 'cost delay');
 
 # ---- progress -----------------------------------------------------------------------------------
 
+# 17 has other names
+my $dead_columns = $node->pg_version >= 17 ? 'max_dead_tuple_bytes, num_dead_item_ids' : 'max_dead_tuples, num_dead_tuples';
+
+
 my (%phases, @scanned, %last);
 # Runs VACUUM of the table "slow" with these settings, and follows it.
 sub watch_vacuum
@@ -329,8 +350,8 @@ sub watch_vacuum
 	(@scanned, %phases, %last) = ();
 	for (my $idle = 0; !(%phases && $idle > 5) && $idle < 500;)
 	{
-		my $line = sql(q(SELECT phase, heap_blks_total, heap_blks_scanned, heap_blks_vacuumed, index_vacuum_count,
-			max_dead_tuples, num_dead_tuples FROM pg_stat_progress_vacuum WHERE relid = 'slow'::regclass));
+		my $line = sql('SELECT phase, heap_blks_total, heap_blks_scanned, heap_blks_vacuumed, index_vacuum_count, '
+			  . "$dead_columns FROM pg_stat_progress_vacuum WHERE relid = 'slow'::regclass");
 		usleep(20_000);
 		$idle = $line eq '' ? $idle + 1 : 0;
 		next if $line eq '';

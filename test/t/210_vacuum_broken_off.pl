@@ -267,7 +267,7 @@ log_ok($node, 'whole run', 0);
 $node->safe_psql('postgres', q(
 CREATE TABLE moved (id int, body text) USING inplace WITH (autovacuum_enabled = off);
 ALTER TABLE moved ALTER body SET STORAGE plain;
-INSERT INTO moved SELECT i, repeat('a', 980) FROM generate_series(1, 320) i;
+INSERT INTO moved SELECT i, repeat('a', 1120) FROM generate_series(1, 320) i;
 VACUUM moved;
 DELETE FROM moved WHERE id IN (10, 11);
 VACUUM moved;
@@ -275,7 +275,7 @@ VACUUM moved;
 my $cursor = $node->background_psql('postgres');
 $cursor->query_safe('BEGIN; DECLARE c CURSOR FOR SELECT id FROM moved WHERE id = 300; FETCH c');
 my ($to) = $node->safe_psql('postgres',
-	q(BEGIN; UPDATE moved SET body = repeat('b', 1300) WHERE id = 300 RETURNING ctid; ROLLBACK)) =~ /^\((\d+),/;
+	q(BEGIN; UPDATE moved SET body = repeat('b', 1400) WHERE id = 300 RETURNING ctid; ROLLBACK)) =~ /^\((\d+),/;
 cmp_ok($to, '<', 10, 'the aborted move led to the front');
 $node->psql('postgres', q(
 SET vacuum_cost_delay = 50;
@@ -283,7 +283,7 @@ SET vacuum_cost_limit = 1;
 SET statement_timeout = 1000;
 VACUUM (DISABLE_PAGE_SKIPPING) moved));
 note('another row comes to ', $node->safe_psql('postgres',
-	q(INSERT INTO moved VALUES (7777, repeat('c', 1300)) RETURNING ctid)), ", the move led to page $to");
+	q(INSERT INTO moved VALUES (7777, repeat('c', 1400)) RETURNING ctid)), ", the move led to page $to");
 $cursor->query_safe('UPDATE moved SET id = -id WHERE CURRENT OF c; COMMIT');
 $cursor->quit;
 is($node->safe_psql('postgres', 'SELECT min(id), max(id) FROM moved'), '-300|7777', 'a cursor changes its own row');

@@ -15,6 +15,7 @@ use Test::More;
 my $node = new_cluster(
 	'main', conf => qq(
 autovacuum = off
+inplace.debug_undo_at_home = off
 autovacuum_freeze_max_age = 2000000000
 ));
 

@@ -14,7 +14,7 @@ use Test::More;
 use Time::HiRes qw(time usleep);
 
 my $changes = rounds(10) > 10 ? 1_000_000 : 200_000;
-my $node    = new_cluster('main', conf => "autovacuum = off\nmax_wal_size = 4GB\n");
+my $node    = new_cluster('main', conf => "autovacuum = off\nmax_wal_size = 4GB\ninplace.debug_skip_lists = off\n");
 
 sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
 

@@ -19,7 +19,7 @@ use constant {
 	KIND_UNDO   => 3,
 };
 
-my $node = new_cluster('main', conf => "autovacuum = off\nrestart_after_crash = on\n");
+my $node = new_cluster('main', conf => "autovacuum = off\ninplace.debug_undo_at_home = off\ninplace.debug_skip_lists = off\nrestart_after_crash = on\n");
 
 sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
 
@@ -116,6 +116,25 @@ close $out or die "$file: $!";
 $node->start;
 (undef, undef, $stderr) = $node->psql('postgres', 'VACUUM twice');
 like($stderr, qr/items of block 1 of relation "twice" overlap/, 'one row twice: VACUUM');
+
+# An undo pointer that leads to no record: a row lock does not copy it into a record of its own.
+sql('CREATE TABLE pointer (id int, n int) USING inplace',
+	'INSERT INTO pointer SELECT i, 0 FROM generate_series(1, 5) i', 'UPDATE pointer SET n = 7 WHERE id = 1');
+my $xid = pack 'V', sql('SELECT xmin FROM pointer WHERE id = 1');
+$file = $node->data_dir . '/' . sql(q(SELECT pg_relation_filepath('pointer')));
+$node->stop;
+$bytes = slurp_file($file);
+my $row = pack 'VV', 1, 7;
+is($bytes =~ s/\x01\Q$xid\E(.{4})..\Q$row\E/\x01$xid$1\x00\x00$row/s, 1, 'the row is on its page');
+open $out, '+<:raw', $file or die "$file: $!";
+print $out $bytes;
+close $out or die "$file: $!";
+$node->start;
+foreach my $what ('SELECT * FROM pointer WHERE id = 1 FOR KEY SHARE', 'UPDATE pointer SET n = 8 WHERE id = 1')
+{
+	(undef, undef, $stderr) = $node->psql('postgres', $what);
+	like($stderr, qr/corrupted version of row \(1,1\) of relation "pointer"/, "pointer: $what");
+}
 
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP:|terminated by signal/, 'no crash');
 $node->stop;

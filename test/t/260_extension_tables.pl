@@ -34,7 +34,7 @@ CREATE MATERIALIZED VIEW materialized AS SELECT * FROM selected;
 CREATE TABLE parted (x int) PARTITION BY RANGE (x);
 CREATE TABLE part PARTITION OF parted FOR VALUES FROM (0) TO (10);
 CREATE TABLE inherited () INHERITS (plain);
-SET LOCAL force_parallel_mode = on;
+SELECT set_config(name, 'on', true) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query'); -- until 15, since 16
 CREATE TABLE in_parallel AS SELECT count(*) FROM selected;
 DO $$BEGIN CREATE TABLE in_block (x int); RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN CREATE TABLE after_abort (x int); END$$;
 CREATE TABLE says_heap (x int) USING heap;

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# fetch_source.sh VERSION FOLDER: PostgreSQL's source from a distribution's source package; prints the folder, below
+# FOLDER, that it is unpacked in.  VERSION 17 means the newest 17 to be had; of 15.9 exactly that is taken where it can
+# be had, else the newest 15.  The name of an extension's package, postgresql-rum, gets the newest source of that.  apt
+# gets a configuration of its own: the machine's sources, lists and keys stay as they are.
+set -euo pipefail
+version=$1
+folder=$2
+major=${version%%.*}
+package=postgresql-$major
+stem=postgresql
+mark=configure					# a file of its top folder
+if [[ $version == postgresql-* ]]; then
+	package=$version
+	stem=${version#postgresql-}
+	mark=Makefile
+	major=$version
+	version=
+fi
+# For a major version that only Ubuntu has kept.
+UBUNTU_MIRROR=${UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}
+
+die() { printf '%s\n' "$*" >&2; exit 1; }
+
+# ---- repositories ----------------------------------------------------------
+
+# Where the machine has packages from that were made by Debian or PostgreSQL: address, suite, component, origin, key.
+own_repositories() {
+	local uri suite component origin key
+	apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN) $(SIGNED_BY)' 'Identifier: Packages' |
+		while read -r uri suite component origin key; do
+			[[ $origin == Debian || $origin == apt.postgresql.org ]] || continue
+			[[ $key == /* ]] || key=/usr/share/keyrings/debian-archive-keyring.gpg
+			echo "$uri $suite $component $origin $key"
+		done | sort -u
+}
+
+# debian_suite TYPE SUITE: the lines for another suite of Debian, on the mirrors that the machine uses.
+debian_suite() {
+	local uri suite component origin key
+	while read -r uri suite component origin key; do
+		[[ $origin == Debian && $component == main ]] || continue
+		case $suite in
+		*-security) [[ $2 == sid ]] || echo "$1 [signed-by=$key] $uri $2-security main" ;;
+		*-*) ;;
+		*) echo "$1 [signed-by=$key] $uri $2 main" ;;
+		esac
+	done <<<"$own" | sort -u
+}
+
+# Ubuntu's key, out of Debian's package of it, so that Debian's signature vouches for it.
+ubuntu_key() {
+	local key=usr/share/keyrings/ubuntu-archive-keyring.gpg
+	if [[ -e /$key ]]; then
+		echo "/$key"
+		return
+	fi
+	debian_suite deb trixie | private_apt
+	(cd "$work" && apt-get -q download ubuntu-keyring >&2 && dpkg-deb -x ubuntu-keyring_*.deb ubuntu) || return
+	echo "$work/ubuntu/$key"
+}
+
+# What to ask for this major version: the machine's own repositories, then those that have or had it.
+source_lines() {
+	local suite key
+	sed -E 's/^(.*) (.*) (.*) .* (.*)$/deb-src [signed-by=\4] \1 \2 \3/' <<<"$own"
+	case $major in
+	15) debian_suite deb-src bookworm ;;
+	16)
+		key=$(ubuntu_key) || die "no key to check Ubuntu's packages with"
+		for suite in noble noble-updates noble-security; do
+			echo "deb-src [signed-by=$key] $UBUNTU_MIRROR $suite main"
+		done
+		;;
+	17) debian_suite deb-src trixie ;;
+	*) debian_suite deb-src sid ;;
+	esac
+}
+
+# From here on apt knows only the sources that come on stdin.  One that does not answer may not be the one needed.
+private_apt() {
+	cat >"$work/sources.list"
+	apt-get -q update >&2 || true
+}
+
+# ---- the source ------------------------------------------------------------
+
+unpacked() { find "$folder" -maxdepth 2 -path "$folder/$stem-$1/$mark" -printf '%h\n'; }
+
+# unpack TARBALL: under its own name only when it is whole.
+unpack() {
+	mkdir "$folder/.new"
+	tar -C "$folder/.new" --no-same-owner --no-same-permissions -xf "$1"
+	mv "$folder/.new/$stem"-* "$folder"
+	rmdir "$folder/.new"
+}
+
+# An index may name files that the mirror does not have (any more): then the next version.
+newest_source() {
+	local available candidate
+	available=$(apt-cache showsrc "$package" 2>/dev/null | sed -n 's/^Version: //p' | sort -rVu)
+	for candidate in $(grep -E "^$version[-+~]" <<<"$available") $available; do
+		found=$(unpacked "${candidate%%[-+~]*}")
+		if [[ -z $found ]] && apt-get -q source --download-only --tar-only "$package=$candidate" >&2; then
+			unpack "$package"_*.orig.tar.*
+			found=$(unpacked "${candidate%%[-+~]*}")
+		fi
+		[[ -z $found ]] || return 0
+	done
+	die "no source of $package to be had"
+}
+
+umask 022
+mkdir -p "$folder"
+folder=$(realpath "$folder")
+exec {lock}>"$folder/lock"
+flock "$lock"
+# The choice for an exact version is remembered, so that apt is asked once; of an extension, any version is good.
+for known in "$folder/$stem-"${version:-*} "$folder/for-$version"; do
+	[[ ! -e $known/$mark ]] || {
+		realpath "$known"
+		exit
+	}
+done
+work=$(mktemp -d)
+trap 'rm -rf "$work" "$folder/.new"' EXIT
+rm -rf "$folder/.new"
+own=$(own_repositories)
+[[ -n $own ]] || die "no package lists here; run apt-get update"
+mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
+cat >"$work/apt.conf" <<-CONF
+	Dir::Etc::sourcelist "$work/sources.list";
+	Dir::Etc::sourceparts "-";
+	Dir::State::lists "$work/lists";
+	Dir::Cache "$work/cache";
+	Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
+	APT::Sandbox::User "root";
+CONF
+export APT_CONFIG=$work/apt.conf
+cd "$work"
+lines=$(source_lines)
+private_apt <<<"$lines"
+newest_source
+[[ -z $version || $version == "$major" ]] || ln -sfn "$(basename "$found")" "$folder/for-$version"
+echo "$found"

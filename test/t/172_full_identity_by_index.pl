@@ -1,0 +1,170 @@
+# REPLICA IDENTITY FULL without a key: from 16 on the subscriber looks for the row in an index.  An index entry may lead
+# to a row whose columns have changed in place since, to one that was put back, or to one of several that are equal.
+# A heap subscriber says what is right.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+test_seed();
+
+my $publisher = PostgreSQL::Test::Cluster->new('publisher');
+$publisher->init(allows_streaming => 'logical');
+$publisher->append_conf('postgresql.conf', 'autovacuum = off');
+$publisher->start;
+my $version = $publisher->safe_psql('postgres', 'SHOW server_version_num');
+plan skip_all => 'an index is not used for that before PostgreSQL 16' if $version < 160000;
+
+my $subscriber = new_cluster('subscriber', conf => "autovacuum = off\nwal_retrieve_retry_interval = 100ms");
+$subscriber->safe_psql('postgres', 'CREATE DATABASE heap');
+
+# name => [columns, the subscriber's index]
+my %tables = (
+	plain   => [ 'n int, id int, body text', 'btree (id)' ],
+	many    => [ 'n int, id int, body text', 'btree (body)' ],
+	two     => [ 'n int, id int, body text', 'btree (n, id)' ],
+	nulls   => [ 'n int, id int, body text', 'btree (id)' ],
+	toasted => [ 'n int, id int, body text', 'btree (id)' ],
+	types   => [ 'n int, id numeric, body text, a int[], r int4range', 'btree (id)' ]);
+$tables{hashed} = [ 'n int, id int, body text', 'hash (id)' ] if $version >= 170000;
+
+foreach my $table (sort keys %tables)
+{
+	my ($columns, $index) = @{ $tables{$table} };
+	my $other_order = join ', ', reverse split /, /, $columns;
+	$publisher->safe_psql('postgres', "CREATE TABLE $table ($columns); ALTER TABLE $table REPLICA IDENTITY FULL");
+	foreach my $db ('postgres', 'heap')
+	{
+		my $am = $db eq 'heap' ? 'heap' : 'inplace';
+		# With a fillfactor, rows that grow stay on their page.
+		$subscriber->safe_psql($db, "CREATE TABLE $table ($other_order) USING $am WITH (fillfactor = 80); CREATE INDEX ${table}_i ON $table USING $index");
+	}
+}
+$publisher->safe_psql('postgres', q{
+	INSERT INTO plain SELECT 0, i, 'b' || i FROM generate_series(1, 2000) i;
+	INSERT INTO many SELECT i % 5, i / 20, 'b' || i % 4 FROM generate_series(1, 400) i;
+	INSERT INTO two SELECT i % 7, i, 'b' FROM generate_series(1, 1000) i;
+	INSERT INTO nulls SELECT nullif(i % 3, 0), nullif(i % 4, 0), nullif('b' || i % 5, 'b0') FROM generate_series(1, 300) i;
+	INSERT INTO toasted SELECT 0, i, (SELECT string_agg(md5((i + g)::text), '') FROM generate_series(1, 200) g) FROM generate_series(1, 30) i;
+	INSERT INTO types SELECT 0, i / 10.0, 'b', ARRAY[i, NULL], int4range(i, i + 5) FROM generate_series(1, 200) i;
+	CREATE PUBLICATION pub FOR ALL TABLES});
+$publisher->safe_psql('postgres', q{INSERT INTO hashed SELECT 0, i, 'b' || i FROM generate_series(1, 500) i}) if $tables{hashed};
+
+my $connect = $publisher->connstr('postgres') =~ s/'/''/gr;
+$subscriber->safe_psql($_, "CREATE SUBSCRIPTION sub_$_ CONNECTION '$connect' PUBLICATION pub") foreach 'postgres', 'heap';
+
+sub all_same
+{
+	my ($name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	foreach my $db ('postgres', 'heap')
+	{
+		$subscriber->poll_query_until($db, "SELECT count(*) = 0 FROM pg_subscription_rel WHERE srsubstate <> 'r'") or die;
+		$publisher->wait_for_catchup("sub_$db");
+	}
+	my $query = join ' UNION ALL ', map {
+		my $columns = $_ eq 'types' ? 'n, id, body, a, r' : 'n, id, body';
+		"SELECT '$_', count(*), md5(string_agg(x::text, ',' ORDER BY x::text)) FROM (SELECT $columns FROM $_) x"
+	} sort keys %tables;
+	my $want = $publisher->safe_psql('postgres', $query);
+	is($subscriber->safe_psql('heap', $query), $want, "$name: heap subscriber");
+	is($subscriber->safe_psql('postgres', $query), $want, "$name: inplace subscriber");
+	return;
+}
+all_same('initial sync');
+
+# Statements for each table, in which T stands for it.
+sub everywhere { my ($sql) = @_; $publisher->safe_psql('postgres', join '; ', map { $sql =~ s/\bT\b/$_/gr } sort keys %tables); return; }
+
+# Columns beside the index, then the indexed ones, forth and back: entries of all ages lead to the rows.
+everywhere('UPDATE T SET n = n + 1 WHERE id % 3 = 0');
+everywhere(q{UPDATE T SET body = body || 'longer and longer' WHERE id % 5 = 0});
+everywhere('UPDATE T SET id = id + 10000 WHERE id % 7 = 0');
+everywhere('UPDATE T SET id = id - 10000, n = n + 1 WHERE id > 9999');
+everywhere(q{UPDATE T SET body = left(body, 2) WHERE id % 10 = 0});
+all_same('updates');
+
+# One of several equal rows, whichever it is; rows that differ in a column beside the index only.
+foreach my $table (sort keys %tables)
+{
+	$publisher->safe_psql('postgres', qq{
+		INSERT INTO $table (n, id, body) SELECT 1, 50001, 'equal' FROM generate_series(1, 20);
+		INSERT INTO $table (n, id, body) SELECT i, 50002, 'equal but for n' FROM generate_series(1, 20) i;
+		UPDATE $table SET n = 2 WHERE ctid IN (SELECT ctid FROM $table WHERE id = 50001 LIMIT 7);
+		DELETE FROM $table WHERE ctid IN (SELECT ctid FROM $table WHERE id = 50001 AND n = 1 LIMIT 5);
+		UPDATE $table SET body = 'only this one' WHERE id = 50002 AND n = 13;
+		DELETE FROM $table WHERE id = 50002 AND n IN (1, 20);
+		UPDATE $table SET n = NULL WHERE id = 50002 AND n = 2;
+		UPDATE $table SET body = NULL WHERE id = 50002 AND n IS NULL;
+		DELETE FROM $table WHERE id = 50002 AND n IS NULL});
+}
+all_same('equal rows');
+
+# Within a transaction: deleted and back, moved twice, with savepoints that are given up.
+foreach my $table (sort keys %tables)
+{
+	$publisher->safe_psql('postgres', qq{
+		BEGIN;
+		DELETE FROM $table WHERE id = 50001;
+		INSERT INTO $table (n, id, body) VALUES (1, 50001, 'back'), (2, 50001, 'back');
+		SAVEPOINT a;
+		UPDATE $table SET id = 50003 WHERE id = 50001;
+		ROLLBACK TO a;
+		UPDATE $table SET id = 50004, n = 5 WHERE id = 50001 AND n = 1;
+		UPDATE $table SET n = 6 WHERE id = 50004;
+		UPDATE $table SET id = 50001 WHERE id = 50004;
+		DELETE FROM $table WHERE id = 50001 AND n = 2;
+		COMMIT});
+}
+all_same('one transaction');
+
+# What the subscriber's own clients leave: changes that are rolled back, and one that the subscription has to wait for.
+foreach my $db ('postgres', 'heap')
+{
+	$subscriber->safe_psql($db, join '; ', map { "BEGIN; UPDATE $_ SET id = id + 70000, n = -1; DELETE FROM $_ WHERE n = -1; ROLLBACK" } sort keys %tables);
+}
+everywhere('UPDATE T SET n = n + 1 WHERE id % 2 = 0');
+all_same('over what was rolled back');
+foreach my $end ('ROLLBACK', 'COMMIT')
+{
+	my %client = map { $_ => $subscriber->background_psql($_) } 'postgres', 'heap';
+	$client{$_}->query_safe('BEGIN; UPDATE plain SET id = 80001 WHERE id = 12; DELETE FROM plain WHERE id = 13') foreach keys %client;
+	$publisher->safe_psql('postgres', q{UPDATE plain SET n = 4711 WHERE id = 12; DELETE FROM plain WHERE id = 13; UPDATE plain SET n = 4712 WHERE id = 16});
+	$subscriber->poll_query_until($_, "SELECT count(*) > 0 FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT granted AND locktype = 'transactionid' AND datname = '$_'") or die
+	  foreach keys %client;
+	$client{$_}->query_safe($end) foreach keys %client;
+	$client{$_}->quit foreach keys %client;
+	$publisher->wait_for_catchup("sub_$_") foreach keys %client;
+	my $rows = 'SELECT string_agg(format(\'%s %s\', id, n), \', \' ORDER BY id) FROM plain WHERE id IN (12, 13, 16, 80001)';
+	is($subscriber->safe_psql('postgres', $rows), $subscriber->safe_psql('heap', $rows), "after a $end of what was waited for: as in heap");
+	# The second round begins with the same rows.
+	if ($end eq 'ROLLBACK')
+	{
+		$publisher->safe_psql('postgres', q{INSERT INTO plain VALUES (0, 13, 'b13')});
+		all_same('after the ROLLBACK');
+	}
+}
+
+# VACUUM removes what the index led to.
+$subscriber->safe_psql($_, 'DELETE FROM plain WHERE id IN (12, 13, 80001); VACUUM') foreach 'postgres', 'heap';
+$publisher->safe_psql('postgres', 'DELETE FROM plain WHERE id IN (12, 13, 80001)');
+everywhere('UPDATE T SET id = id + 1 WHERE id % 11 = 0');
+everywhere('DELETE FROM T WHERE id % 4 = 0');
+all_same('in the end');
+
+foreach my $table (sort keys %tables)
+{
+	cmp_ok($subscriber->safe_psql('postgres', "SELECT pg_stat_get_numscans('${table}_i'::regclass)"),
+		'>', 50, "the index of $table was used");
+}
+tables_ok($subscriber, 'subscriber', sort keys %tables);
+log_ok($subscriber, 'subscriber', 0);
+
+done_testing();
