@@ -25,15 +25,17 @@ class Workload:
     pgbench: tuple
 
 
+def _scripted(name, table, script, *options):
+    """A script of this folder."""
+    return Workload(name, table, ('--protocol=prepared', *options, f'--file={Path(__file__).parent / script}'))
+
+
 SIMPLE_UPDATE = Workload('simple update', 'pgbench_accounts', ('--builtin=simple-update', '--protocol=prepared'))
-HOT_ROWS = Workload('hot rows', 'counters',
-                    ('--protocol=prepared', f'--define=counters={COUNTERS}',
-                     f'--file={Path(__file__).parent / "hot_rows.sql"}'))
-QUEUE = Workload('queue', 'queue', ('--protocol=prepared', f'--file={Path(__file__).parent / "queue.sql"}'))
+HOT_ROWS = _scripted('hot rows', 'counters', 'hot_rows.sql', f'--define=counters={COUNTERS}')
+QUEUE = _scripted('queue', 'queue', 'queue.sql')
 TPCB = Workload('TPC-B', 'pgbench_accounts', ('--builtin=tpcb-like', '--protocol=prepared'))
-FOUR_INDEXES = Workload('four indexes', 'indexed',
-                        ('--protocol=prepared', f'--define=rows={INDEXED}',
-                         f'--file={Path(__file__).parent / "four_indexes.sql"}'))
+FOUR_INDEXES = _scripted('four indexes', 'indexed', 'four_indexes.sql', f'--define=rows={INDEXED}')
+AUDITED = _scripted('audited', 'audited', 'audited.sql', f'--define=rows={INDEXED}')
 LOOKUP = Workload('index lookup', 'pgbench_accounts', ('--builtin=select-only', '--protocol=prepared'))
 
 
@@ -99,30 +101,41 @@ def load_accounts(db, am, scale):
     db.execute('VACUUM ANALYZE pgbench_accounts')
 
 
-def load_counters(db, am):
+def load_table(db, am, name, columns, rows, count, indexed='', options=''):
+    """A new table with rows made of i from 1 to count, and an index on each letter of indexed."""
     db.use(am)
-    db.execute('DROP TABLE IF EXISTS counters')
-    db.execute('CREATE TABLE counters (id int PRIMARY KEY, n bigint NOT NULL)')
-    db.execute('INSERT INTO counters SELECT i, 0 FROM generate_series(1, %s) i', COUNTERS)
-    db.execute('VACUUM ANALYZE counters')
+    db.execute(f'DROP TABLE IF EXISTS {name}')
+    db.execute(f'CREATE TABLE {name} ({columns}) {options}')
+    db.execute(f'INSERT INTO {name} {rows} FROM generate_series(1, %s) i', count)
+    for column in indexed:
+        db.execute(f'CREATE INDEX ON {name} ({column})')
+    db.execute(f'VACUUM ANALYZE {name}')
+
+
+def load_counters(db, am):
+    load_table(db, am, 'counters', 'id int PRIMARY KEY, n bigint NOT NULL', 'SELECT i, 0', COUNTERS)
 
 
 def load_indexed(db, am):
-    db.use(am)
-    db.execute('DROP TABLE IF EXISTS indexed')
-    db.execute('CREATE TABLE indexed (id int PRIMARY KEY, a int, b int, c text, n bigint NOT NULL) WITH (fillfactor = 90)')
-    db.execute("INSERT INTO indexed SELECT i, i * 7 %% 1000, i * 13 %% 1000, md5(i::text), 0 FROM generate_series(1, %s) i", INDEXED)
-    for column in 'abc':
-        db.execute(f'CREATE INDEX ON indexed ({column})')
-    db.execute('VACUUM ANALYZE indexed')
+    load_table(db, am, 'indexed', 'id int PRIMARY KEY, a int, b int, c text, n bigint NOT NULL',
+               'SELECT i, i * 7 %% 1000, i * 13 %% 1000, md5(i::text), 0', INDEXED, 'abc', 'WITH (fillfactor = 90)')
+
+
+def load_audited(db, am):
+    """Each update inserts a row into a log."""
+    load_table(db, am, 'audited', 'id int PRIMARY KEY, a int, c text, n bigint NOT NULL',
+               'SELECT i, i * 7 %% 1000, md5(i::text), 0', INDEXED)
+    db.execute('DROP TABLE IF EXISTS audit_log')
+    db.execute('CREATE TABLE audit_log (id int, before bigint, after bigint, at timestamptz DEFAULT now())')
+    db.execute(f"""CREATE OR REPLACE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO {am}.audit_log VALUES (NEW.id, OLD.n, NEW.n);
+        RETURN NULL; END $$""")
+    db.execute('CREATE TRIGGER audit AFTER UPDATE ON audited FOR EACH ROW EXECUTE FUNCTION audit()')
 
 
 def load_queue(db, am):
-    db.use(am)
-    db.execute('DROP TABLE IF EXISTS queue')
-    db.execute('CREATE TABLE queue (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, payload text NOT NULL)')
-    db.execute("INSERT INTO queue (payload) SELECT md5(i::text) FROM generate_series(1, %s) i", WAITING)
-    db.execute('VACUUM ANALYZE queue')
+    load_table(db, am, 'queue', 'id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, payload text NOT NULL',
+               '(payload) SELECT md5(i::text)', WAITING)
 
 
 class Snapshot:

@@ -2,8 +2,8 @@
 from lib import report
 from lib.db import AMS
 from lib.result import Bar, Result
-from lib.workload import (FOUR_INDEXES, HOT_ROWS, NEVER, SIMPLE_UPDATE, TPCB, Snapshot, join, load_accounts, load_counters,
-                          load_indexed, measure, middle_half, orders)
+from lib.workload import (AUDITED, FOUR_INDEXES, HOT_ROWS, NEVER, SIMPLE_UPDATE, TPCB, Snapshot, join, load_accounts,
+                          load_audited, load_counters, load_indexed, measure, middle_half, orders)
 
 
 TURNS = 48      # of each side
@@ -52,6 +52,25 @@ def tpcb(context):
 def four_indexes(context):
     """The column that changes is in none of them."""
     yield from _turns_of(context, 'update of a table with four indexes', FOUR_INDEXES, lambda am: load_indexed(context.db, am))
+
+
+def audited(context):
+    """AFTER ROW trigger that inserts into a log."""
+    what = 'update of an audited table'
+    before = {}
+
+    def load(am):
+        load_audited(context.db, am)
+        before[am] = context.db.full_size('audited')
+
+    results = list(_turns_of(context, what, AUDITED, load))
+    growth = {}
+    for am in AMS:
+        context.db.use(am)
+        growth[am] = (context.db.full_size('audited') - before[am]) / context.db.value(
+            'SELECT count(*) FROM audit_log')
+    yield from results
+    yield Result(f'{what}: growth per update', 'bytes', (tuple(growth[am] for am in AMS),), Bar('<=', 0.3))
 
 
 def _turns_of(context, what, workload, load):

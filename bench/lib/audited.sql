@@ -1,0 +1,2 @@
+\set id random(1, :rows)
+UPDATE audited SET n = n + 1 WHERE id = :id;
