@@ -50,10 +50,16 @@ class Comparison(unittest.TestCase):
 
     def test_order(self):
         swapped = changed((5, ' 2'), (6, ' 1'))
-        self.assertEqual(self.refused(swapped), ['SELECT a FROM t;'])
-        self.assertEqual(self.refused(swapped, '# moved\norder: SELECT a...\n'), [])
+        self.assertEqual(self.refused(swapped), [])
         swapped = changed((13, ' 2'), (14, ' 1'))
         self.assertEqual(self.refused(swapped, '# wrong\norder: SELECT b FROM t ORDER BY b;\n'), ['SELECT b FROM t ORDER BY b;'])
+
+    def test_order_of_changes(self):
+        block = lambda *lines: [Block('DELETE FROM t RETURNING a;', list(lines))]
+        refused = lambda allowed: [difference for difference in compare_test('t', ['2', '1'], [['1', '2']], lambda lines: block(*lines),
+                                                                             self.allow(allowed)) if not difference.entry]
+        self.assertEqual(len(refused('# nothing\n')), 1)
+        self.assertEqual(refused('# moved\norder: DELETE FROM t...\n'), [])
 
     def test_pick(self):
         entry = '# others\npick: SELECT a FROM t;\n|  a \n| ---\n|  3\n|  2\n| (2 rows)\n|\n'
