@@ -6,6 +6,7 @@
 set -euo pipefail
 version=$1
 folder=$2
+found=						# the folder of the source, once there is one
 major=${version%%.*}
 package=postgresql-$major
 stem=postgresql
@@ -17,7 +18,7 @@ if [[ $version == postgresql-* ]]; then
 	major=$version
 	version=
 fi
-# For a major version that only Ubuntu has kept.
+# For a major version that only Ubuntu has kept, or that Debian's mirrors do not have just now.
 UBUNTU_MIRROR=${UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}
 
 die() { printf '%s\n' "$*" >&2; exit 1; }
@@ -60,21 +61,29 @@ ubuntu_key() {
 	echo "$work/ubuntu/$key"
 }
 
+# ubuntu_release NAME: the lines for a release of Ubuntu.
+ubuntu_release() {
+	local suite key
+	key=$(ubuntu_key) || die "no key to check Ubuntu's packages with"
+	for suite in "$1" "$1-updates" "$1-security"; do
+		echo "deb-src [signed-by=$key] $UBUNTU_MIRROR $suite main"
+	done
+}
+
 # What to ask for this major version: the machine's own repositories, then those that have or had it.
 source_lines() {
-	local suite key
 	sed -E 's/^(.*) (.*) (.*) .* (.*)$/deb-src [signed-by=\4] \1 \2 \3/' <<<"$own"
 	case $major in
 	15) debian_suite deb-src bookworm ;;
-	16)
-		key=$(ubuntu_key) || die "no key to check Ubuntu's packages with"
-		for suite in noble noble-updates noble-security; do
-			echo "deb-src [signed-by=$key] $UBUNTU_MIRROR $suite main"
-		done
-		;;
+	16) ubuntu_release noble ;;
 	17) debian_suite deb-src trixie ;;
 	*) debian_suite deb-src sid ;;
 	esac
+}
+
+# And where these do not have it: a mirror may lack, for hours, what its index names already.
+other_lines() {
+	[[ $major != 17 ]] || ubuntu_release questing
 }
 
 # From here on apt knows only the sources that come on stdin.  One that does not answer may not be the one needed.
@@ -107,7 +116,7 @@ newest_source() {
 		fi
 		[[ -z $found ]] || return 0
 	done
-	die "no source of $package to be had"
+	return 1
 }
 
 umask 022
@@ -138,8 +147,12 @@ cat >"$work/apt.conf" <<-CONF
 CONF
 export APT_CONFIG=$work/apt.conf
 cd "$work"
-lines=$(source_lines)
-private_apt <<<"$lines"
-newest_source
+for lines in source_lines other_lines; do
+	lines=$($lines)
+	[[ -n $lines ]] || die "no source of $package to be had"
+	private_apt <<<"$lines"
+	! newest_source || break
+done
+[[ -n $found ]] || die "no source of $package to be had"
 [[ -z $version || $version == "$major" ]] || ln -sfn "$(basename "$found")" "$folder/for-$version"
 echo "$found"
