@@ -93,6 +93,8 @@ typedef struct IpChange
 	uint32		homelen;
 	const IpRestored *restored; /* the rows of its IP_OP_RESTORE, or NULL */
 	int			nrestored;
+	IpRowMade	made;			/* what one of the IP_OP_ROWs makes, or start
+								 * is NULL */
 	int			nblocks;
 	IpChangeBlock blocks[IP_CHANGE_MAX_BLOCKS];
 	ByteWriter	w;

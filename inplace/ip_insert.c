@@ -34,24 +34,6 @@ ip_insert_form(Relation rel, TupleTableSlot *slot, int options, IpFormed *row)
 		ip_toast_form(rel, slot, true, row);
 }
 
-/* COPY's slots are materialized: they hold just the row that we would form. */
-static bool
-take_formed(Relation rel, TupleTableSlot *slot, IpFormed *row)
-{
-	IpSlot	   *islot = (IpSlot *) slot;
-	TupleDesc	desc = RelationGetDescr(rel);
-
-	if (!SlotIsInplace(slot) || slot->tts_tupleDescriptor != desc || islot->body == NULL ||
-		!islot->formed || (islot->hdr & IP_HDR_NATTS_MASK) != desc->natts ||
-		(islot->hdr & IP_HDR_HASEXTERNAL) || islot->bodylen > TOAST_TUPLE_THRESHOLD)
-		return false;
-	Assert(islot->bodylen >= IP_ROW_MIN_BODY);
-	row->hdr = islot->hdr;
-	row->body = unconstify(uint8 *, islot->body);
-	row->bodylen = islot->bodylen;
-	return true;
-}
-
 /* A page for a row of that size. */
 static Buffer
 find_page(Relation rel, uint32 bodylen, int options, BulkInsertState bistate, bool *init)
@@ -116,12 +98,15 @@ ip_insert_tuple(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
 	TransactionId xid = inserter_xid(options);
 	ItemPointerData tid;
 	IpFormed	row;
+	bool		is_slots = ip_toast_take_formed(rel, slot, &row);
 
-	ip_insert_form(rel, slot, options, &row);
+	if (!is_slots)
+		ip_insert_form(rel, slot, options, &row);
 	insert_row(rel, &row, xid, cid, false, options, bistate, &tid);
 	ip_slot_set_written(slot, rel, ItemPointerGetBlockNumber(&tid),
 						ItemPointerGetOffsetNumber(&tid), xid, cid, InvalidTransactionId);
-	pfree(row.body);
+	if (!is_slots)
+		pfree(row.body);
 	pgstat_count_heap_insert(rel, 1);
 }
 
@@ -314,7 +299,7 @@ ip_insert_multi(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 
 	for (int i = 0; i < nslots; i++)
 	{
-		if (!take_formed(rel, slots[i], &rows[i]))
+		if (!ip_toast_take_formed(rel, slots[i], &rows[i]))
 			ip_insert_form(rel, slots[i], options, &rows[i]);
 	}
 	for (int done = 0; done < nslots;)

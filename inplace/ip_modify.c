@@ -163,7 +163,7 @@ ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid, Transact
 {
 	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
-	bool		pruned = false;
+	bool		may_prune = true;
 
 	Assert(ip_page_none_is_locked());
 	if (!lock_page(rel, block, buffer) || !renew_base(rel, block, *buffer))
@@ -187,13 +187,10 @@ ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid, Transact
 			if (!lock_page(rel, block, buffer))
 				return IPF_NONE;
 		}
-		else if (!pruned && prune_would_help(v, page, xid, need_room))
-		{
-			(void) ip_prune_page_opt(rel, *buffer);
-			pruned = true;
-		}
-		else
+		else if (!may_prune || !prune_would_help(v, page, xid, need_room) || !ip_prune_page_opt(rel, *buffer))
 			return IPF_OK;
+		else
+			may_prune = false;
 	}
 }
 

@@ -166,7 +166,7 @@ room_at_home(IpVersion *v, Buffer buffer, const IpRowWrite *w)
 static bool
 may_be_home(const IpRowWrite *w)
 {
-	return w->has_undo && !w->undo.has_skip && !w->lock.any && ip_home_enabled;
+	return w->has_undo && !w->away && !w->undo.has_skip && !w->lock.any && ip_home_enabled;
 }
 
 /* Make the record; what it takes with the row, or 0: it cannot be at home. */
@@ -207,6 +207,13 @@ has_home_records(Page page)
 	return false;
 }
 
+/* Is there too little room for the shortest record that w->undo can be? */
+static bool
+is_too_long(const IpRowWrite *w, uint32 have)
+{
+	return have < ip_item_size(IP_ROW_VERSION, w->bodylen) + IP_HOME_MIN_SZ + w->undo.deltalen + sizeof(ItemIdData);
+}
+
 bool
 ip_modify_lacks_home(IpVersion *v, Buffer buffer, IpRowWrite *w)
 {
@@ -215,14 +222,18 @@ ip_modify_lacks_home(IpVersion *v, Buffer buffer, IpRowWrite *w)
 
 	if (!may_be_home(w))
 		return false;
-	/* mostly there is much more than is needed */
+	/* mostly there is much more than is needed, or next to nothing */
 	if (have >= ip_item_size(IP_ROW_VERSION, w->bodylen) + IP_UNDO_SPACE(w->undo.deltalen) &&
 		PageGetMaxOffsetNumber(BufferGetPage(buffer)) < IP_MAX_ROWS_PER_PAGE)
 		return false;
+	w->away = is_too_long(w, have);
+	if (w->away)
+		return true;
 	ip_version_skip_lock(v);
 	size = make_home(v, buffer, w, is_final(v), &home_space);
+	w->away = size == 0 || size > have;
 	/* an item pointer, which others have that may go */
-	return size == 0 ? has_home_records(BufferGetPage(buffer)) : size > have;
+	return size == 0 ? has_home_records(BufferGetPage(buffer)) : w->away;
 }
 
 /* ---- the page's default changer ------------------------------------------------------- */
@@ -273,7 +284,7 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 
 /* ---- any change ------------------------------------------------------------------------ */
 
-static void
+static IpRowMade
 put_row(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool final, bool overlaid,
 		OffsetNumber undo_off, const Home *home)
 {
@@ -296,7 +307,7 @@ put_row(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool final, bool overlaid,
 		op.home_off = home->off;
 		op.home = home->op;
 	}
-	ip_op_row(ops, &op);
+	return ip_op_row(ops, &op);
 }
 
 /* The row that an update has moved; from its old version, if that is on the same page and whole. */
@@ -377,6 +388,7 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	OffsetNumber top_off = 0;
 	Buffer		undo = InvalidBuffer;
 	Home	   *home = &home_space;
+	IpRowMade	made;
 	IpChange	change;
 	ByteWriter *ops;
 	bool		overlaid;
@@ -395,6 +407,7 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 		ip_version_damaged(v);
 	overlaid = ip_item_size(IP_ROW_VERSION, w->bodylen) > have;
 	Assert(!overlaid || may_overlay(v));	/* I7 */
+	w->away |= is_too_long(w, have);
 	size = make_home(v, buffer, w, final, home);
 	if (size == 0 || size > have)
 	{
@@ -411,7 +424,10 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	/* before the row it is made from */
 	if (w->moved.buffer == buffer)
 		put_moved(ops, v, w, buffer);
-	put_row(ops, v, w, final, overlaid, top_off, home);
+	made = put_row(ops, v, w, final, overlaid, top_off, home);
+	/* else the body may be the page's */
+	if (w->info == IP_XLOG_UPDATE)
+		change.made = made;
 	if (w->keys && IpPageGetSpecial(BufferGetPage(buffer))->keys != IP_KEYS_STALE)
 		ip_op_keys(ops, IP_KEYS_STALE);
 	if (home->off != 0)

@@ -41,6 +41,7 @@ typedef struct IpRowWrite
 	uint32		oldlen;			/* what of it the undo record restores */
 	const uint8 *saved;
 	bool		exact;			/* the lock record's address is wanted */
+	bool		away;			/* the page has no room for the undo record */
 	IpRowMoved	moved;			/* update to another TID */
 	CommandId	cid;
 	IpXid		conflict;		/* see IpChange */

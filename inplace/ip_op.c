@@ -80,9 +80,10 @@ put_home(ByteWriter *w, const IpHomeOp *home)
 		bytes_put_varint(w, home->oldlen);
 }
 
-void
+IpRowMade
 ip_op_row(ByteWriter *w, const IpRowOp *op)
 {
+	IpRowMade	made = {w->p + 1, NULL, op->body, op->bodylen};
 	uint8		how = op->base;
 
 	Assert(OffsetNumberIsValid(op->off));
@@ -131,6 +132,8 @@ ip_op_row(ByteWriter *w, const IpRowOp *op)
 	}
 	else
 		ip_delta_make(w, op->from, op->fromlen, op->body, op->bodylen);
+	made.end = w->p;
+	return made;
 }
 
 uint8 *

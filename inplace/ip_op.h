@@ -96,6 +96,15 @@ typedef struct IpRestored
 	uint32		bodylen;
 } IpRestored;
 
+/* The body that an IP_OP_ROW, whose arguments are from start to end, makes. */
+typedef struct IpRowMade
+{
+	const uint8 *start;
+	const uint8 *end;
+	const uint8 *body;			/* not on the page */
+	uint32		bodylen;
+} IpRowMade;
+
 typedef struct IpHomeOp
 {
 	uint8		flags;			/* IP_HOME_*, which say what of the rest
@@ -135,7 +144,7 @@ extern void ip_op_init_undo(ByteWriter *w, uint64 newest_xid, uint16 slot, uint1
 extern void ip_op_simple(ByteWriter *w, IpOp op);
 extern void ip_op_default(ByteWriter *w, CommandId cid);
 extern void ip_op_base(ByteWriter *w, uint64 xid_base);
-extern void ip_op_row(ByteWriter *w, const IpRowOp *op);
+extern IpRowMade ip_op_row(ByteWriter *w, const IpRowOp *op);
 extern void ip_op_xid(ByteWriter *w, TransactionId xid);
 
 /*

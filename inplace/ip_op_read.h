@@ -21,6 +21,8 @@ typedef struct IpOpContext
 	uint32		homelen;
 	const IpRestored *restored; /* if not NULL: what IP_OP_RESTORE says */
 	int			nrestored;
+	IpRowMade	made;			/* if start is not NULL: what one of the
+								 * IP_OP_ROWs makes */
 } IpOpContext;
 
 /* What IP_OP_ROW says before its delta. */

@@ -143,6 +143,19 @@ put_record(Page page, OffsetNumber off, const uint8 *bytes, uint32 len)
 	return NULL;
 }
 
+/* The row of an operation whose body the forward path still has in memory. */
+static const char *
+write_made(Page page, const IpRowHead *h, ByteReader *r, const IpOpContext *ctx)
+{
+	const char *problem = write_row(page, h->off, h->hdr, h->state, h->xid, h->ptr,
+									ctx->made.body, ctx->made.bodylen);
+
+	r->p = ctx->made.end;
+	if (problem != NULL || !h->at_home)
+		return problem;
+	return put_record(page, h->ptr.off, ctx->home, ctx->homelen);
+}
+
 static const char *
 apply_row(Page page, ByteReader *r, const IpOpContext *ctx)
 {
@@ -151,6 +164,8 @@ apply_row(Page page, ByteReader *r, const IpOpContext *ctx)
 	IpRowHead	h;
 	IpRow		row;
 	const char *problem;
+	bool		is_made = r->p == ctx->made.start;
+	bool		decode;
 	bool		derive;
 	int			from = row_buffers.last;
 	int			to;
@@ -160,6 +175,12 @@ apply_row(Page page, ByteReader *r, const IpOpContext *ctx)
 		return "operation is too short";
 	if (h.base == IP_BASE_NONE)
 		return write_row(page, h.off, h.hdr, h.state, h.xid, h.ptr, h.body, h.bodylen);
+	decode = !is_made;
+#ifdef USE_ASSERT_CHECKING
+	decode = true;
+#endif
+	if (!decode)
+		return write_made(page, &h, r, ctx);
 	problem = load_base(page, h.other, h.base, h.saved, from, &row);
 	if (problem)
 		return problem;
@@ -170,6 +191,8 @@ apply_row(Page page, ByteReader *r, const IpOpContext *ctx)
 		return "delta does not fit";
 	row_buffers.len[to] = len;
 	row_buffers.last = to;
+	Assert(!is_made || (r->p == ctx->made.end && len == ctx->made.bodylen &&
+						memcmp(ctx->made.body, row_buffers.body[to], len) == 0));
 	derive = h.at_home && ctx->home == NULL;
 #ifdef USE_ASSERT_CHECKING
 	derive = h.at_home;

@@ -21,7 +21,7 @@ ip_own_slot(void)
  * The buffers that the last blocks read were in.  A change comes back to its page, and a statement to the page of the row
  * before: then there is no need to look up the block, and to share the lock of a part of core's table.
  */
-#define IP_RECENT_BUFFERS	4
+#define IP_RECENT_BUFFERS	16
 
 typedef struct IpRecentBuffer
 {

@@ -44,13 +44,14 @@ is_drawn(IpVersion *v, TransactionId xid, CommandId cid)
 static bool
 may_be_long(IpVersion *v, TransactionId xid)
 {
-	IpXid		full = ip_xid_full(xid);
+	IpXid		full;
 
 	if (IpXidIsFinal(v->xid) || (v->state & (IP_ROW_INSERTED | IP_ROW_CHANGED)) || v->bodylen > MAX_BODY)
 		return false;
 	ip_version_skip_lock(v);
 	if (v->ptr.block == InvalidBlockNumber || v->ptr.block == ItemPointerGetBlockNumber(&v->tid))
 		return false;
+	full = ip_xid_full(xid);
 	return v->xid == full || (full > OLD_SNAPSHOT && !ip_xid_removable(v->rel, v->xid) &&
 							  !ip_xid_removable(v->rel, full - OLD_SNAPSHOT));
 }
@@ -92,7 +93,7 @@ ip_skip_make(IpVersion *v, TransactionId xid, CommandId cid, uint32 newlen, IpUn
 	uint32		target;
 
 	Assert(v->steps == 0);
-	if (!ip_skip_enabled || !is_drawn(v, xid, cid) || !may_be_long(v, xid))
+	if (!ip_skip_enabled || !may_be_long(v, xid) || !is_drawn(v, xid, cid))
 		return false;
 	skip->newlen = newlen;
 	skip->index = 0;

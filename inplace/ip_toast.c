@@ -52,6 +52,23 @@ ip_toast_needed(Relation rel, TupleTableSlot *slot)
 	return ip_body_size(desc, slot->tts_values, slot->tts_isnull) > TOAST_TUPLE_THRESHOLD;
 }
 
+bool
+ip_toast_take_formed(Relation rel, TupleTableSlot *slot, IpFormed *row)
+{
+	IpSlot	   *islot = (IpSlot *) slot;
+	TupleDesc	desc = RelationGetDescr(rel);
+
+	if (!SlotIsInplace(slot) || slot->tts_tupleDescriptor != desc || islot->body == NULL ||
+		!islot->formed || (islot->hdr & IP_HDR_NATTS_MASK) != desc->natts ||
+		(islot->hdr & IP_HDR_HASEXTERNAL) || islot->bodylen > TOAST_TUPLE_THRESHOLD)
+		return false;
+	Assert(islot->bodylen >= IP_ROW_MIN_BODY);
+	row->hdr = islot->hdr;
+	row->body = unconstify(uint8 *, islot->body);
+	row->bodylen = islot->bodylen;
+	return true;
+}
+
 void
 ip_toast_form(Relation rel, TupleTableSlot *slot, bool final, IpFormed *row)
 {

@@ -15,6 +15,12 @@
 extern bool ip_toast_needed(Relation rel, TupleTableSlot *slot);
 
 /*
+ * Take the row that the slot has formed, if that is just what would be formed and stored; true if so.
+ * The executor's and COPY's slots are materialized.  The body remains the slot's.
+ */
+extern bool ip_toast_take_formed(Relation rel, TupleTableSlot *slot, IpFormed *row);
+
+/*
  * Form the slot's row as it is.  Errors: program_limit_exceeded, if it is too
  * long and will be stored like that (final).
  */

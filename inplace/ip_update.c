@@ -414,7 +414,6 @@ update_toast(ModifyRequest *req, IpVersion *v, Buffer buffer)
 		ip_modify_write_lock(v, buffer, req->xid, &lock, NULL);
 	}
 	UnlockReleaseBuffer(buffer);
-	pfree(req->row.body);
 	ip_toast_form_toasted(req->rel, req->slot, old, 0, &req->row);
 	heap_freetuple(old);
 	req->toast = false;
@@ -429,13 +428,12 @@ prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w,
 {
 	ByteWriter	dw = {delta, delta + IP_MAX_UNDO_REC - IP_UNDO_SPACE(0) - IP_REC_MAX_HEAD, false};
 	uint32		floor = v->bodylen;
-	uint8	   *body;
 
 	/*
 	 * zeros behind the old values stay as long as somebody may look below
 	 * them
 	 */
-	if (ip_xid_removable(v->rel, v->xid))
+	if (v->body[v->bodylen - 1] == 0 && ip_xid_removable(v->rel, v->xid))
 		floor = Max(IP_ROW_MIN_BODY,
 					ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen));
 	if (floor < v->bodylen)
@@ -451,9 +449,9 @@ prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w,
 	w->bodylen = Max(req->row.bodylen, floor);
 	if (!ip_modify_fits(v, BufferGetPage(buffer), w->bodylen))
 		return false;
-	body = palloc0(w->bodylen);
-	memcpy(body, req->row.body, req->row.bodylen);
-	w->body = body;
+	w->body = req->row.body;
+	if (req->row.bodylen < floor)
+		w->body = memcpy(palloc0(floor), req->row.body, req->row.bodylen);
 	w->hdr = req->row.hdr;
 	w->state = 0;
 	w->keys = req->changed != 0;
@@ -462,7 +460,7 @@ prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w,
 	if (w->undo.has_skip)
 		ip_delta_make_whole(&dw, w->bodylen, v->body, floor);
 	else
-		ip_delta_make(&dw, body, w->bodylen, v->body, floor);
+		ip_delta_make(&dw, w->body, w->bodylen, v->body, floor);
 	w->undo.kind = IP_UNDO_UPDATE;
 	w->undo.hdr = v->hdr;
 	w->undo.flags |= v->hdr != w->hdr || w->undo.has_skip ? IP_REC_HDR : 0;
@@ -652,8 +650,11 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 	MultiXactIdSetOldestMember();	/* others may make our lock a shared one */
 	ip_version_target(rel, tid, &req.target);
 	blocking_columns(&req);
-	req.toast = ip_toast_needed(rel, slot);
-	ip_toast_form(rel, slot, !req.toast, &req.row);
+	if (!ip_toast_take_formed(rel, slot, &req.row))
+	{
+		req.toast = ip_toast_needed(rel, slot);
+		ip_toast_form(rel, slot, !req.toast, &req.row);
+	}
 	result = modify_find(&req, v, &buffer);
 	*lockmode = req.mode;
 	req.was_locked = req.is_locker || ip_memo_was_locked(rel, &req.target.row, cid);

@@ -234,6 +234,15 @@ ip_version_satisfy(IpVersion *v, Snapshot snapshot)
 	return IPV_NONE;			/* not reached */
 }
 
+/* Is the change current for us: committed or our own? */
+static bool
+is_current(IpXid xid, IpXid horizon)
+{
+	IpXidStatus status = ip_xid_status(xid, horizon);
+
+	return status == IP_STATUS_COMMITTED || status == IP_STATUS_MINE;
+}
+
 /* Does the row's deletion by xid hide it from the snapshot? */
 static bool
 deletion_hides(IpXid xid, Snapshot snapshot, IpXid horizon)
@@ -244,11 +253,11 @@ deletion_hides(IpXid xid, Snapshot snapshot, IpXid horizon)
 			return !ip_xid_in_snapshot(xid, snapshot, horizon) &&
 				ip_xid_status(xid, horizon) == IP_STATUS_COMMITTED;
 		case SNAPSHOT_SELF:
-			return ip_xid_status(xid, horizon) == IP_STATUS_COMMITTED;
+			return is_current(xid, horizon);
 		case SNAPSHOT_DIRTY:
 			snapshot->xmin = snapshot->xmax = InvalidTransactionId;
 			snapshot->speculativeToken = 0;
-			return ip_xid_status(xid, horizon) == IP_STATUS_COMMITTED;
+			return is_current(xid, horizon);
 		case SNAPSHOT_NON_VACUUMABLE:
 			return ip_xid_status(xid, horizon) == IP_STATUS_COMMITTED && removable_for(snapshot, xid);
 		default:
