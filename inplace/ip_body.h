@@ -85,6 +85,13 @@ extern uint32 ip_body_length(TupleDesc desc, uint16 hdr, const uint8 *body, uint
 extern int	ip_body_measure(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen,
 							int *column);
 
+/* May there be zeros behind the values?  A look at the last byte saves a measurement. */
+static inline bool
+ip_body_may_be_padded(const uint8 *body, uint32 bodylen)
+{
+	return bodylen > IP_ROW_MIN_BODY && body[bodylen - 1] == 0;
+}
+
 /*
  * Values of all columns.  By-reference values point into the body where their
  * type allows, else into memory palloc'd in the current context.

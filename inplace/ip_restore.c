@@ -139,7 +139,7 @@ restore_row(Restore *r, OffsetNumber off)
 	result->hdr = (rec.flags & IP_REC_HDR) ? rec.hdr : row.hdr;
 	result->body = bodies + r->used;
 	/* no longer version will be put back: trailing zeros are dropped */
-	if (len >= 0 && result->state == 0)
+	if (len >= 0 && result->state == 0 && ip_body_may_be_padded(result->body, len))
 		len = ip_body_measure(RelationGetDescr(r->rel), result->hdr, result->body, len, &column);
 	if (len < 0)
 		return;

@@ -433,7 +433,7 @@ prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w,
 	 * zeros behind the old values stay as long as somebody may look below
 	 * them
 	 */
-	if (v->body[v->bodylen - 1] == 0 && ip_xid_removable(v->rel, v->xid))
+	if (ip_body_may_be_padded(v->body, v->bodylen) && ip_xid_removable(v->rel, v->xid))
 		floor = Max(IP_ROW_MIN_BODY,
 					ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen));
 	if (floor < v->bodylen)
