@@ -87,6 +87,13 @@ CompatCollationIsC(Oid collation)
 #define COMPAT_BTCOST_SKIPS		true
 #endif
 
+/* CREATE INDEX asks for workers for any access method that takes them from 17 on, before that for btree only */
+#if PG_VERSION_NUM < 170000
+#define CompatCanBuildInParallel(am) ((void) 0)
+#else
+#define CompatCanBuildInParallel(am) ((am)->amcanbuildparallel = true)
+#endif
+
 /* What later versions ask an ordered access method. */
 #if PG_VERSION_NUM < 180000
 #define CompatOrderedIndexAm(am, height) ((void) 0)

@@ -6,37 +6,21 @@
 #include "compat_index.h"
 
 #include "access/nbtree.h"
-#include "access/tableam.h"
-#include "catalog/index.h"
 
 #include "pb_build.h"
 #include "pb_change.h"
+#include "pb_gather.h"
 #include "pb_insert.h"
 #include "pb_load.h"
-#include "pb_sort.h"
 
 typedef struct Build
 {
 	Relation	heap;
 	Relation	rel;
 	PbIndex    *index;
-	PbSort	   *sort;
-	PbSort	   *dead;			/* a unique index's rows that are dead, but
-								 * not to all; or NULL */
+	PbGather   *gather;
 	bool		unique;
-	double		tuples;
 } Build;
-
-static void
-take_row(Relation rel, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *state)
-{
-	Build	   *build = state;
-
-	if (build->unique && !alive && build->dead == NULL)
-		build->dead = pb_sort_begin(build->heap, build->rel, build->index);
-	pb_sort_add(build->unique && !alive ? build->dead : build->sort, tid, values, isnull);
-	build->tuples++;
-}
 
 /* Of keys in order: none comes twice, apart from those with NULL. */
 static void
@@ -65,7 +49,7 @@ load_sorted(Build *build)
 	int64		done = 0;
 
 	pb_key_begin(last);
-	while (pb_sort_next(build->sort, key, &tids, &n))
+	while (pb_gather_next(build->gather, key, &tids, &n))
 	{
 		if (build->unique)
 			check_unique(build, last, key, n);
@@ -87,8 +71,7 @@ insert_dead(Build *build)
 	const ItemPointerData *tids;
 	int			n;
 
-	pb_sort_perform(build->dead);
-	while (pb_sort_next(build->dead, key, &tids, &n))
+	while (pb_gather_next_dead(build->gather, key, &tids, &n))
 	{
 		for (int i = 0; i < n; i++)
 		{
@@ -98,7 +81,6 @@ insert_dead(Build *build)
 		}
 		CHECK_FOR_INTERRUPTS();
 	}
-	pb_sort_end(build->dead);
 	pfree(key);
 }
 
@@ -125,7 +107,7 @@ begin_file(Relation rel)
 IndexBuildResult *
 pb_build(Relation heap, Relation rel, IndexInfo *info)
 {
-	Build		build = {heap, rel, NULL, NULL, NULL, info->ii_Unique, 0};
+	Build		build = {.heap = heap,.rel = rel,.unique = info->ii_Unique};
 	IndexBuildResult *result = palloc(sizeof(IndexBuildResult));
 
 	if (info->ii_Unique && !COMPAT_UNIQUE_INDEXES)
@@ -137,18 +119,14 @@ pb_build(Relation heap, Relation rel, IndexInfo *info)
 	begin_file(rel);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
 	build.index = pb_index_get(rel);
-	build.sort = pb_sort_begin(heap, rel, build.index);
-	result->heap_tuples = table_index_build_scan(heap, rel, info, true, true, take_row, &build, NULL);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) build.tuples);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
-	pb_sort_perform(build.sort);
+	build.gather = pb_gather_begin(heap, rel, build.index, info);
+	pb_gather_count(build.gather, &result->heap_tuples, &result->index_tuples);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) result->index_tuples);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_LEAF_LOAD);
 	load_sorted(&build);
-	pb_sort_end(build.sort);
-	if (build.dead)
-		insert_dead(&build);
+	insert_dead(&build);
+	pb_gather_end(build.gather);
 	pfree(build.index);
-	result->index_tuples = build.tuples;
 	return result;
 }
 

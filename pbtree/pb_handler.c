@@ -184,6 +184,7 @@ set_properties(IndexAmRoutine *am)
 	am->amcanparallel = true;
 	am->amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_COND_CLEANUP;
 	am->amkeytype = InvalidOid;
+	CompatCanBuildInParallel(am);
 	CompatOrderedIndexAm(am, pb_tree_height);
 }
 

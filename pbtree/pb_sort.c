@@ -42,6 +42,7 @@ struct PbSort
 	Relation	heap;
 	Relation	rel;
 	PbIndex    *index;
+	int			memory;			/* kB */
 	MemoryContext row;
 	Tuplesortstate *tuples;		/* or NULL */
 	PbGroups   *groups;			/* or NULL */
@@ -94,17 +95,18 @@ static void
 begin_tuples(PbSort *sort)
 {
 	sort->tuples = tuplesort_begin_index_btree(sort->heap, disguise(sort->rel), false, false,
-											   maintenance_work_mem, NULL, TUPLESORT_NONE);
+											   sort->memory, NULL, TUPLESORT_NONE);
 }
 
 PbSort *
-pb_sort_begin(Relation heap, Relation rel, PbIndex *index)
+pb_sort_begin(Relation heap, Relation rel, PbIndex *index, int memory)
 {
 	PbSort	   *sort = palloc0(sizeof(PbSort));
 
 	sort->heap = heap;
 	sort->rel = rel;
 	sort->index = index;
+	sort->memory = memory;
 	sort->row = AllocSetContextCreate(CurrentMemoryContext, "pbtree row", ALLOCSET_DEFAULT_SIZES);
 	if (index->equalimage)
 		sort->groups = pb_group_begin(index);
@@ -232,7 +234,7 @@ static void
 give_up_groups(PbSort *sort)
 {
 	bool		words = fit_words(sort->index) &&
-		pb_group_memory(sort->groups) < (Size) maintenance_work_mem * 1024 / 2;
+		pb_group_memory(sort->groups) < (Size) sort->memory * 1024 / 2;
 
 	if (!words)
 		begin_tuples(sort);
@@ -263,7 +265,7 @@ groups_pay(PbSort *sort)
 
 	if (n > MAX_ROWS_IN_GROUPS)
 		return false;
-	if (n % 1024 == 0 && pb_group_memory(sort->groups) > (Size) maintenance_work_mem * 1024)
+	if (n % 1024 == 0 && pb_group_memory(sort->groups) > (Size) sort->memory * 1024)
 		return false;
 	return n < ROWS_TO_DECIDE || (n & (n - 1)) != 0 ||
 		pb_group_count(sort->groups) < n / ROWS_FOR_A_KEY;
@@ -295,7 +297,7 @@ pb_sort_add(PbSort *sort, ItemPointer tid, Datum *values, bool *isnull)
 	else
 	{
 		add_words(sort, &sort->key);
-		if (sort->nwords == sort->room && sort->room * 2 * sizeof(Word3) > (Size) maintenance_work_mem * 1024)
+		if (sort->nwords == sort->room && sort->room * 2 * sizeof(Word3) > (Size) sort->memory * 1024)
 			words_to_tuples(sort);
 	}
 }

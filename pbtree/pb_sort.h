@@ -10,7 +10,8 @@
 
 typedef struct PbSort PbSort;
 
-extern PbSort *pb_sort_begin(Relation heap, Relation rel, PbIndex *index);
+/* With so much memory (kB). */
+extern PbSort *pb_sort_begin(Relation heap, Relation rel, PbIndex *index, int memory);
 extern void pb_sort_add(PbSort *sort, ItemPointer tid, Datum *values, bool *isnull);
 extern void pb_sort_perform(PbSort *sort);
 extern bool pb_sort_next(PbSort *sort, PbKey *key, const ItemPointerData **tids, int *n);

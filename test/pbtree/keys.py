@@ -110,14 +110,22 @@ def keys_stale_batch(tests):
 
 @test
 def keys_old_snapshot(tests):
-    """A snapshot finds the keys that it sees, whatever becomes of them and of the index."""
+    """A snapshot finds the keys that it sees, whatever becomes of them and of the index, with and without workers."""
     cluster, connection = begin(tests, 'keys_old_snapshot')
     events = ['UPDATE t SET k = k + 1000', 'UPDATE t SET k = k - 1000', 'UPDATE t SET k = id % 10', 'VACUUM (INDEX_CLEANUP on) t',
               'REINDEX TABLE t', "BEGIN; UPDATE t SET k = -id, s = 'rolled back'; ROLLBACK", 'VACUUM t', 'REINDEX TABLE t',
               'CREATE INDEX later ON t USING pbtree (k, id)', 'UPDATE t SET k = id', 'DELETE FROM t WHERE id > 290', 'VACUUM (INDEX_CLEANUP on) t',
               'REINDEX TABLE t', "UPDATE t SET k = 5 WHERE id = 5; UPDATE t SET pad = repeat('long ', 300)", 'CLUSTER t USING t_k_idx', 'VACUUM FULL t',
               'UPDATE t SET k = k + 1']
-    make(connection, ['USING pbtree (k)', 'USING pbtree (s, k)'])
+    for workers in (0, 2) if connection.server_version >= 170000 else (0,):
+        make(connection, ['USING pbtree (k)', 'USING pbtree (s, k)'])
+        query(connection, 'ALTER TABLE t SET (parallel_workers = %d)' % workers)
+        keys_through(cluster, connection, events)
+    no_crash(cluster)
+    return '%d events' % len(events)
+
+
+def keys_through(cluster, connection, events):
     snapshots = []
     for done, event in enumerate(events, 1):
         reader = connect(cluster)
@@ -147,8 +155,6 @@ def keys_old_snapshot(tests):
     query(connection, 'VACUUM (INDEX_CLEANUP on) t')
     expect('entries', query(connection, "SELECT pbtree_check('t_k_idx', true)"), [(290,)])
     by_all_ways(connection, 'at last', 'SELECT k FROM t WHERE k > -400', sorted(query(connection, 'SELECT k FROM t')))
-    no_crash(cluster)
-    return '%d events' % len(events)
 
 
 @test

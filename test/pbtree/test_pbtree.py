@@ -20,6 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import diff  # noqa: E402
 from basics import SETTINGS, TESTS, Failed, Tests, connect, no_crash, query, stop_without_checksums, test, wait_for_standby  # noqa: E402
+import builds  # noqa: E402,F401
 import keys  # noqa: E402,F401
 import races  # noqa: E402,F401
 import server_suites  # noqa: E402,F401
@@ -160,26 +161,6 @@ def parallel(tests):
         raise Failed('%d parallel index scans' % plans)
     no_crash(cluster)
     return '%d of %d queries' % (plans, len(queries))
-
-
-@test
-def builds(tests):
-    """CREATE INDEX in each of its ways to sort: few keys, short keys as words, index tuples, and with too little memory for these."""
-    cluster, connection = tests.begin('builds')
-    query(connection, """CREATE TABLE t AS SELECT CASE WHEN g % 1000 <> 7 THEN g * 7919 % 140009 END a, 'key ' || g * 31 % 140009 b, g % 300 c,
-        NULL::text d, CASE WHEN g % 3 > 0 THEN (g % 50)::text END e, md5(g::text)::uuid u FROM generate_series(1, 140000) g""")
-    bodies = ['(a)', '(a DESC, c)', '(a DESC NULLS LAST)', '(u)', '(c DESC, a)', '(b)', '(b DESC) INCLUDE (a)', '(c)', '(d, e)', '(e DESC, c)', '(d)',
-              '(b COLLATE "C", e)', '(c, u)']
-    for memory in ('64MB', '1MB'):
-        query(connection, "SET maintenance_work_mem = '%s'" % memory)
-        for body in bodies:
-            query(connection, 'CREATE INDEX i ON t USING pbtree ' + body)
-            rows = query(connection, "SELECT pbtree_check('i', true)")[0][0]
-            if rows != 140000:
-                raise Failed('%s, %s: %d rows' % (body, memory, rows))
-            query(connection, 'DROP INDEX i')
-    no_crash(cluster)
-    return '%d indexes' % (2 * len(bodies))
 
 
 @test

@@ -1,0 +1,112 @@
+"""CREATE INDEX: all ways to sort, and with workers (from 17 on)."""
+import psycopg2
+
+from basics import Failed, connect, expect, no_crash, query, test
+
+MAKE = """CREATE TABLE t AS SELECT CASE WHEN g % 1000 <> 7 THEN g * 7919 % 140009 END a, 'key ' || g * 31 % 140009 b, g % 300 c,
+    NULL::text d, CASE WHEN g % 3 > 0 THEN (g % 50)::text END e, md5(g::text)::uuid u, g % 77::numeric n, g FROM generate_series(1, 140000) g"""
+ROWS = 140000
+BODIES = ['(a)', '(a DESC, c)', '(a DESC NULLS LAST)', '(u)', '(c DESC, a)', '(b)', '(b DESC) INCLUDE (a)', '(c)', '(d, e)', '(e DESC, c)', '(d)',
+          '(b COLLATE "C", e)', '(c, u)', '(n, a)', '((a + c)) WHERE c > 10']
+
+
+def digest(connection):
+    """Of all that is in the index i."""
+    return query(connection, """SELECT pbtree_check('i', true), pg_relation_size('i'), md5(string_agg(x::text, ' ' ORDER BY b, x.offset)) FROM
+        generate_series(1, pg_relation_size('i') / current_setting('block_size')::int - 1) b, pbtree_items('i', b) x""")[0]
+
+
+def make_index(connection, statement, workers):
+    """For so many workers the server has asked."""
+    query(connection, 'ALTER TABLE t SET (parallel_workers = %d); SET max_parallel_maintenance_workers = %d' % (workers, workers))
+    del connection.notices[:]
+    query(connection, 'SET client_min_messages = debug1')
+    try:
+        query(connection, statement)
+    finally:
+        query(connection, 'RESET client_min_messages')
+    found = [notice.strip() for notice in connection.notices if 'building index "i"' in notice]
+    wanted = 'with request for %d parallel workers' % workers if workers else 'serially'
+    if not found or not found[0].endswith(wanted):
+        raise Failed('%s: %s instead of "%s"' % (statement, found, wanted))
+
+
+@test
+def ways_to_build(tests):
+    """CREATE INDEX in each of its ways to sort: few keys, short keys as words, index tuples, and with too little memory for these; workers change nothing."""
+    cluster, connection = tests.begin('ways_to_build')
+    query(connection, MAKE)
+    has_workers = connection.server_version >= 170000
+    for memory in ('64MB', '1MB'):
+        query(connection, "SET maintenance_work_mem = '%s'" % memory)
+        for body in BODIES:
+            digests = []
+            for workers in (0, 2) if has_workers else (0,):
+                make_index(connection, 'CREATE INDEX i ON t USING pbtree ' + body, workers)
+                digests.append(digest(connection))
+                query(connection, 'DROP INDEX i')
+            if digests[0][0] != (ROWS if 'WHERE' not in body else query(connection, 'SELECT count(*) FROM t WHERE c > 10')[0][0]):
+                raise Failed('%s, %s: %d rows' % (body, memory, digests[0][0]))
+            expect('%s, %s: kinds of indexes' % (body, memory), len(set(digests)), 1)
+    no_crash(cluster)
+    return '%d indexes%s' % (2 * len(BODIES), ', with and without workers' if has_workers else '')
+
+
+def fails(connection, statement, error, workers=2):
+    try:
+        make_index(connection, statement, workers)
+    except error:
+        return
+    raise Failed('%s has not failed' % statement)
+
+
+@test
+def builds_with_workers(tests):
+    """Workers that cannot be had, fail, find keys twice, meet dead rows that an old snapshot needs; concurrent builds."""
+    cluster, connection = tests.begin('builds_with_workers')
+    if connection.server_version < 170000:
+        return 'skipped: before 17 core asks for workers for btree only'
+    query(connection, MAKE)
+    query(connection, 'SET max_parallel_workers = 0')
+    make_index(connection, 'CREATE INDEX i ON t USING pbtree (b)', 2)
+    expect('without workers', digest(connection)[0], ROWS)
+    query(connection, 'RESET max_parallel_workers; DROP INDEX i')
+    for row in (1, ROWS // 2, ROWS):
+        fails(connection, 'CREATE INDEX i ON t USING pbtree ((1 / (g - %d)))' % row, psycopg2.errors.DivisionByZero)
+    for concurrently in ('', 'CONCURRENTLY'):
+        make_index(connection, 'CREATE INDEX %s i ON t USING pbtree (b, a)' % concurrently, 3)
+        expect(concurrently, digest(connection)[0], ROWS)
+        make_index(connection, 'REINDEX INDEX %s i' % concurrently, 2) if not concurrently else query(connection, 'REINDEX INDEX CONCURRENTLY i')
+        expect('REINDEX ' + concurrently, digest(connection)[0], ROWS)
+        query(connection, 'DROP INDEX i')
+    query(connection, "BEGIN; SET LOCAL statement_timeout = '30ms'")
+    try:
+        query(connection, 'CREATE INDEX i ON t USING pbtree (n, b)')
+        raise Failed('it was not cancelled')
+    except psycopg2.errors.QueryCanceled:
+        query(connection, 'ROLLBACK')
+    if connection.server_version >= 180000:
+        unique_builds(cluster, connection)
+    expect('temporary files', query(connection, 'SELECT count(*) FROM pg_ls_tmpdir()'), [(0,)])
+    no_crash(cluster)
+    return ''
+
+
+def unique_builds(cluster, connection):
+    query(connection, 'UPDATE t SET u = (SELECT u FROM t WHERE g = 1) WHERE g = %d' % ROWS)
+    query(connection, 'VACUUM t')
+    fails(connection, 'CREATE UNIQUE INDEX i ON t USING pbtree (u)', psycopg2.errors.UniqueViolation)
+    query(connection, 'DELETE FROM t WHERE g = %d' % ROWS)
+    query(connection, 'VACUUM t')
+    make_index(connection, 'CREATE UNIQUE INDEX i ON t USING pbtree (u)', 3)
+    expect('unique', digest(connection)[0], ROWS - 1)
+    query(connection, 'DROP INDEX i; ALTER TABLE t ADD pad text; CREATE INDEX other ON t (pad)')
+    old = connect(cluster)
+    query(old, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL enable_seqscan = off')
+    before = query(old, "SELECT count(*), sum(c), count(pad) FROM t WHERE g > 0")
+    query(connection, "UPDATE t SET pad = 'new', c = c + 1; DELETE FROM t WHERE g = 77; INSERT INTO t (g) VALUES (77)")
+    make_index(connection, 'CREATE UNIQUE INDEX i ON t USING pbtree (g)', 3)
+    expect('with dead rows', digest(connection)[0], 2 * (ROWS - 1) + 1)
+    expect('an old snapshot', query(old, "SELECT count(*), sum(c), count(pad) FROM t WHERE g > 0"), before)
+    query(old, 'COMMIT')
+    old.close()
