@@ -1,7 +1,10 @@
 """CREATE INDEX: all ways to sort, and with workers (from 17 on)."""
+import random
+import threading
+
 import psycopg2
 
-from basics import Failed, connect, expect, no_crash, query, test
+from basics import SETTINGS, Failed, connect, expect, no_crash, query, test
 
 MAKE = """CREATE TABLE t AS SELECT CASE WHEN g % 1000 <> 7 THEN g * 7919 % 140009 END a, 'key ' || g * 31 % 140009 b, g % 300 c,
     NULL::text d, CASE WHEN g % 3 > 0 THEN (g % 50)::text END e, md5(g::text)::uuid u, g % 77::numeric n, g FROM generate_series(1, 140000) g"""
@@ -110,3 +113,59 @@ def unique_builds(cluster, connection):
     expect('an old snapshot', query(old, "SELECT count(*), sum(c), count(pad) FROM t WHERE g > 0"), before)
     query(old, 'COMMIT')
     old.close()
+
+
+def change_rows(cluster, seed, stop, failures):
+    """Until told to stop: random changes, some of them by prepared transactions, some rolled back."""
+    r = random.Random(seed)
+    connection = connect(cluster)
+    number = 0
+    while not stop.is_set():
+        number += 1
+        name = 'p%d_%d' % (seed, number)
+        change = r.choice(['INSERT INTO w SELECT {k}, g, {s} FROM generate_series(1, {n}) g', 'UPDATE w SET k = {k} WHERE g = {n}',
+                           'UPDATE w SET s = {s} WHERE k = {k}', 'DELETE FROM w WHERE k = {k} AND g < {n}'])
+        change = change.format(k=r.randrange(300), n=r.randrange(1, 30), s="'s%d'" % r.randrange(1000))
+        end = r.choice(['COMMIT', 'COMMIT', 'ROLLBACK', "PREPARE TRANSACTION '%s'" % name])
+        try:
+            query(connection, 'BEGIN; ' + change)
+            query(connection, end)
+            if end.startswith('PREPARE'):
+                query(connection, "%s PREPARED '%s'" % (r.choice(['COMMIT', 'ROLLBACK']), name))
+        except psycopg2.errors.DeadlockDetected:
+            query(connection, 'ROLLBACK')
+        except psycopg2.Error as error:
+            failures.append(str(error))
+            return
+    connection.close()
+
+
+@test
+def builds_among_changes(tests):
+    """CREATE and REINDEX INDEX CONCURRENTLY while others insert, update and delete, also in prepared transactions: no row is missing in the index."""
+    settings = SETTINGS.replace("'pbtree'", "'inplace,pbtree'", 1) + 'max_prepared_transactions = 20\n'
+    cluster, connection = tests.begin('builds_among_changes', settings)
+    query(connection, 'CREATE EXTENSION inplace')
+    rounds = 12 if tests.args.full else 3
+    for am in ('heap', 'inplace'):
+        query(connection, 'DROP TABLE IF EXISTS w; CREATE TABLE w (k int, g int, s text) USING %s WITH (parallel_workers = 1)' % am)
+        query(connection, "INSERT INTO w SELECT g % 300, g, 's' || g FROM generate_series(1, 3000) g")
+        stop, failures = threading.Event(), []
+        threads = [threading.Thread(target=change_rows, args=(cluster, tests.args.seed * 10 + i, stop, failures)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(rounds):
+                for body in ('(k)', '(s, k) WITH (fillfactor = 30)', '((k + g))', '(g) WHERE k < 100'):
+                    query(connection, 'CREATE INDEX CONCURRENTLY i ON w USING pbtree ' + body)
+                    query(connection, "SELECT pbtree_check('i', true)")
+                    query(connection, 'REINDEX INDEX CONCURRENTLY i')
+                    query(connection, "SELECT pbtree_check('i', true)")
+                    query(connection, 'DROP INDEX i')
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        expect(am, failures, [])
+    no_crash(cluster)
+    return '%d builds' % (rounds * 16)
