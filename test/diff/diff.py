@@ -102,9 +102,27 @@ class Run:
         cursor.execute("SELECT gid FROM pg_prepared_xacts WHERE starts_with(gid, 'diff_') AND database = current_database()")
         for (gid,) in cursor.fetchall():
             cursor.execute("ROLLBACK PREPARED '%s'" % gid)
+        statements.MERGE['in any isolation'] = self.merge_refuses(cursor)
         if conn.server_version >= 160000:
             statements.MODES['parallel'] = statements.MODES['parallel'].replace('force_parallel_mode',
                                                                                 'debug_parallel_query')
+
+    def merge_refuses(self, cursor):
+        """Does heap refuse MERGE in REPEATABLE READ where another transaction has changed the row?"""
+        cursor.execute('DROP TABLE IF EXISTS merge_probe; CREATE TABLE merge_probe USING heap AS SELECT 1 a, 1 b')
+        other = psycopg2.connect(self.dsn)
+        other.set_session(isolation_level='REPEATABLE READ')
+        with other.cursor() as merging:
+            merging.execute('SELECT FROM merge_probe')
+            cursor.execute('UPDATE merge_probe SET b = 2')
+            try:
+                merging.execute('MERGE INTO merge_probe USING (SELECT 1 c) s ON a = c WHEN MATCHED THEN UPDATE SET b = 3')
+                refuses = False
+            except psycopg2.errors.SerializationFailure:
+                refuses = True
+        other.close()
+        cursor.execute('DROP TABLE merge_probe')
+        return refuses
 
     def connect(self, scratch):
         self.monitor = Monitor(self.dsn)
