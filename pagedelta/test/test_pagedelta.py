@@ -314,11 +314,12 @@ def own_tap(name):
         return ''
     folder = os.path.join(options.work, 'build', name)
     libraries = config(options.pg_config, 'pkglibdir')[0]
-    include = os.path.join(folder, 'test/perl')
-    run('prove', '-I', include, *files, cwd=folder, timeout=7200,
+    # the server's own modules come first: pgvector has some of the same names, for servers that have none
+    perl = libraries + '/pgxs/src/test/perl'
+    run('prove', '-I', perl, '-I', os.path.join(folder, 'test/perl'), *files, cwd=folder, timeout=7200,
         env={'TESTDIR': folder, 'TESTDATADIR': folder + '/tmp_check', 'TESTLOGDIR': folder + '/tmp_check/log',
              'PATH': options.copy_bindir + ':' + os.environ['PATH'], 'PGPORT': '65433',
-             'PERL5LIB': libraries + '/pgxs/src/test/perl', 'PG_REGRESS': libraries + '/pgxs/src/test/regress/pg_regress',
+             'PERL5LIB': perl, 'PG_REGRESS': libraries + '/pgxs/src/test/regress/pg_regress',
              'top_builddir': folder, 'PG_CONFIG': options.copy})
     return ', %d files of TAP' % len(files)
 
