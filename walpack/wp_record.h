@@ -28,6 +28,7 @@
 #define WP_XLP_REMOVABLE		0x0004
 
 #define WP_REC_HEADER			24
+#define WP_REC_CRC				20	/* where its CRC is */
 #define WP_MAX_BLOCK_ID			32
 #define WP_RMID_XACT			1
 #define WP_RMID_HEAP2			9
