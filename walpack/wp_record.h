@@ -49,6 +49,7 @@
 /* image info */
 #define WP_IMG_HAS_HOLE			0x01
 #define WP_IMG_PGLZ				0x04
+#define WP_IMG_LZ4				0x08
 #define WP_IMG_COMPRESSED		0x1C
 
 /* ids that are not blocks */

@@ -11,6 +11,8 @@
 #include "wp_model.h"
 #include "codec_test.h"
 
+#define ARENA		(16 * 1024 * 1024)
+
 static uint64
 hash_of(const char *text, size_t piece)
 {
@@ -92,7 +94,7 @@ decodes_to(WpContext *ctx, const WpBuf *sections, const uint8 *expected, uint32 
 		readers[i].p = sections[i].data;
 		readers[i].end = sections[i].data + sections[i].used;
 	}
-	check(wp_arena_reset(ctx, 64 * 1024 * 1024), "setup");
+	check(wp_arena_reset(ctx, ARENA), "setup");
 	if (setjmp(ctx->jump) != 0)
 		return false;
 	wp_decode_records(ctx, readers, NULL, expected, len);
@@ -113,11 +115,11 @@ test_compare(void)
 
 	wp_group_init(&ctx);
 	ctx.trial = ZSTD_createCCtx();
-	check(wp_arena_reset(&ctx, 64 * 1024 * 1024), "setup");
+	check(wp_arena_reset(&ctx, ARENA), "setup");
 	check(setjmp(ctx.jump) == 0, ctx.error);
 	wp_encode_records(&ctx, wal, len, page_size, sections);
 	check(decodes_to(&ctx, sections, wal, len), ctx.error);
-	for (int i = 0; i < 500; i++)
+	for (int i = 0; i < 100; i++)
 	{
 		uint8	   *p = wal + below(len - 5);
 
