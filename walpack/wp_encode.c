@@ -92,9 +92,7 @@ hash_key(const uint8 *key, uint32 len)
 static inline uint32
 hash_rel(const uint8 *key)
 {
-	uint64		h = (wp_get64(key + 5) ^ wp_get64(key) * 31) * UINT64CONST(0x9E3779B97F4A7C15);
-
-	return (uint32) (h >> 32);
+	return ((wp_get64(key + 5) ^ wp_get64(key) * 31) * UINT64CONST(0x9E3779B97F4A7C15)) >> 32;
 }
 
 static void *
