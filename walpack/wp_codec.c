@@ -30,10 +30,10 @@
 /*
  * Short repeats in columns are by chance: they cost much time, and are worth less than what
  * the statistics of single bytes give.  So many bytes of columns get a frame of their
- * own, in which only longer repeats are looked for.
+ * own, in which only longer repeats are looked for.  So do images that lz4 compressed: it leaves no short ones.
  */
 #define MIN_FRAME				65536
-#define COLUMNS_MIN_MATCH		7
+#define LONG_MIN_MATCH			7
 #define MAX_FAST_LEVEL			3	/* at higher levels time matters less */
 
 /*
@@ -59,6 +59,7 @@ typedef enum How
 	HOW_SHARED,					/* in a frame with others */
 	HOW_STORED,					/* as it is */
 	HOW_COLUMNS,				/* the other ones in frames of their own */
+	HOW_IMAGES,
 	HOW_REPEATS,				/* of which long ones are looked for far away */
 	HOW_REPEATS_ONLY			/* and the rest is random */
 }			How;
@@ -195,16 +196,17 @@ columns_are_short(const WpCodec *codec)
 	return in_long * 2 < total;
 }
 
-/* The next frame has size bytes of contents, of columns or others. */
+/* The next frame has size bytes of contents, which are packed like that. */
 static void
-start_frame(WpCodec *codec, bool columns, size_t size)
+start_frame(WpCodec *codec, How how, size_t size)
 {
-	bool		small = columns && columns_are_short(codec);
+	bool		small = how == HOW_COLUMNS && columns_are_short(codec);
+	bool		only_long = how == HOW_COLUMNS || how == HOW_IMAGES;
 
 	zstd_check(codec, ZSTD_CCtx_reset(codec->compressor, ZSTD_reset_session_only));
 	zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_compressionLevel, codec->level));
 	zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_minMatch,
-											 columns ? COLUMNS_MIN_MATCH : 0));
+											 only_long ? LONG_MIN_MATCH : 0));
 	zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_hashLog, small ? SHORT_HASH_LOG : 0));
 	zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_chainLog, small ? SHORT_CHAIN_LOG : 0));
 	zstd_check(codec, ZSTD_CCtx_setPledgedSrcSize(codec->compressor, size));
@@ -240,10 +242,14 @@ how_section(WpCodec *codec, int section)
 {
 	const WpBuf *sec = &codec->sections[section];
 
+	bool		frame = sec->used >= MIN_FRAME && codec->level <= MAX_FAST_LEVEL;
+
 	if (section == WP_SEC_COLUMNS)
-		return sec->used >= MIN_FRAME && codec->level <= MAX_FAST_LEVEL ? HOW_COLUMNS : HOW_SHARED;
+		return frame ? HOW_COLUMNS : HOW_SHARED;
 	if (section == WP_SEC_STORED || (section == WP_SEC_IMAGES && wp_is_random(sec->data, sec->used)))
 		return wp_repeats(&codec->ctx, sec->data, sec->used, 0) >= FEW_REPEATS ? HOW_REPEATS_ONLY : HOW_STORED;
+	if (section == WP_SEC_IMAGES && frame && codec->ctx.lz4_images > sec->used / 2)
+		return HOW_IMAGES;
 	if ((section == WP_SEC_TAILS || section == WP_SEC_LITERAL) &&
 		wp_repeats(&codec->ctx, sec->data, sec->used, FAR) >= MANY_REPEATS)
 		return HOW_REPEATS;
@@ -288,7 +294,7 @@ compress_repeats(WpCodec *codec, const WpBuf *sec, bool only)
 	size_t		bound = ZSTD_compressBound(sec->used);
 	size_t		got;
 
-	start_frame(codec, false, sec->used);
+	start_frame(codec, HOW_SHARED, sec->used);
 	if (only)
 		zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_compressionLevel, 1));
 	zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_enableLongDistanceMatching, 1));
@@ -310,7 +316,7 @@ compress_shared(WpCodec *codec, int first, int last, const WpBuf *front)
 		size += codec->sections[i].used;
 	if (size == 0)
 		return;
-	start_frame(codec, false, size);
+	start_frame(codec, HOW_SHARED, size);
 	compress_part(codec, front->data, front->used, ZSTD_e_continue);
 	for (int i = first; i < last; i++)
 	{
@@ -321,6 +327,26 @@ compress_shared(WpCodec *codec, int first, int last, const WpBuf *front)
 		else
 			compress_part(codec, sec->data, sec->used, sec->used >= MIN_BLOCK ? ZSTD_e_flush : ZSTD_e_continue);
 	}
+	compress_part(codec, NULL, 0, ZSTD_e_end);
+}
+
+/* A section in a frame of its own. */
+static void
+compress_alone(WpCodec *codec, int i)
+{
+	const WpBuf *sec = &codec->sections[i];
+	How			how = codec->how[i];
+
+	if (how == HOW_REPEATS || how == HOW_REPEATS_ONLY)
+	{
+		compress_repeats(codec, sec, how == HOW_REPEATS_ONLY);
+		return;
+	}
+	start_frame(codec, how, sec->used);
+	if (how == HOW_COLUMNS)
+		compress_columns(codec);
+	else
+		compress_part(codec, sec->data, sec->used, ZSTD_e_continue);
 	compress_part(codec, NULL, 0, ZSTD_e_end);
 }
 
@@ -340,14 +366,7 @@ compress_body(WpCodec *codec)
 		compress_shared(codec, first, i, first == 0 ? &codec->lengths : &none);
 		if (i == WP_SECTIONS)
 			break;
-		if (codec->how[i] == HOW_COLUMNS)
-		{
-			start_frame(codec, true, codec->sections[i].used);
-			compress_columns(codec);
-			compress_part(codec, NULL, 0, ZSTD_e_end);
-		}
-		else
-			compress_repeats(codec, &codec->sections[i], codec->how[i] == HOW_REPEATS_ONLY);
+		compress_alone(codec, i);
 		i++;
 	}
 }
@@ -389,7 +408,7 @@ compress_plain(WpCodec *codec, uint8 *dst, size_t room, const uint8 *raw, uint32
 {
 	size_t		got;
 
-	start_frame(codec, false, len);
+	start_frame(codec, HOW_SHARED, len);
 	got = ZSTD_compress2(codec->compressor, dst, room, raw, len);
 	if (ZSTD_getErrorCode(got) == ZSTD_error_dstSize_tooSmall)
 		return 0;

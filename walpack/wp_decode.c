@@ -10,7 +10,9 @@
 
 #include "wp_model.h"
 
-#define WP_MAX_IMAGE	65536	/* lengths have 16 bits */
+#define MAX_BLOCK		(2 * 65536) /* image and data: lengths have 16 bits */
+#define MAX_HEADERS		4096	/* bytes of a record that its data does not
+								 * count */
 
 typedef struct WpDecoder
 {
@@ -19,8 +21,10 @@ typedef struct WpDecoder
 	uint8	   *raw;			/* where the original goes */
 	const uint8 *expected;		/* or what it must be; NULL: see raw */
 	WpPages		pages;
-	uint8	   *payload;		/* the chunk without page headers */
-	uint32		payload_len;
+	uint32		payload_len;	/* of the chunk without page headers */
+	uint32		offset;			/* in the original, of the next byte of the
+								 * payload */
+	uint32		page_left;		/* bytes from there to the page's end */
 	uint64		next_prev;
 	WpClass    *classes;
 	uint32		nclasses;
@@ -31,9 +35,66 @@ typedef struct WpDecoder
 	WpGroup		first_codes;
 	WpGroup		rel_keys;
 	WpPageMap	map;
-	uint8	   *images;			/* of one record */
-	uint8	   *joined;			/* data of its blocks that have copies */
+	uint8	   *record;			/* the one at hand; and zeros */
 } WpDecoder;
+
+/* ---- the payload ---- */
+
+/*
+ * The next bytes of the payload go between the page headers, or are compared.  From there
+ * they can be copied again.
+ */
+static void
+deliver(WpDecoder *d, const uint8 *src, uint32 n)
+{
+	while (n > 0)
+	{
+		uint32		len = Min(n, d->page_left);
+
+		if (d->expected == NULL)
+			memcpy(d->raw + d->offset, src, len);
+		else if (memcmp(d->expected + d->offset, src, len) != 0)
+			wp_fail(d->ctx, "the original is another one");
+		src += len;
+		n -= len;
+		d->offset += len;
+		d->page_left -= len;
+		if (d->page_left == 0)
+		{
+			d->offset += WP_PAGE_HEADER;
+			d->page_left = d->pages.page_size - WP_PAGE_HEADER;
+		}
+	}
+}
+
+static void
+deliver_zeros(WpDecoder *d, uint32 n)
+{
+	static const uint8 zeros[4096];
+
+	for (; n > sizeof(zeros); n -= sizeof(zeros))
+		deliver(d, zeros, sizeof(zeros));
+	deliver(d, zeros, n);
+}
+
+/* Bytes of the payload that were delivered; or, where they are compared, that are expected. */
+static void
+copy_delivered(const WpDecoder *d, uint8 *dst, uint32 pos, uint32 n)
+{
+	const uint8 *original = d->expected != NULL ? d->expected : d->raw;
+
+	while (n > 0)
+	{
+		uint32		left;
+		uint32		offset = wp_offset_at(&d->pages, pos, &left);
+		uint32		len = Min(n, left);
+
+		memcpy(dst, original + offset, len);
+		dst += len;
+		pos += len;
+		n -= len;
+	}
+}
 
 /* ---- what comes first: pages, classes, groups ---- */
 
@@ -53,7 +114,8 @@ read_pages(WpDecoder *d, uint32 raw_len)
 	pages->rem_len = wp_alloc(d->ctx, pages->npages * sizeof(uint32));
 	pages->next_page = 1;
 	d->payload_len = pages->npages * (pages->page_size - WP_PAGE_HEADER) - (pages->header_len - WP_PAGE_HEADER);
-	d->payload = wp_alloc(d->ctx, d->payload_len);
+	d->offset = pages->header_len;
+	d->page_left = pages->page_size - pages->header_len;
 }
 
 static void
@@ -205,7 +267,7 @@ take_class(WpDecoder *d, bool has_xid)
 /*
  * The block's data into joined, at most PG_UINT16_MAX bytes of it: the row, and between its bytes
  * what it copies from in front of the record at pos.  from is where the next copy is
- * expected.
+ * expected.  Returns the data's length.
  */
 static uint32
 join_copies(WpDecoder *d, WpClassBlock *cb, uint32 pos, const uint8 *row, uint32 row_len, uint8 *joined,
@@ -225,7 +287,7 @@ join_copies(WpDecoder *d, WpClassBlock *cb, uint32 pos, const uint8 *row, uint32
 		if (skip > row_len || source > pos || len > pos - source || used + skip + len > PG_UINT16_MAX)
 			wp_fail(ctx, "a copy from nowhere");
 		memcpy(joined + used, row, skip);
-		memcpy(joined + used + skip, d->payload + source, len);
+		copy_delivered(d, joined + used + skip, source, len);
 		used += skip + len;
 		row += skip;
 		row_len -= skip;
@@ -237,63 +299,67 @@ join_copies(WpDecoder *d, WpClassBlock *cb, uint32 pos, const uint8 *row, uint32
 	return used + row_len;
 }
 
-/* Lengths and addresses of block i's parts, of the record at pos. */
+/* The image at p; sets its length. */
 static void
-take_block(WpDecoder *d, WpClassBlock *cb, uint32 i, uint32 pos, WpBlock *b, uint8 *image, uint32 *from)
+take_image(WpDecoder *d, WpClassBlock *cb, WpBlock *b, uint8 *p)
 {
 	WpContext  *ctx = d->ctx;
-	WpRelation *rel = &d->rels[cb->rel];
-	uint32		len;
+	const uint8 *row;
 
-	b->number = wp_get32(wp_group_take(ctx, &cb->numbers, 4));
+	b->img_info = cb->img_info;
+	if (cb->img_mode == WP_IMAGE_PAGE)
+	{
+		wp_page_read(ctx, &d->rels[cb->rel], b, &d->map, p, &d->sections[WP_SEC_GAPS]);
+		return;
+	}
+	row = wp_group_take(ctx, &cb->img_headers, 6);
+	b->img_len = wp_get16(row);
+	b->hole_off = wp_get16(row + 2);
+	b->hole_len = wp_get16(row + 4);
+	if (cb->img_mode == WP_IMAGE_PGLZ)
+		wp_pglz_read(ctx, p, b->img_len, d->sections);
+	else
+		memcpy(p, wp_get_bytes(ctx, &d->sections[WP_SEC_IMAGES], b->img_len), b->img_len);
+}
+
+/* The data at p, of a block of the record at pos; returns its length. */
+static uint32
+take_data(WpDecoder *d, WpClassBlock *cb, uint32 pos, uint8 *p, uint32 *from)
+{
+	uint32		len;
+	const uint8 *row = wp_group_next(d->ctx, &cb->data, &len);
+
+	if (len > PG_UINT16_MAX)
+		wp_fail(d->ctx, "block data is too long");
+	if (cb->data_mode == WP_DATA_COPIED)
+		return join_copies(d, cb, pos, row, len, p, from);
+	if (cb->data_mode == WP_DATA_TUPLES)
+	{
+		if (len != 2)
+			wp_fail(d->ctx, "no number of tuples");
+		return wp_tuples_take(d->ctx, &d->rels[cb->rel].inserted, wp_get16(row), p, PG_UINT16_MAX);
+	}
+	wp_copy_short(p, row, len);
+	return len;
+}
+
+/* Image and data at p, of a block of the record at pos; returns their end. */
+static uint8 *
+take_block(WpDecoder *d, WpClassBlock *cb, uint32 pos, WpBlock *b, uint8 *p, uint32 *from)
+{
+	WpRelation *rel = &d->rels[cb->rel];
+
+	b->number = wp_get32(wp_group_take(d->ctx, &cb->numbers, 4));
 	if (cb->numbers.flags & WP_GROUP_BLOCK_REL)
 		b->number = rel->last_block + wp_unzigzag(b->number);
 	rel->last_block = b->number;
 	b->img_len = b->data_len = 0;
-	b->image = b->data = cb->numbers.data;	/* no bytes are taken from there */
 	if (cb->flags & WP_HAS_IMAGE)
-	{
-		b->img_info = cb->img_info;
-		if (cb->img_mode == WP_IMAGE_PAGE)
-		{
-			wp_page_read(ctx, rel, b, &d->map, image, &d->sections[WP_SEC_GAPS]);
-			b->image = image;
-		}
-		else
-		{
-			const uint8 *p = wp_group_take(ctx, &cb->img_headers, 6);
-
-			b->img_len = wp_get16(p);
-			b->hole_off = wp_get16(p + 2);
-			b->hole_len = wp_get16(p + 4);
-			if (cb->img_mode == WP_IMAGE_PGLZ)
-			{
-				wp_pglz_read(ctx, image, b->img_len, d->sections);
-				b->image = image;
-			}
-			else
-				b->image = wp_get_bytes(ctx, &d->sections[WP_SEC_IMAGES], b->img_len);
-		}
-	}
+		take_image(d, cb, b, p);
+	p += b->img_len;
 	if (cb->flags & WP_HAS_DATA)
-	{
-		b->data = wp_group_next(ctx, &cb->data, &len);
-		if (len > PG_UINT16_MAX)
-			wp_fail(ctx, "block data is too long");
-		if (cb->data_mode != WP_DATA_PLAIN)
-		{
-			uint8	   *joined = d->joined + (size_t) WP_MAX_IMAGE * i;
-
-			if (cb->data_mode == WP_DATA_COPIED)
-				len = join_copies(d, cb, pos, b->data, len, joined, from);
-			else if (len != 2)
-				wp_fail(ctx, "no number of tuples");
-			else
-				len = wp_tuples_take(ctx, &rel->inserted, wp_get16(b->data), joined, PG_UINT16_MAX);
-			b->data = joined;
-		}
-		b->data_len = len;
-	}
+		b->data_len = take_data(d, cb, pos, p, from);
+	return p + b->data_len;
 }
 
 /* A block reference at p; returns its end. */
@@ -325,7 +391,7 @@ put_block_header(const WpDecoder *d, const WpClassBlock *cb, const WpBlock *b, u
 	return p + 4;
 }
 
-static uint8 *
+static void
 put_tail_headers(WpDecoder *d, WpClass *c, uint32 main_len, uint8 *p)
 {
 	if (c->flags & WP_CLASS_ORIGIN)
@@ -344,31 +410,39 @@ put_tail_headers(WpDecoder *d, WpClass *c, uint32 main_len, uint8 *p)
 	{
 		*p++ = WP_ID_MAIN_LONG;
 		wp_set32(p, main_len);
-		p += 4;
 	}
 	else if (c->flags & WP_CLASS_MAIN_SHORT)
 	{
 		*p++ = WP_ID_MAIN_SHORT;
-		*p++ = main_len;
+		*p = main_len;
 	}
-	return p;
 }
 
-/* The record's own header, when all else is there, and the zeros behind the record. */
+/*
+ * The record's own header, when all else is there, and the zeros behind the record.  An expected record was found to have the
+ * right CRC when it was taken apart, so it need not be computed again to compare all else.
+ */
 static void
-put_record_header(const WpClass *c, uint8 *start, uint32 len, uint32 xid, uint64 prev)
+put_record_header(const WpDecoder *d, const WpClass *c, uint32 pos, uint32 len, uint32 xid, uint64 prev)
 {
+	uint8	   *start = d->record;
+
 	wp_set32(start, len);
 	wp_set32(start + 4, xid);
 	wp_set64(start + 8, prev);
 	start[16] = c->info;
 	start[17] = c->rmid;
 	start[18] = start[19] = 0;
-	wp_set32(start + 20, wp_record_crc(start, len));
+	if (d->expected == NULL)
+		wp_set32(start + WP_REC_CRC, wp_record_crc(start, len));
+	else if (d->page_left >= WP_REC_HEADER)
+		memcpy(start + WP_REC_CRC, d->expected + d->offset + WP_REC_CRC, 4);
+	else
+		copy_delivered(d, start + WP_REC_CRC, pos + WP_REC_CRC, 4);
 	memset(start + len, 0, WP_ALIGN8(len) - len);
 }
 
-/* Write the next record at pos; returns where the one after it starts. */
+/* Deliver the next record, which is at pos; returns where the one after it starts. */
 static uint32
 take_record(WpDecoder *d, uint32 pos)
 {
@@ -378,12 +452,10 @@ take_record(WpDecoder *d, uint32 pos)
 	uint32		cls = take_class(d, xid != 0);
 	WpClass    *c = &d->classes[cls];
 	uint64		prev = d->next_prev;
-	uint64		len = c->header_len;
+	uint64		len;
 	uint32		main_len = 0;
 	const uint8 *main = NULL;
-	uint8	   *start = d->payload + pos;
-	uint8	   *p = start + WP_REC_HEADER;
-	uint32		npages = 0;
+	uint8	   *p = d->record + c->header_len;
 	WpCopyFrom	none = {0, true};
 	WpCopyFrom *expected = &none;
 	uint32		from;
@@ -398,36 +470,24 @@ take_record(WpDecoder *d, uint32 pos)
 		prev = wp_get64(wp_group_take(ctx, &c->prev, 8));
 	for (uint32 i = 0; i < c->nblocks; i++)
 	{
-		uint8	   *image = NULL;
-
-		if ((c->blocks[i].flags & WP_HAS_IMAGE) && c->blocks[i].img_mode != WP_IMAGE_OPAQUE)
-			image = d->images + WP_MAX_IMAGE * npages++;
-		take_block(d, &c->blocks[i], i, pos, &blocks[i], image, &from);
+		p = take_block(d, &c->blocks[i], pos, &blocks[i], p, &from);
 		copied |= c->blocks[i].data_mode == WP_DATA_COPIED;
-		len += blocks[i].img_len + blocks[i].data_len;
 	}
 	if (c->flags & (WP_CLASS_MAIN_SHORT | WP_CLASS_MAIN_LONG))
-	{
 		main = wp_group_next(ctx, &c->main, &main_len);
-		len += main_len;
-	}
+	len = (uint64) (p - d->record) + main_len;
 	if (WP_ALIGN8(len) > d->payload_len - pos)
 		wp_fail(ctx, "a record goes beyond the end");
+	if (main_len > 0)
+		wp_copy_short(p, main, main_len);
+	p = d->record + WP_REC_HEADER;
 	for (uint32 i = 0; i < c->nblocks; i++)
 		p = put_block_header(d, &c->blocks[i], &blocks[i], p);
-	p = put_tail_headers(d, c, main_len, p);
-	for (uint32 i = 0; i < c->nblocks; i++)
-	{
-		memcpy(p, blocks[i].image, blocks[i].img_len);
-		p += blocks[i].img_len;
-		memcpy(p, blocks[i].data, blocks[i].data_len);
-		p += blocks[i].data_len;
-	}
-	if (main_len > 0)
-		memcpy(p, main, main_len);
-	put_record_header(c, start, len, xid, prev);
+	put_tail_headers(d, c, main_len, p);
+	put_record_header(d, c, pos, len, xid, prev);
 	wp_copy_from_record(expected, pos, len, copied ? from : 0);
-	d->next_prev = wp_lsn_at(&d->pages, pos);
+	d->next_prev = wp_get64(d->pages.first + 8) + d->offset;
+	deliver(d, d->record, WP_ALIGN8(len));
 	wp_pages_item(&d->pages, pos, len, pos + WP_ALIGN8(len));
 	return pos + WP_ALIGN8(len);
 }
@@ -452,56 +512,49 @@ take_items(WpDecoder *d)
 			pos = take_record(d, pos);
 		if (literal > d->payload_len - pos || zeros > d->payload_len - pos - literal)
 			wp_fail(ctx, "literal bytes go beyond the end");
-		memcpy(d->payload + pos, wp_get_bytes(ctx, &d->sections[WP_SEC_LITERAL], literal), literal);
-		memset(d->payload + pos + literal, 0, zeros);
+		deliver(d, wp_get_bytes(ctx, &d->sections[WP_SEC_LITERAL], literal), literal);
+		deliver_zeros(d, zeros);
 		wp_pages_item(&d->pages, pos, announced, pos + literal + zeros);
 		pos += literal + zeros;
 	}
 }
 
-/* Deliver n bytes of the original at offset at, or compare them. */
 static void
-deliver(WpDecoder *d, size_t at, const void *src, size_t n)
+deliver_header(const WpDecoder *d, uint32 page, const uint8 *header, uint32 n)
 {
+	size_t		at = (size_t) page * d->pages.page_size;
+
 	if (d->expected == NULL)
-		memcpy(d->raw + at, src, n);
-	else if (memcmp(d->expected + at, src, n) != 0)
+		memcpy(d->raw + at, header, n);
+	else if (memcmp(d->expected + at, header, n) != 0)
 		wp_fail(d->ctx, "the original is another one");
 }
 
-/* Put the page headers between. */
+/* The page headers, which are known when all items are. */
 static void
-join_pages(WpDecoder *d)
+take_headers(WpDecoder *d)
 {
 	WpPages    *pages = &d->pages;
 	WpReader   *sec = &d->sections[WP_SEC_PAGES];
-	const uint8 *in = d->payload;
 	uint16		removable = wp_get16(pages->first + 2) & WP_XLP_REMOVABLE;
 	uint32		exception = sec->p < sec->end ? wp_get_limited(d->ctx, sec, pages->npages) : 0;
 
-	deliver(d, 0, pages->first, pages->header_len);
-	for (uint32 i = 0; i < pages->npages; i++)
+	deliver_header(d, 0, pages->first, pages->header_len);
+	for (uint32 i = 1; i < pages->npages; i++)
 	{
-		size_t		at = (size_t) i * pages->page_size;
-		uint32		header_len = i == 0 ? pages->header_len : WP_PAGE_HEADER;
 		uint8		predicted[WP_PAGE_HEADER];
 		const uint8 *header = predicted;
 
-		if (i > 0)
+		if (i != exception)
+			wp_page_predict(pages, i, removable, predicted);
+		else
 		{
-			if (i != exception)
-				wp_page_predict(pages, i, removable, predicted);
-			else
-			{
-				header = wp_get_bytes(d->ctx, sec, WP_PAGE_HEADER);
-				removable = wp_get16(header + 2) & WP_XLP_REMOVABLE;
-				if (sec->p < sec->end)
-					exception += wp_get_limited(d->ctx, sec, pages->npages);
-			}
-			deliver(d, at, header, WP_PAGE_HEADER);
+			header = wp_get_bytes(d->ctx, sec, WP_PAGE_HEADER);
+			removable = wp_get16(header + 2) & WP_XLP_REMOVABLE;
+			if (sec->p < sec->end)
+				exception += wp_get_limited(d->ctx, sec, pages->npages);
 		}
-		deliver(d, at + header_len, in, pages->page_size - header_len);
-		in += pages->page_size - header_len;
+		deliver_header(d, i, header, WP_PAGE_HEADER);
 	}
 }
 
@@ -518,8 +571,8 @@ wp_decode_records(WpContext *ctx, WpReader *sections, uint8 *raw, const uint8 *e
 	read_pages(d, raw_len);
 	read_model(d, raw_len);
 	d->xids.none_from = none;
-	d->images = wp_alloc(ctx, WP_MAX_IMAGE * (WP_MAX_BLOCK_ID + 1));
-	d->joined = wp_alloc(ctx, WP_MAX_IMAGE * (WP_MAX_BLOCK_ID + 1) + WP_SLACK);
+	/* a record is made before its length is checked */
+	d->record = wp_alloc(ctx, d->payload_len + MAX_HEADERS + MAX_BLOCK * (WP_MAX_BLOCK_ID + 1) + WP_SLACK);
 	take_items(d);
-	join_pages(d);
+	take_headers(d);
 }

@@ -76,6 +76,7 @@ typedef struct WpEncoder
 
 /* ---- dictionaries ---- */
 
+/* Of a class's key, behind which 7 bytes can be read. */
 static uint32
 hash_key(const uint8 *key, uint32 len)
 {
@@ -83,9 +84,15 @@ hash_key(const uint8 *key, uint32 len)
 
 	for (; len >= 8; key += 8, len -= 8)
 		h = (h ^ wp_get64(key)) * UINT64CONST(0x9E3779B97F4A7C15), h ^= h >> 29;
-	for (; len > 0; key++, len--)
-		h = (h ^ *key) * UINT64CONST(0x9E3779B97F4A7C15);
+	if (len > 0)
+		h = (h ^ wp_get64(key) << (64 - 8 * len)) * UINT64CONST(0x9E3779B97F4A7C15);
 	return (uint32) (h >> 32);
+}
+
+static inline uint32
+hash_rel(const uint8 *key)
+{
+	return ((wp_get64(key + 5) ^ wp_get64(key) * 31) * UINT64CONST(0x9E3779B97F4A7C15)) >> 32;
 }
 
 static void *
@@ -129,16 +136,18 @@ class_key(WpEncoder *e, uint32 i, uint32 *len)
 static uint32
 class_rehash(WpEncoder *e, uint32 i)
 {
+	uint8		key[MAX_KEY + 8];
 	uint32		len;
-	const uint8 *key = class_key(e, i, &len);
+	const uint8 *stored = class_key(e, i, &len);
 
+	memcpy(key, stored, len);
 	return hash_key(key, len);
 }
 
 static uint32
 rel_rehash(WpEncoder *e, uint32 i)
 {
-	return hash_key(e->rels[i]->key, sizeof(e->rels[i]->key));
+	return hash_rel(e->rels[i]->key);
 }
 
 /* The index of a relation's fork, or -1 if there are too many. */
@@ -151,13 +160,13 @@ find_rel(WpEncoder *e, const WpBlock *b)
 
 	memcpy(key, b->rel, 12);
 	key[12] = b->flags & WP_FORK_MASK;
-	h = hash_key(key, sizeof(key));
+	h = hash_rel(key);
 	table_grow(e, &e->rel_table, rel_rehash);
 	for (; e->rel_table.slots[h & e->rel_table.mask] != 0; h++)
 	{
 		uint32		i = e->rel_table.slots[h & e->rel_table.mask] - 1;
 
-		if (memcmp(e->rels[i]->key, key, sizeof(key)) == 0)
+		if (wp_get64(e->rels[i]->key) == wp_get64(key) && wp_get64(e->rels[i]->key + 5) == wp_get64(key + 5))
 			return i;
 	}
 	if (e->nrels >= WP_MAX_RELS)
@@ -357,7 +366,7 @@ lookup_class(WpEncoder *e, const WpRecord *rec, const uint8 *key, uint32 len,
 static int
 find_class(WpEncoder *e, uint32 pos, const WpRecord *rec, bool prev_ok)
 {
-	uint8		key[MAX_KEY];
+	uint8		key[MAX_KEY + 8];
 	uint16		rels[WP_MAX_BLOCK_ID + 1];
 	uint8		modes[WP_MAX_BLOCK_ID + 1];
 	uint32		len;
@@ -442,11 +451,11 @@ put_data(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i, uint32 from
 		wp_set16(row + 2, copy->len);
 		wp_set32(row + 4, copy->source - from);
 		from = copy->source + copy->len;
-		memcpy(rest, data, copy->skip);
+		wp_copy_short(rest, data, copy->skip);
 		rest += copy->skip;
 		data += copy->skip + copy->len;
 	}
-	memcpy(rest, data, b->data + b->data_len - data);
+	wp_copy_short(rest, data, b->data + b->data_len - data);
 	wp_match_remember(e->matcher, b, cb->rel, rc->copies[i], rc->n[i]);
 	return from;
 }
@@ -481,7 +490,11 @@ put_block(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i, uint32 fro
 			wp_set16(p + 4, b->hole_len);
 			/* make_key has already put what pglz compressed */
 			if (cb->img_mode == WP_IMAGE_OPAQUE)
+			{
 				wp_put_bytes(ctx, &e->sections[WP_SEC_IMAGES], b->image, b->img_len);
+				if ((b->img_info & WP_IMG_COMPRESSED) == WP_IMG_LZ4)
+					ctx->lz4_images += b->img_len;
+			}
 		}
 	}
 	return (b->flags & WP_HAS_DATA) ? put_data(e, cb, b, i, from) : from;
@@ -524,7 +537,7 @@ put_record(WpEncoder *e, uint32 pos, const WpRecord *rec)
 	if (rec->topxid)
 		memcpy(wp_group_add(ctx, &c->topxid, 4), rec->topxid, 4);
 	if (rec->main_id)
-		memcpy(wp_group_add(ctx, &c->main, rec->main_len), rec->main, rec->main_len);
+		wp_copy_short(wp_group_add(ctx, &c->main, rec->main_len), rec->main, rec->main_len);
 	e->next_prev = wp_lsn_at(&e->pages, pos);
 	return true;
 }
@@ -667,6 +680,7 @@ wp_encode_records(WpContext *ctx, const uint8 *raw, uint32 raw_len,
 {
 	WpEncoder	e = {.ctx = ctx,.sections = sections};
 
+	ctx->lz4_images = 0;
 	e.payload = wp_pages_split(ctx, &e.pages, raw, raw_len, page_size, &e.payload_len);
 	e.xids.none_from = (WpCopyFrom)
 	{

@@ -8,9 +8,9 @@
 #include <math.h>
 #include <zstd.h>
 
+#include "wp_columns.h"
 #include "wp_group.h"
 
-#define TILE			128		/* rows that are transposed together */
 #define SAMPLE			512		/* rows that decide how a column is stored */
 #define SMALL			48		/* with fewer rows a count of repeats decides */
 #define FEW				8		/* with fewer rows there are no columns */
@@ -22,7 +22,9 @@
 #define TRY_COLUMNS		16		/* with more columns, and that many bytes,
 								 * fewer are tried */
 #define TRY_BYTES		65536
-#define TRY_MAX			49152	/* bytes of the sample that is compressed */
+#define TRY_MAX			49152	/* bytes of the sample that is compressed, and
+								 * its part of the group */
+#define TRY_PART		16
 #define BIT				65536	/* costs are in fractions of bits */
 #define TABLE_BITS		4		/* what a value needs in a coder's table */
 
@@ -236,29 +238,6 @@ find_changing(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, uint8 *c
 	}
 }
 
-/* Rows first to last - 1 of the column at in. */
-static void
-store_column(const uint8 *in, uint32 stride, uint32 first, uint32 last, uint8 kind, uint8 *col)
-{
-	uint8		prev = 0;
-
-	if (kind != WP_COL_DELTA)
-	{
-		for (uint32 i = first; i < last; i++)
-			col[i] = in[(size_t) i * stride];
-		return;
-	}
-	if (first > 0)
-		prev = in[(size_t) (first - 1) * stride];
-	for (uint32 i = first; i < last; i++)
-	{
-		uint8		v = in[(size_t) i * stride];
-
-		col[i] = v - prev;
-		prev = v;
-	}
-}
-
 /* Which kind is each column? */
 static void
 choose_kinds(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, uint8 *kinds)
@@ -282,9 +261,9 @@ static void
 write_columns(WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, WpBuf *sections)
 {
 	uint8	   *kinds = wp_buf_add(ctx, &sections[WP_SEC_KINDS], ncols);
-	uint32	   *changing = wp_alloc(ctx, ncols * sizeof(uint32));
-	size_t	   *starts = wp_alloc(ctx, ncols * sizeof(size_t)); /* in its section */
-	uint32		nchanging = 0;
+	uint8	  **cols = wp_alloc(ctx, ncols * sizeof(uint8 *));
+	size_t		columns = sections[WP_SEC_COLUMNS].used;
+	size_t		stored = sections[WP_SEC_STORED].used;
 
 	choose_kinds(ctx, rows, stride, n, ncols, kinds);
 	for (uint32 j = 0; j < ncols; j++)
@@ -300,23 +279,21 @@ write_columns(WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32
 			sec = &sections[WP_SEC_STORED];
 		else
 			wp_set32(wp_buf_add(ctx, &sections[WP_CUTS], 4), sec->used);
-		starts[nchanging] = sec->used;
 		wp_buf_add(ctx, sec, n);
-		changing[nchanging++] = j;
 	}
-	for (uint32 first = 0; first < n; first += TILE)
+	/* now that the sections have their places */
+	for (uint32 j = 0; j < ncols; j++)
 	{
-		uint32		last = Min(n, first + TILE);
+		bool		is_stored = kinds[j] == WP_COL_STORED;
+		size_t	   *at = is_stored ? &stored : &columns;
 
-		for (uint32 c = 0; c < nchanging; c++)
-		{
-			uint32		j = changing[c];
-			uint8		kind = kinds[j];
-
-			store_column(rows + j, stride, first, last, kind,
-						 sections[kind == WP_COL_STORED ? WP_SEC_STORED : WP_SEC_COLUMNS].data + starts[c]);
-		}
+		cols[j] = NULL;
+		if (kinds[j] == WP_COL_CONST)
+			continue;
+		cols[j] = sections[is_stored ? WP_SEC_STORED : WP_SEC_COLUMNS].data + *at;
+		*at += n;
 	}
+	wp_columns_store(rows, stride, n, ncols, kinds, cols);
 }
 
 /* The lengths of rows that differ. */
@@ -351,12 +328,13 @@ write_tails(WpContext *ctx, const WpGroup *g, uint32 ncols, WpBuf *sec)
 	return heads;
 }
 
-/* Can't zstd shrink the tails? */
+/* Can't zstd shrink the tails?  Of many rows some are looked at, of long ones some bytes. */
 static bool
 random_tails(const WpGroup *g, uint32 ncols)
 {
 	size_t		size = g->used - (size_t) ncols * g->n;
 	uint32		step = 1 + size / TRY_BYTES;
+	uint32		next = 0;
 	uint32		count[256] = {0};
 	uint32		total = 0;
 	const uint8 *row = g->data;
@@ -367,8 +345,14 @@ random_tails(const WpGroup *g, uint32 ncols)
 	{
 		uint32		len = g->lens ? g->lens[i] : g->minlen;
 
-		for (uint32 j = ncols; j < len && i % step == 0; j++, total++)
-			count[row[j]]++;
+		if (i == next)
+		{
+			uint32		byte_step = 1 + len / TRY_BYTES;
+
+			for (uint32 j = ncols; j < len; j += byte_step, total++)
+				count[row[j]]++;
+			next += step;
+		}
 		row += len;
 	}
 	return total >= MANY && wp_information(count, total) > RANDOM_BITS;
@@ -424,7 +408,7 @@ choose_ncols(WpContext *ctx, const WpGroup *g)
 		return ncols;
 	for (; (size_t) (row - g->data) < g->used / 2; first++)
 		row += g->lens ? g->lens[first] : g->minlen;
-	for (last = first; last < g->n && size < Min(TRY_MAX, g->used / 8); last++)
+	for (last = first; last < g->n && size < Min(TRY_MAX, g->used / TRY_PART); last++)
 		size += g->lens ? g->lens[last] : g->minlen;
 	in = wp_alloc(ctx, size);
 	out = wp_alloc(ctx, ZSTD_compressBound(size));
@@ -476,68 +460,22 @@ wp_group_write(WpContext *ctx, WpGroup *g, WpBuf *sections)
 
 /* ---- decoder ---- */
 
-/* Rows first to last - 1 of the column at out. */
-static void
-load_column(uint8 *out, uint32 stride, uint32 first, uint32 last, uint8 kind, const uint8 *col)
-{
-	uint8		v = 0;
-
-	if (kind != WP_COL_DELTA && stride == 1)
-	{
-		memcpy(out + first, col + first, last - first);
-		return;
-	}
-	if (kind != WP_COL_DELTA)
-	{
-		for (uint32 i = first; i < last; i++)
-			out[(size_t) i * stride] = col[i];
-		return;
-	}
-	if (first > 0)
-		v = out[(size_t) (first - 1) * stride];
-	for (uint32 i = first; i < last; i++)
-	{
-		v += col[i];
-		out[(size_t) i * stride] = v;
-	}
-}
-
 static void
 read_columns(WpContext *ctx, uint8 *rows, uint32 stride, uint32 n, uint32 ncols, WpReader *sections)
 {
 	const uint8 *kinds = wp_get_bytes(ctx, &sections[WP_SEC_KINDS], ncols);
 	const uint8 **cols = wp_alloc(ctx, ncols * sizeof(uint8 *));
-	uint32	   *changing = wp_alloc(ctx, ncols * sizeof(uint32));
-	uint32		nchanging = 0;
-	uint8	   *template = wp_alloc(ctx, ncols + WP_SLACK);
 
 	for (uint32 j = 0; j < ncols; j++)
 	{
-		if (kinds[j] == WP_COL_CONST)
-			template[j] = wp_get_u8(ctx, &sections[WP_SEC_CONSTANTS]);
-		else if (kinds[j] > WP_COL_STORED)
+		if (kinds[j] > WP_COL_STORED)
 			wp_fail(ctx, "unknown kind of column");
+		if (kinds[j] == WP_COL_CONST)
+			cols[j] = wp_get_bytes(ctx, &sections[WP_SEC_CONSTANTS], 1);
 		else
-		{
-			int			sec = kinds[j] == WP_COL_STORED ? WP_SEC_STORED : WP_SEC_COLUMNS;
-
-			cols[nchanging] = wp_get_bytes(ctx, &sections[sec], n);
-			changing[nchanging++] = j;
-		}
+			cols[j] = wp_get_bytes(ctx, &sections[kinds[j] == WP_COL_STORED ? WP_SEC_STORED : WP_SEC_COLUMNS], n);
 	}
-	for (uint32 first = 0; first < n; first += TILE)
-	{
-		uint32		last = Min(n, first + TILE);
-
-		for (uint32 i = first; i < last && nchanging < ncols; i++)
-			wp_copy_short(rows + (size_t) i * stride, template, ncols);
-		for (uint32 c = 0; c < nchanging; c++)
-		{
-			uint32		j = changing[c];
-
-			load_column(rows + j, stride, first, last, kinds[j], cols[c]);
-		}
-	}
+	wp_columns_load(rows, stride, n, ncols, kinds, cols);
 }
 
 /* The lengths of rows that differ; returns their sum. */

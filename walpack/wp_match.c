@@ -225,6 +225,9 @@ static bool
 search_copy(WpMatcher *m, const Kind *kind, uint32 pos, const WpBlock *b, uint32 rel, uint32 start,
 			WpCopy *copy)
 {
+	/* an index entry has hardly more words than that */
+	for (uint32 at = start; at + MIN_COPY <= Min(b->data_len, start + AHEAD); at++)
+		prefetch_place(m, b->data + at);
 	enter_words(m);
 	for (uint32 at = start; at + MIN_COPY <= b->data_len; at++)
 	{

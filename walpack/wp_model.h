@@ -176,15 +176,25 @@ wp_page_start(const WpPages *pages, uint32 i)
 	return i * (pages->page_size - WP_PAGE_HEADER) - (pages->header_len - WP_PAGE_HEADER);
 }
 
+/* Offset in the chunk of the byte at pos; *left bytes, with this one, are on its page. */
+static inline uint32
+wp_offset_at(const WpPages *pages, uint32 pos, uint32 *left)
+{
+	uint32		payload = pages->page_size - WP_PAGE_HEADER;
+	uint32		shifted = pos + (pages->header_len - WP_PAGE_HEADER);
+	uint32		page = shifted / payload;
+
+	*left = payload - (shifted - page * payload);
+	return page * pages->page_size + pages->page_size - *left;
+}
+
 /* WAL position of the byte at pos. */
 static inline uint64
 wp_lsn_at(const WpPages *pages, uint32 pos)
 {
-	uint32		payload = pages->page_size - WP_PAGE_HEADER;
-	uint32		shifted = pos + (pages->header_len - WP_PAGE_HEADER);
+	uint32		left;
 
-	return wp_get64(pages->first + 8) + (uint64) (shifted / payload) * pages->page_size +
-		WP_PAGE_HEADER + shifted % payload;
+	return wp_get64(pages->first + 8) + wp_offset_at(pages, pos, &left);
 }
 
 /*

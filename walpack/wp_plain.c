@@ -22,11 +22,12 @@
 
 #define BLOCK			(128 * 1024)	/* zstd's own */
 
-#define SAMPLES			8
+#define SAMPLES			8		/* then twice as many, up to MAX_SAMPLES */
+#define MAX_SAMPLES		(4 * SAMPLES)
 #define HISTORY			(256 * 1024)
 #define LONG_HISTORY	(2 * 1024 * 1024)	/* as far as zstd looks back at
 											 * level 3 */
-#define MIN_BLOCKS		(4 * SAMPLES)	/* chunks of fewer are compressed as a
+#define MIN_BLOCKS		MAX_SAMPLES	/* chunks of fewer are compressed as a
 										 * whole */
 #define MAX_LEVEL		3		/* at higher levels time matters less */
 #define MIN_PART		64		/* a packed chunk below this part of the
@@ -34,8 +35,9 @@
 #define MIN_SAMPLES		3
 
 /*
- * The low estimate is taken for too high by this factor, or what it saves for too low by the other one, which
- * counts for chunks of mostly random bytes.
+ * The low estimate is taken for too high by this factor, as a sample's history is short; or what it saves for too low by
+ * the other one, which counts for chunks of mostly random bytes, as blocks may be unlike their samples.  The
+ * latter is for SAMPLES and fewer: of twice as many, half of what it is above 1 will do.
  */
 #define MARGIN			1.15
 #define SAVED_MARGIN	1.5
@@ -154,13 +156,14 @@ compare_expected(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* A low estimate of what is needed, when there is one more sample. */
+/* A low estimate of what is needed, when there are so many samples; by the samples alone, and less a margin. */
 static double
-estimate(Plain *p)
+estimate(Plain *p, uint32 samples, double *trusted)
 {
 	double		before = 0;
 	double		sum = 0;
-	double		trusted;
+	double		saved_margin = 1 + (SAVED_MARGIN - 1) * SAMPLES / Max(samples, SAMPLES);
+	double		factor;
 
 	for (uint32 i = 0; i < p->nblocks; i++)
 	{
@@ -178,19 +181,34 @@ estimate(Plain *p)
 		sum += b->low;
 	}
 	sum *= (double) p->len / BLOCK / p->nblocks;
-	trusted = Max(sum / MARGIN, p->len - (p->len - sum) * SAVED_MARGIN) / sum;
+	factor = Max(sum / MARGIN, p->len - (p->len - sum) * saved_margin) / sum;
 	for (uint32 i = 0; i < p->nblocks; i++)
-		p->low[p->blocks[i].index] = p->blocks[i].low * trusted;
-	return sum * trusted;
+		p->low[p->blocks[i].index] = p->blocks[i].low * factor;
+	*trusted = sum * factor;
+	return sum;
 }
 
-/* Until it is certain that more than packed bytes are needed, or there are enough samples. */
+/* The place of sample i in the order of the blocks: between those before, from each round of twice as many on. */
+static uint32
+sample_place(uint32 i, uint32 nblocks)
+{
+	/* those that tell most come first */
+	static const uint32 order[SAMPLES] = {0, 4, 6, 2, 1, 3, 5, 7};
+	uint32		round = SAMPLES;
+
+	if (i < SAMPLES)
+		return order[i] * nblocks / SAMPLES;
+	while (i >= 2 * round)
+		round *= 2;
+	return (2 * (i - round) + 1) * nblocks / (2 * round);
+}
+
+/* Until it is certain that more than packed bytes are needed, or likely that these do. */
 static void
 take_samples(Plain *p, size_t packed)
 {
-	/* places in the order of the blocks: those that tell most come first */
-	static const uint32 order[SAMPLES] = {0, 4, 6, 2, 1, 3, 5, 7};
 	uint64	   *table = wp_zalloc(p->ctx, sizeof(uint64) << TABLE_LOG);
+	double		trusted = 0;
 
 	p->nblocks = p->len / BLOCK;
 	p->blocks = wp_alloc(p->ctx, p->nblocks * sizeof(Block));
@@ -198,12 +216,17 @@ take_samples(Plain *p, size_t packed)
 	for (uint32 i = 0; i < p->nblocks; i++)
 		look_at_block(p, table, i, &p->blocks[i]);
 	qsort(p->blocks, p->nblocks, sizeof(Block), compare_expected);
-	for (uint32 i = 0; i < SAMPLES; i++)
+	for (uint32 i = 0; i < MAX_SAMPLES; i++)
 	{
-		Block	   *b = &p->blocks[order[i] * p->nblocks / SAMPLES];
+		Block	   *b = &p->blocks[sample_place(i, p->nblocks)];
+		uint32		n = i + 1;
 
 		b->sampled = sample_block(p, b->index, b->far ? LONG_HISTORY : HISTORY);
-		if (i + 1 >= MIN_SAMPLES && estimate(p) > packed)
+		if (n < MIN_SAMPLES)
+			continue;
+		/* the margin of a round counts when the round is complete */
+		if ((n <= SAMPLES || (n & (n - 1)) == 0) &&
+			(estimate(p, n, &trusted) <= packed ? n >= SAMPLES : trusted > packed))
 			break;
 	}
 }

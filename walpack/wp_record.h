@@ -28,6 +28,7 @@
 #define WP_XLP_REMOVABLE		0x0004
 
 #define WP_REC_HEADER			24
+#define WP_REC_CRC				20	/* where its CRC is */
 #define WP_MAX_BLOCK_ID			32
 #define WP_RMID_XACT			1
 #define WP_RMID_HEAP2			9
@@ -48,6 +49,7 @@
 /* image info */
 #define WP_IMG_HAS_HOLE			0x01
 #define WP_IMG_PGLZ				0x04
+#define WP_IMG_LZ4				0x08
 #define WP_IMG_COMPRESSED		0x1C
 
 /* ids that are not blocks */

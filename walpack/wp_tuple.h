@@ -32,13 +32,14 @@ typedef struct WpAttribute
 
 	/*
 	 * decoder: what comes next in them, and where they end; and lengths of
-	 * the headers, where these differ
+	 * the headers, where these differ; or all of them have one byte
 	 */
 	const uint8 *value;
 	const uint8 *value_end;
 	const uint8 *text;
 	const uint8 *text_end;
 	const uint32 *head;
+	bool		all_short;
 } WpAttribute;
 
 typedef struct WpTuples

@@ -27,13 +27,12 @@
 #include "codec_test.h"
 
 #define SLACK			16		/* the chunk's header */
-#define MAX_CASE		(512 * 1024)
 #define CASE_SECONDS	20
 
 static WpCodec *codec;
 static uint64 case_seed;
 static uint64 random_state;
-static uint8 wal[MAX_CASE];
+uint8		wal[MAX_CASE];
 static uint8 back[MAX_CASE + 64];
 static struct
 {
@@ -381,8 +380,7 @@ make_bytes(Maker *m, const uint8 *p, uint32 len)
 	}
 }
 
-/* Returns the length. */
-static uint32
+uint32
 make_wal(uint32 *page_size)
 {
 	static const uint16 magics[] = {WP_MAGIC_15, WP_MAGIC_16, WP_MAGIC_17, WP_MAGIC_18};
@@ -571,44 +569,6 @@ run_case(uint64 seed)
 
 /* ---- fixed cases ---- */
 
-static uint64
-hash_of(const char *text, size_t piece)
-{
-	WpHash		h;
-	size_t		len = strlen(text);
-
-	wp_hash_init(&h);
-	for (size_t i = 0; i < len; i += piece)
-		wp_hash_add(&h, (const uint8 *) text + i, Min(piece, len - i));
-	return wp_hash_end(&h);
-}
-
-static void
-test_hash(void)
-{
-	const char *longer = "Nobody inspects the spammish repetition, and 32 bytes are a stripe.";
-
-	check(hash_of("", 1) == UINT64CONST(0xEF46DB3751D8E999), "hash of nothing");
-	check(hash_of("a", 1) == UINT64CONST(0xD24EC4F1A98C6E5B), "hash of a");
-	check(hash_of("abc", 3) == UINT64CONST(0x44BC2CF5AD770999), "hash of abc");
-	for (size_t piece = 1; piece < 70; piece++)
-		check(hash_of(longer, piece) == hash_of(longer, 1000), "hash in pieces");
-}
-
-static void
-test_buckets(void)
-{
-	uint8		last = 0;
-
-	for (uint32 len = 0; len < 0x40000000; len += 1 + len / 64)
-	{
-		uint8		bucket = wp_bucket(len);
-
-		check(bucket >= last && bucket <= last + 1 && bucket < WP_BUCKETS, "buckets");
-		last = bucket;
-	}
-}
-
 /* A layout whose alignment no server has must be refused, or it would be padded for ever. */
 static void
 test_alignment(void)
@@ -719,8 +679,8 @@ main(int argc, char **argv)
 		run_case(seed);
 	else
 	{
-		test_hash();
-		test_buckets();
+		case_seed = random_state = seed;
+		test_util();
 		test_understood(seed);
 		test_alignment();
 		case_seed = random_state = 1;

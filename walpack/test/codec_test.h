@@ -12,7 +12,13 @@ extern void check(bool ok, const char *what);
 extern uint64 random64(void);
 extern uint32 below(uint32 n);
 
-/* plain_test.c */
+/* Made-up WAL without errors, into wal; returns its length. */
+#define MAX_CASE		(512 * 1024)
+extern uint8 wal[MAX_CASE];
+extern uint32 make_wal(uint32 *page_size);
+
+/* plain_test.c, util_test.c */
 extern void test_plain(void);
+extern void test_util(void);
 
 #endif							/* CODEC_TEST_H */

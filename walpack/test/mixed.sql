@@ -48,6 +48,50 @@ INSERT INTO plain VALUES (50002, 1, 'prepared');
 PREPARE TRANSACTION 'two';
 ROLLBACK PREPARED 'two';
 SELECT pg_logical_emit_message(false, 'test', repeat('m', 20000));
+-- all texts of a column empty, and so there are none of it
+CREATE TABLE copied (id int, e text, n text, k int);
+COPY copied FROM stdin;
+1		\N	2
+2		\N	4
+3		\N	1
+4		\N	3
+5		\N	0
+6		\N	2
+7		\N	4
+8		\N	1
+9		\N	3
+10		\N	0
+11		\N	2
+12		\N	4
+13		\N	1
+14		\N	3
+15		\N	0
+16		\N	2
+17		\N	4
+18		\N	1
+19		\N	3
+20		\N	0
+21		\N	2
+22		\N	4
+23		\N	1
+24		\N	3
+25		\N	0
+26		\N	2
+27		\N	4
+28		\N	1
+29		\N	3
+30		\N	0
+31		\N	2
+32		\N	4
+33		\N	1
+34		\N	3
+35		\N	0
+36		\N	2
+37		\N	4
+38		\N	1
+39		\N	3
+40		\N	0
+\.
 CREATE SEQUENCE s;
 SELECT count(nextval('s')) FROM generate_series(1, 1000);
 -- many relations: each its own table and index
