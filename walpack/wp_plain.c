@@ -27,8 +27,8 @@
 #define HISTORY			(256 * 1024)
 #define LONG_HISTORY	(2 * 1024 * 1024)	/* as far as zstd looks back at
 											 * level 3 */
-#define MIN_BLOCKS		MAX_SAMPLES	/* chunks of fewer are compressed as a
-										 * whole */
+#define MIN_BLOCKS		MAX_SAMPLES /* chunks of fewer are compressed as a
+									 * whole */
 #define MAX_LEVEL		3		/* at higher levels time matters less */
 #define MIN_PART		64		/* a packed chunk below this part of the
 								 * original is soon exceeded anyway */
