@@ -351,7 +351,7 @@ def reuse_of_catalog(tests):
         begin = query(connection, 'SELECT pg_current_wal_insert_lsn()')[0][0]
         query(connection, 'INSERT INTO t SELECT generate_series(20001, 25000)')
         expect('pages', query(connection, "SELECT pg_relation_size('i')"), pages)
-        found = query(connection, "SELECT DISTINCT description LIKE '%%of a catalog table%%' FROM pg_get_wal_records_info('%s', pg_current_wal_insert_lsn()) "
+        found = query(connection, "SELECT DISTINCT description LIKE '%%of a catalog table%%' FROM pg_get_wal_records_info('%s', pg_current_wal_flush_lsn()) "
                                   "WHERE resource_manager = 'pbtree' AND record_type = 'REUSE'" % begin)
         expect('of a catalog table', found, [(catalog == 'true',)])
         no_crash(cluster)
