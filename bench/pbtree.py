@@ -165,7 +165,7 @@ class Bench:
 
     def update(self):
         """Heap with btree, inplace with pbtree: two clients update random rows."""
-        self.ask('CREATE EXTENSION IF NOT EXISTS inplace')
+        self.ask('CREATE EXTENSION IF NOT EXISTS inplace; CREATE EXTENSION IF NOT EXISTS pbtree')
         for what, columns, values, indexes, change, bars in UPDATES:
             tps, wal, size = {}, {}, {}
             for am, method in (('heap', 'btree'), ('inplace', 'pbtree')):

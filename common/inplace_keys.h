@@ -21,8 +21,8 @@
 #include "access/tableam.h"
 #include "fmgr.h"
 
-#define INPLACE_KEYS_TABLE	"inplace_keys_table_1"
-#define INPLACE_KEYS_INDEX	"inplace_keys_index_1"
+#define INPLACE_KEYS_TABLE	"inplace_keys_table_2"
+#define INPLACE_KEYS_INDEX	"inplace_keys_index_2"
 
 /*
  * Would the index have an entry with this key for the row in the slot?  arg says which key.  Called without locks on
@@ -48,10 +48,18 @@ typedef struct InplaceKeysTable
 	 * do not see *conflict may need it all the same.  conflict may be NULL:
 	 * then only entries are found that no standby needs.  *vm: a pinned page
 	 * of the table's visibility map, or InvalidBuffer; the caller releases
-	 * it.  Lock: the index's page, exclusively.
+	 * it.  ahead: what read_ahead gave for tid, which is released, or
+	 * InvalidBuffer.  Lock: the index's page, exclusively.
 	 */
-	bool		(*is_needed) (Relation table, ItemPointer tid, InplaceKeyMatch match, void *arg,
+	bool		(*is_needed) (Relation table, ItemPointer tid, Buffer ahead, InplaceKeyMatch match, void *arg,
 							  TupleTableSlot *slot, Buffer *vm, TransactionId *conflict);
+
+	/*
+	 * The page of the table that is_needed is going to look at, pinned; or
+	 * InvalidBuffer.  Of many pages, which are all over the memory, some come
+	 * into the processor's caches while others are looked at.
+	 */
+	Buffer		(*read_ahead) (Relation table, ItemPointer tid, Buffer *vm);
 
 	/* Bulk deletion with this callback is VACUUM's: stale entries go, too. */
 	IndexBulkDeleteCallback vacuum;

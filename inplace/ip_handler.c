@@ -181,6 +181,7 @@ const InplaceKeysTable ip_handler_keys = {
 	.am = &ip_handler_methods,
 	.expect = ip_fetch_expect,
 	.is_needed = ip_keys_is_needed,
+	.read_ahead = ip_keys_read_ahead,
 	.vacuum = ip_vacuum_is_dead
 };
 

@@ -156,22 +156,44 @@ ip_keys_insert(Relation rel, const Oid *indexes, uint16 which, TupleTableSlot *s
 
 /* ---- entries that nobody needs ----------------------------------------------------- */
 
+/* The page of a row, pinned, if its entries may be stale. */
+static Buffer
+read_page(Relation rel, ItemPointer tid, Buffer *vm)
+{
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+
+	if (visibilitymap_get_status(rel, block, vm) != 0 || !ip_rel_has_block(rel, block))
+		return InvalidBuffer;
+	return ip_rel_read(rel, block);
+}
+
+Buffer
+ip_keys_read_ahead(Relation rel, ItemPointer tid, Buffer *vm)
+{
+	Buffer		buffer = read_page(rel, tid, vm);
+
+	if (BufferIsValid(buffer))
+	{
+		Page		page = BufferGetPage(buffer);
+
+		__builtin_prefetch(PageGetItemId(page, ItemPointerGetOffsetNumber(tid)));
+		__builtin_prefetch(page);
+		__builtin_prefetch((char *) page + BLCKSZ - 1);
+	}
+	return buffer;
+}
+
 /*
- * The row at tid, if its page's entries may be stale, and (settled) if one version says all.  false: the
- * entry counts as needed.
+ * The row at tid, on the page in this buffer, which is released, if the page's entries may be stale, and (settled) if
+ * one version says all.  false: the entry counts as needed.
  */
 static bool
-begin_row(Relation rel, ItemPointer tid, bool settled, IpVersion *v, uint8 *keys)
+begin_row(Relation rel, ItemPointer tid, Buffer buffer, bool settled, IpVersion *v, uint8 *keys)
 {
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
 	IpvResult	result = IPV_NONE;
-	Buffer		buffer;
-	Page		page;
+	Page		page = BufferGetPage(buffer);
 
-	if (!ip_rel_has_block(rel, block))
-		return false;
-	buffer = ip_rel_read(rel, block);
-	page = BufferGetPage(buffer);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	*keys = ip_page_kind(rel, block, page) == IP_PAGE_DATA ? IpPageGetSpecial(page)->keys : 0;
 	if ((*keys & IP_KEYS_STALE) && (!settled || (*keys & IP_KEYS_SETTLED)))
@@ -222,15 +244,16 @@ none_matches(Relation rel, IpVersion *v, InplaceKeyMatch match, void *arg, Tuple
 }
 
 bool
-ip_keys_is_needed(Relation rel, ItemPointer tid, InplaceKeyMatch match, void *arg,
+ip_keys_is_needed(Relation rel, ItemPointer tid, Buffer ahead, InplaceKeyMatch match, void *arg,
 				  TupleTableSlot *slot, Buffer *vm, TransactionId *conflict)
 {
 	IpVersion  *v = &keys_v;
 	bool		needed = true;
 	uint8		keys;
 
-	if (visibilitymap_get_status(rel, ItemPointerGetBlockNumber(tid), vm) != 0 ||
-		!begin_row(rel, tid, conflict == NULL, v, &keys))
+	if (BufferIsInvalid(ahead))
+		ahead = read_page(rel, tid, vm);
+	if (BufferIsInvalid(ahead) || !begin_row(rel, tid, ahead, conflict == NULL, v, &keys))
 		return true;
 	if (keys & IP_KEYS_SETTLED)
 	{

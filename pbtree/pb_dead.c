@@ -27,8 +27,12 @@
 /* What a TID of a posting list takes, roughly. */
 #define TID_SPACE		3
 
-/* If none of so many items, all over the page, has a stale entry first, it is not worth looking at all. */
+/*
+ * To look at all entries costs a page of the table for each, and soon again if few of them can go.  So of this many
+ * items, all over the page, one in so many must have a stale entry first; else a split costs less.
+ */
 #define SAMPLE			32
+#define SAMPLE_PART		8
 
 /* A row takes at least a byte. */
 #define PB_MAX_PAGE_TIDS	BLCKSZ
@@ -128,13 +132,21 @@ delete_rows(Dead *d, Relation heap, const bool *gone, TransactionId xid)
 	for (int id = 0; id < n;)
 	{
 		int			slot = d->op.status[id].idxoffnum - 1;
-		int			all = get_tids(d, slot);
 		int			kept = 0;
+		int			all;
+
+		if (!(pb_slot_get(d->page, slot) & PB_SLOT_POSTING))
+		{
+			if (gone[id++])
+				slots[nslots++] = slot;
+			continue;
+		}
 
 		/*
 		 * of an item either all TIDs were asked about, or some, in their
 		 * order
 		 */
+		all = get_tids(d, slot);
 		for (int i = 0; i < all; i++)
 		{
 			if (id < n && d->op.status[id].idxoffnum == slot + 1 && ItemPointerEquals(&d->tids[id], &d->item_tids[i]))
@@ -287,15 +299,17 @@ pb_dead_remove_versions(Relation rel, Relation heap, PbIndex *index, Buffer buff
 /* ---- stale entries -------------------------------------------------------- */
 
 static bool
-sample_has_stale(Dead *d, PbStale *stale)
+sample_is_stale(Dead *d, PbStale *stale)
 {
 	int			nslots = pb_page_nslots(d->page);
+	int			n = Min(nslots, SAMPLE);
+	int			wanted = (n + SAMPLE_PART - 1) / SAMPLE_PART;
 	TransactionId conflict;
 
-	for (int i = 0; i < SAMPLE && i < nslots; i++)
+	for (int i = 0; i < n; i++)
 	{
-		(void) get_tids(d, nslots <= SAMPLE ? i : i * nslots / SAMPLE);
-		if (!pb_stale_is_needed(stale, &d->item.key, &d->item_tids[0], &conflict))
+		(void) get_tids(d, i * nslots / n);
+		if (!pb_stale_is_needed(stale, &d->item.key, &d->item_tids[0], &conflict) && --wanted == 0)
 			return true;
 	}
 	return false;
@@ -306,24 +320,30 @@ static int
 find_stale(Dead *d, PbStale *stale, bool *gone, TransactionId *xid)
 {
 	int			ngone = 0;
+	int			got = -1;
 
 	for (int slot = 0; slot < pb_page_nslots(d->page); slot++)
 	{
 		int			n = get_tids(d, slot);
 
 		for (int i = 0; i < n; i++)
-		{
-			TransactionId conflict;
-			int			id = d->op.ndeltids;
-
 			add_tid(d, slot, &d->item_tids[i], false, false, 0);
-			if (pb_stale_is_needed(stale, &d->item.key, &d->item_tids[i], &conflict))
-				continue;
-			gone[id] = true;
-			ngone++;
-			if (TransactionIdIsValid(conflict) && (!TransactionIdIsValid(*xid) || TransactionIdFollows(conflict, *xid)))
-				*xid = conflict;
-		}
+	}
+	pb_stale_ahead(stale, d->tids, d->op.ndeltids);
+	for (int id = 0; id < d->op.ndeltids; id++)
+	{
+		int			slot = d->op.status[id].idxoffnum - 1;
+		TransactionId conflict;
+
+		if (slot != got)
+			pb_item_get(d->rel, d->index, d->buffer, d->page, slot, &d->item);
+		got = slot;
+		if (pb_stale_is_needed(stale, &d->item.key, &d->tids[id], &conflict))
+			continue;
+		gone[id] = true;
+		ngone++;
+		if (TransactionIdIsValid(conflict) && (!TransactionIdIsValid(*xid) || TransactionIdFollows(conflict, *xid)))
+			*xid = conflict;
 	}
 	return ngone;
 }
@@ -339,7 +359,7 @@ pb_dead_remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer)
 	bool		done = false;
 
 	pb_stale_begin(&stale, rel, index, heap);
-	if (sample_has_stale(d, &stale))
+	if (sample_is_stale(d, &stale))
 		done = find_stale(d, &stale, gone, &xid) > 0;
 	pb_stale_end(&stale);
 	d->nids = d->op.ndeltids;

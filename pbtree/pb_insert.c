@@ -3,7 +3,7 @@
  *	  Insertion of a row's key.
  *-------------------------------------------------------------------------
  */
-#include "compat.h"
+#include "compat_index.h"
 
 #include "storage/predicate.h"
 
@@ -245,6 +245,7 @@ put_key(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbPos *pos, 
 			pb_split_page(rel, index, buffer, slot, key);
 			return false;
 		}
+		CompatInjectionPoint("pbtree-room");
 		slot = pb_pos_search(pos, buffer, &bounds);
 	}
 }

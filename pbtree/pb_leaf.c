@@ -299,6 +299,7 @@ pb_leaf_read(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int sl
 		ReleaseBuffer(buffer);
 		leaf->buffer = InvalidBuffer;
 	}
+	CompatInjectionPoint("pbtree-leaf");
 }
 
 /* ---- dead rows ------------------------------------------------------------ */

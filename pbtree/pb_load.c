@@ -77,11 +77,11 @@ new_block(PbLoad *load)
 	return block;
 }
 
-/* A key in a chunk of its own, without room to spare. */
+/* A key in a chunk of its own, without room to spare, but for so many bytes of something else behind it. */
 static PbKey *
-keep_key(MemoryContext context, const PbKey *key)
+keep_key(MemoryContext context, const PbKey *key, int more)
 {
-	PbKey	   *copy = MemoryContextAlloc(context, offsetof(PbKey, own) + key->len + 1);
+	PbKey	   *copy = MemoryContextAlloc(context, offsetof(PbKey, own) + key->len + 1 + more);
 
 	memcpy(copy, key, offsetof(PbKey, own));
 	memcpy(copy->own, key->data, key->len);
@@ -93,7 +93,7 @@ static void
 start_page(PbLoad *load, LoadLevel *l, const PbKey *low)
 {
 	MemoryContextReset(l->context);
-	l->low = low ? keep_key(l->context, low) : NULL;
+	l->low = low ? keep_key(l->context, low, 0) : NULL;
 	l->n = 0;
 	l->raw = 0;
 	pb_pack_begin(&l->pack);
@@ -168,13 +168,16 @@ fill_page(PbLoad *load, LoadLevel *l, int level, int n, const PbKey *high, Block
 	PbShape		shape;
 	uint8		fences[2][PB_KEY_ROOM];
 	uint8		item[BLCKSZ];
-	PbPack	   *pack = palloc(sizeof(PbPack));
+	PbPack	   *pack = &l->pack;
 	PbSpecial  *special;
 
+	if (n < l->n)
+	{
+		pb_pack_begin(pack);
+		for (int i = level > 0 ? 1 : 0; i < n; i++)
+			pb_pack_add(pack, l->items[i].key);
+	}
 	memset(&shape, 0, sizeof(shape));
-	pb_pack_begin(pack);
-	for (int i = level > 0 ? 1 : 0; i < n; i++)
-		pb_pack_add(pack, l->items[i].key);
 	pb_pack_shape(pack, load->index, &shape);
 	shape.low_len = l->low ? pb_key_put_fence(load->index, l->low, fences[0]) : 0;
 	shape.low = fences[0];
@@ -211,7 +214,6 @@ fill_page(PbLoad *load, LoadLevel *l, int level, int n, const PbKey *high, Block
 		if (!pb_page_insert(page, i, flags | it->flags, item, len))
 			elog(ERROR, "no room for an item in index \"%s\"", RelationGetRelationName(load->rel));
 	}
-	pfree(pack);
 }
 
 static void
@@ -288,7 +290,7 @@ close_page(PbLoad *load, int level, const PbKey *key)
 	for (int i = 0; i < moved; i++)
 	{
 		rest[i] = l->items[k + i];
-		rest[i].key = keep_key(CurrentMemoryContext, rest[i].key);
+		rest[i].key = keep_key(CurrentMemoryContext, rest[i].key, 0);
 		if (rest[i].tail)
 			rest[i].tail = memcpy(palloc(rest[i].tail_len), rest[i].tail, rest[i].tail_len);
 	}
@@ -338,9 +340,9 @@ load_item(PbLoad *load, int level, const PbKey *key, const LoadItem *item)
 	kept.key = unconstify(PbKey *, key);
 	if (l->n > 0 && is_too_full(load, l, level, &kept))
 		close_page(load, level, key);
-	kept.key = keep_key(l->context, kept.key);
+	kept.key = keep_key(l->context, key, kept.tail_len);
 	if (kept.tail)
-		kept.tail = memcpy(MemoryContextAlloc(l->context, kept.tail_len), kept.tail, kept.tail_len);
+		kept.tail = memcpy(kept.key->own + key->len, item->tail, kept.tail_len);
 	hold_item(load, l, level == 0, &kept);
 }
 

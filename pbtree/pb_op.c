@@ -279,10 +279,21 @@ apply_tids(Page page, ByteReader *r)
 	int			len = bytes_get_u16(r);
 	bool		posting = (len & PB_SLOT_POSTING) != 0;
 	const uint8 *tail;
+	const uint8 *old;
+	const uint8 *behind;
+	uint16		bits;
 
 	len &= PB_SLOT_OFF;
 	tail = bytes_get(r, len);
-	return !r->bad && pb_page_replace_tail(page, slot, keep, tail, len, posting);
+	if (r->bad || slot >= pb_page_nslots(page))
+		return false;
+	bits = pb_slot_get(page, slot);
+	old = (uint8 *) page + (bits & PB_SLOT_OFF) + keep;
+	behind = pb_tids_end(old, (uint8 *) page + PbPageSpecial(page), (bits & PB_SLOT_POSTING) != 0);
+	if (behind == NULL || !pb_page_splice(page, slot, keep, behind - old, tail, len))
+		return false;
+	pb_page_mark_posting(page, slot, posting);
+	return true;
 }
 
 static bool

@@ -236,24 +236,33 @@ pb_page_delete(Page page, const uint16 *slots, int n)
 
 /*
  * Items at this offset and below it move down by so many bytes: so do their
- * slots.  The loops are such that the compiler can do several slots at once.
+ * slots.  The loops are such that the compiler can do several slots at once:
+ * numbers with a sign, as wide as a slot, are what processors can compare so.
  */
 static void
-move_slots(Page page, int n, uint32 off, uint32 by)
+move_slots(Page page, int n, int off, int by)
 {
 	if (pb_page_has_heads(page))
 	{
-		uint32	   *slots = (uint32 *) pb_page_slot(page, 0);
+		int32	   *slots = (int32 *) pb_page_slot(page, 0);
+		int32		shifted = (uint32) by << SLOT_SHIFT;
 
 		for (int i = 0; i < n; i++)
-			slots[i] -= ((slots[i] >> SLOT_SHIFT) & PB_SLOT_OFF) <= off ? by << SLOT_SHIFT : 0;
+			slots[i] -= ((slots[i] >> SLOT_SHIFT) & PB_SLOT_OFF) <= off ? shifted : 0;
 	}
 	else
 	{
-		uint16	   *slots = (uint16 *) pb_page_slot(page, 0);
+		int16	   *slots = (int16 *) pb_page_slot(page, 0);
+		int16		limit = off;
+		int16		less = by;
 
 		for (int i = 0; i < n; i++)
-			slots[i] -= (slots[i] & PB_SLOT_OFF) <= off ? by : 0;
+		{
+			int16		at = slots[i] & PB_SLOT_OFF;
+			int16		change = at <= limit ? less : 0;
+
+			slots[i] -= change;
+		}
 	}
 }
 
@@ -290,21 +299,6 @@ pb_page_mark_posting(Page page, int slot, bool posting)
 	*bits &= ~(PB_SLOT_POSTING | PB_SLOT_DEAD);
 	if (posting)
 		*bits |= PB_SLOT_POSTING;
-}
-
-/* Give a leaf's item other TIDs: what is behind its first "keep" bytes. */
-bool
-pb_page_replace_tail(Page page, int slot, int keep, const uint8 *tail, int len, bool posting)
-{
-	int			old;
-
-	if (slot >= pb_page_nslots(page))
-		return false;
-	old = pb_page_item_len(page, slot);
-	if (keep > old || !pb_page_splice(page, slot, keep, old - keep, tail, len))
-		return false;
-	pb_page_mark_posting(page, slot, posting);
-	return true;
 }
 
 /* An item's key and what follows, in up to three pieces, without its first "skip" bytes. */

@@ -136,7 +136,6 @@ extern bool pb_page_insert(Page page, int slot, int flags, const uint8 *item, in
 extern bool pb_page_delete(Page page, const uint16 *slots, int n);
 extern bool pb_page_splice(Page page, int slot, int at, int remove, const uint8 *bytes, int len);
 extern void pb_page_mark_posting(Page page, int slot, bool posting);
-extern bool pb_page_replace_tail(Page page, int slot, int keep, const uint8 *tail, int len, bool posting);
 extern bool pb_page_start(Page page, const PbShape *shape, const uint8 *prefix);
 extern bool pb_page_rebuild(Page page, const PbShape *shape);
 

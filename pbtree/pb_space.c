@@ -29,31 +29,53 @@ pb_space_is_free(Relation heap, Page page)
 	return GlobalVisCheckRemovableFullXid(heap, FullTransactionIdFromU64(xid));
 }
 
-/* A page to fill, locked for writing.  It is to be made by PB_OP_IMAGE. */
-Buffer
-pb_space_get(Relation rel, Relation heap)
+/*
+ * Can the page, which is locked, be used again?  Standbys are told, and whether the table is one that logical decoding
+ * reads as a catalog: then slots there may need what is behind the page (16+).
+ */
+static bool
+take_page(Relation rel, Relation heap, Page page)
 {
-	for (;;)
-	{
-		BlockNumber block = GetFreeIndexPage(rel);
-		Buffer		buffer;
-		Page		page;
+	if (!pb_space_is_free(heap, page))
+		return false;
+	if (!PageIsNew(page) && XLogStandbyInfoActive() && RelationNeedsWAL(rel))
+		pb_change_log_reuse(rel, FullTransactionIdFromU64(PbPageGetDeleted(page)->safe_xid),
+							heap != NULL && RelationIsAccessibleInLogicalDecoding(heap));
+	return true;
+}
 
-		if (block == InvalidBlockNumber)
-			return pb_index_extend(rel);
+/* A deleted page, locked for writing, or InvalidBuffer.  The table has been opened by whoever changes the index. */
+static Buffer
+reuse_page(Relation rel)
+{
+	Relation	heap = NULL;
+	Buffer		buffer = InvalidBuffer;
+	BlockNumber block;
+
+	while (BufferIsInvalid(buffer) && (block = GetFreeIndexPage(rel)) != InvalidBlockNumber)
+	{
+		if (heap == NULL)
+			heap = RelationIdGetRelation(rel->rd_index->indrelid);
 		buffer = ReadBuffer(rel, block);
 		if (ConditionalLockBuffer(buffer))
 		{
-			page = BufferGetPage(buffer);
-			if (pb_space_is_free(heap, page))
-			{
-				if (!PageIsNew(page) && XLogStandbyInfoActive() && RelationNeedsWAL(rel))
-					pb_change_log_reuse(rel, FullTransactionIdFromU64(PbPageGetDeleted(page)->safe_xid),
-										heap != NULL && RelationIsAccessibleInLogicalDecoding(heap));
-				return buffer;
-			}
+			if (take_page(rel, heap, BufferGetPage(buffer)))
+				break;
 			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 		}
 		ReleaseBuffer(buffer);
+		buffer = InvalidBuffer;
 	}
+	if (heap != NULL)
+		RelationClose(heap);
+	return buffer;
+}
+
+/* A page to fill, locked for writing.  It is to be made by PB_OP_IMAGE. */
+Buffer
+pb_space_get(Relation rel)
+{
+	Buffer		buffer = reuse_page(rel);
+
+	return BufferIsValid(buffer) ? buffer : pb_index_extend(rel);
 }

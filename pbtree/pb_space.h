@@ -9,6 +9,6 @@
 #include "pb_index.h"
 
 extern bool pb_space_is_free(Relation heap, Page page);
-extern Buffer pb_space_get(Relation rel, Relation heap);
+extern Buffer pb_space_get(Relation rel);
 
 #endif							/* PB_SPACE_H */

@@ -284,7 +284,7 @@ pb_split_page(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey
 	pb_change_require_rmgr(rel);
 	s->k = pb_pack_split_point(rel, index, buffer, slot);
 	s->least = false;
-	right = pb_space_get(rel, NULL);
+	right = pb_space_get(rel);
 	if (!pb_page_is_rightmost(page))
 		far_right = pb_search_next(rel, buffer, PB_WRITE);
 	while (!plan_split(rel, index, buffer, key, cycle, s) ||
@@ -310,7 +310,7 @@ pb_split_page(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey
 static void
 new_root(Relation rel, PbIndex *index, Buffer left, Buffer meta_buffer, PbMeta *meta, const PbKey *sep)
 {
-	Buffer		root = pb_space_get(rel, NULL);
+	Buffer		root = pb_space_get(rel);
 	PGAlignedBlock image;
 	uint8	   *item = palloc(BLCKSZ);
 	PbKey	   *none = palloc(sizeof(PbKey));
@@ -410,7 +410,7 @@ pb_split_first_root(Relation rel, PbIndex *index)
 
 	if (meta.root == PB_NONE)
 	{
-		Buffer		root = pb_space_get(rel, NULL);
+		Buffer		root = pb_space_get(rel);
 		PGAlignedBlock image;
 		PbChange	c;
 

@@ -87,6 +87,27 @@ pb_stale_begin(PbStale *s, Relation rel, PbIndex *index, Relation heap)
 	s->slot = table_slot_create(s->heap, NULL);
 	s->context = AllocSetContextCreate(CurrentMemoryContext, "pbtree stale entries", ALLOCSET_SMALL_SIZES);
 	s->vm = InvalidBuffer;
+	s->ntids = s->nread = s->nasked = 0;
+}
+
+void
+pb_stale_ahead(PbStale *s, const ItemPointerData *tids, int n)
+{
+	s->tids = tids;
+	s->ntids = n;
+	s->nread = s->nasked = 0;
+}
+
+/* The page of the entry that is asked about now, or InvalidBuffer; those behind it are read ahead. */
+static Buffer
+next_page(PbStale *s)
+{
+	if (s->nasked >= s->ntids)
+		return InvalidBuffer;
+	for (; s->nread < s->ntids && s->nread < s->nasked + PB_STALE_AHEAD; s->nread++)
+		s->ahead[s->nread % PB_STALE_AHEAD] =
+			s->table->read_ahead(s->heap, unconstify(ItemPointerData *, &s->tids[s->nread]), &s->vm);
+	return s->ahead[s->nasked++ % PB_STALE_AHEAD];
 }
 
 static bool
@@ -106,7 +127,8 @@ bool
 pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, TransactionId *conflict)
 {
 	s->key = key;
-	return s->table->is_needed(s->heap, tid, matches, s, s->slot, &s->vm, conflict);
+	Assert(s->nasked >= s->ntids || ItemPointerEquals(tid, unconstify(ItemPointerData *, &s->tids[s->nasked])));
+	return s->table->is_needed(s->heap, tid, next_page(s), matches, s, s->slot, &s->vm, conflict);
 }
 
 void
@@ -114,6 +136,11 @@ pb_stale_end(PbStale *s)
 {
 	if (s->table == NULL)
 		return;
+	for (int i = s->nasked; i < s->nread; i++)
+	{
+		if (BufferIsValid(s->ahead[i % PB_STALE_AHEAD]))
+			ReleaseBuffer(s->ahead[i % PB_STALE_AHEAD]);
+	}
 	if (BufferIsValid(s->vm))
 		ReleaseBuffer(s->vm);
 	ExecDropSingleTupleTableSlot(s->slot);

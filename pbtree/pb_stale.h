@@ -12,6 +12,9 @@
 
 #include "pb_key.h"
 
+/* Pages of the table that are read ahead. */
+#define PB_STALE_AHEAD	8
+
 /* An entry, and its table, or NULL: entries of the index cannot be stale. */
 typedef struct PbStale
 {
@@ -24,6 +27,11 @@ typedef struct PbStale
 	TupleTableSlot *slot;
 	Buffer		vm;
 	bool		owns_heap;		/* a reference to it */
+	const ItemPointerData *tids;	/* that are going to be asked about */
+	int			ntids;
+	int			nread;			/* so many pages of these have been read ahead */
+	int			nasked;
+	Buffer		ahead[PB_STALE_AHEAD];
 } PbStale;
 
 /* To be called when the library is loaded: publishes keys. */
@@ -37,6 +45,9 @@ extern bool pb_stale_applies(Relation rel, const PbIndex *index, Relation heap);
 extern void pb_stale_begin(PbStale *s, Relation rel, PbIndex *index, Relation heap);
 extern bool pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, TransactionId *conflict);
 extern void pb_stale_end(PbStale *s);
+
+/* The next questions are about these, in this order. */
+extern void pb_stale_ahead(PbStale *s, const ItemPointerData *tids, int n);
 
 /* The key that the row in the slot has. */
 extern void pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key);

@@ -171,6 +171,20 @@ posting_bounds(const uint8 *p, const uint8 **end, bool *wide)
 	return p;
 }
 
+/* What is behind an item's TIDs, or NULL. */
+const uint8 *
+pb_tids_end(const uint8 *p, const uint8 *end, bool posting)
+{
+	ItemPointerData tid;
+	bool		wide;
+
+	if (p >= end)
+		return NULL;
+	if (!posting)
+		return pb_tid_get(p, end, &tid);
+	return posting_bounds(p, &end, &wide) ? end : NULL;
+}
+
 const uint8 *
 pb_posting_first(const uint8 *p, const uint8 *end, ItemPointer tid)
 {

@@ -51,6 +51,7 @@ extern int	pb_posting_distance(const ItemPointerData *a, const ItemPointerData *
 extern int	pb_posting_put(uint8 *to, int room, const ItemPointerData *tids, int n);
 extern const uint8 *pb_posting_get(const uint8 *p, const uint8 *end, ItemPointer tids, int *n);
 extern bool pb_posting_add(const uint8 *p, const uint8 *end, const ItemPointerData *tid, PbTidEdit *edit);
+extern const uint8 *pb_tids_end(const uint8 *p, const uint8 *end, bool posting);
 extern const uint8 *pb_posting_first(const uint8 *p, const uint8 *end, ItemPointer tid);
 
 #endif							/* PB_TIDS_H */

@@ -74,7 +74,13 @@ may_go(Page page, BlockNumber left, int level)
 		(special->low_len > 0 || special->prev == PB_NONE);
 }
 
-/* I3: from left to right. */
+/*
+ * I3: from left to right.
+ *
+ * I10: VACUUM, which has had a cleanup lock of an empty leaf, does not come by a deleted one again.  So a leaf that
+ * somebody has pinned since then stays: rows may have come and gone meanwhile, and an index-only scan have read them.
+ * On a standby redo has waited for such a scan when the rows went (I12).
+ */
 static bool
 lock_level(Relation rel, BlockNumber block, Unlink *u)
 {
@@ -95,7 +101,7 @@ lock_level(Relation rel, BlockNumber block, Unlink *u)
 		left = BufferGetBlockNumber(l->left);
 	}
 	l->page = pb_index_read(rel, block, PB_WRITE);
-	if (!may_go(BufferGetPage(l->page), left, level))
+	if (!may_go(BufferGetPage(l->page), left, level) || (level == 0 && !IsBufferCleanupOK(l->page)))
 		return false;
 	l->right = pb_search_next(rel, l->page, PB_WRITE);
 	return true;

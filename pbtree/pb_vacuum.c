@@ -25,6 +25,9 @@
 #include "pb_unlink.h"
 #include "pb_vacuum.h"
 
+/* After so many splits, which halve a leaf, there is room on it, unless searches for its keys lead elsewhere. */
+#define MAX_SPLITS		100
+
 typedef struct Vacuum
 {
 	IndexVacuumInfo *info;
@@ -108,23 +111,36 @@ clean_leaf(Vacuum *v, Buffer buffer)
 	return remain;
 }
 
-/* Make room on a leaf, which is locked: its right half is looked at later, as that of any leaf that is split meanwhile. */
+/*
+ * Make room on a leaf, which is locked, and is released: its right half is looked at later, as that of any leaf that
+ * is split meanwhile.  The leaf may have no downlink yet, so its middle key is searched for as an insertion's is, which
+ * completes splits on its way.  Meanwhile others may have split the leaf: then there is room.
+ */
 static void
 split_leaf(Vacuum *v, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
+	BlockNumber block = BufferGetBlockNumber(buffer);
 	int			slot = pb_page_nslots(page) / 2;
 	PbItem	   *item = palloc(sizeof(PbItem));
+	PbPos	   *pos = palloc(sizeof(PbPos));
+	PbBounds	bounds;
 
 	if (slot == 0)
-		pb_index_corrupt(v->rel, BufferGetBlockNumber(buffer), 0, "its TIDs have no room");
+		pb_index_corrupt(v->rel, block, 0, "its TIDs have no room");
 	pb_item_get(v->rel, v->index, buffer, page, slot, item);
 	pb_item_first_tid(v->rel, buffer, page, slot, item, &item->key.tid);
 	item->key.has_tid = true;
-	if (PbPageGetSpecial(page)->flags & PB_PAGE_INCOMPLETE)
-		pb_split_finish(v->rel, buffer);
+	UnlockReleaseBuffer(buffer);
+	pb_pos_from_key(pos, v->rel, v->index, &item->key);
+	buffer = pb_search_descend(pos, 0, PB_WRITE, pb_split_finish, &bounds);
+	if (BufferIsInvalid(buffer))
+		pb_index_corrupt(v->rel, block, slot, "a search does not find it");
+	if (BufferGetBlockNumber(buffer) == block)
+		pb_split_page(v->rel, v->index, buffer, pb_pos_search(pos, buffer, &bounds), &item->key);
 	else
-		pb_split_page(v->rel, v->index, buffer, slot, &item->key);
+		UnlockReleaseBuffer(buffer);
+	pfree(pos);
 	pfree(item);
 }
 
@@ -134,8 +150,10 @@ unlink_leaf(Vacuum *v, BlockNumber *block, BlockNumber passed)
 {
 	BlockNumber blocks[PB_UNLINK_LEVELS];
 	BlockNumber next;
-	int			n = pb_unlink_leaf(v->rel, v->index, *block, blocks, &next);
+	int			n;
 
+	CompatInjectionPoint("pbtree-unlink");
+	n = pb_unlink_leaf(v->rel, v->index, *block, blocks, &next);
 	for (int i = 0; i < n; i++)
 		v->stats->pages_deleted += blocks[i] <= passed;
 	v->stats->pages_newly_deleted += n;
@@ -154,6 +172,7 @@ vacuum_leaf(Vacuum *v, Buffer buffer, BlockNumber passed, bool count)
 	BlockNumber again = PB_NONE;
 	bool		empty;
 	int			remain;
+	int			tries = 0;
 
 	/*
 	 * I10; an empty page may go, and then the next VACUUM does not wait for
@@ -166,7 +185,10 @@ vacuum_leaf(Vacuum *v, Buffer buffer, BlockNumber passed, bool count)
 	}
 	while ((remain = clean_leaf(v, buffer)) < 0)
 	{
+		if (++tries > MAX_SPLITS)
+			pb_index_corrupt(v->rel, block, -1, "splitting it makes no room");
 		split_leaf(v, buffer);
+		CHECK_FOR_INTERRUPTS();
 		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block, RBM_NORMAL, v->info->strategy);
 		LockBufferForCleanup(buffer);
 		pb_index_check_page(v->rel, buffer);

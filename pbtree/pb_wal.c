@@ -89,7 +89,7 @@ pb_wal_desc(StringInfo buf, XLogReaderState *record)
 		PbConflict	conflict;
 
 		memcpy(&conflict, XLogRecGetData(record), sizeof(conflict));
-		appendStringInfo(buf, "conflict xid " UINT64_FORMAT, conflict.xid);
+		appendStringInfo(buf, "conflict xid " UINT64_FORMAT "%s", conflict.xid, conflict.catalog ? " of a catalog table" : "");
 		sep = "; ";
 	}
 	for (int id = 0; id <= max; id++)

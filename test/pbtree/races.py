@@ -1,12 +1,14 @@
 """Tests of pbtree: what sessions do to each other, and standbys to their readers."""
 import os
 import random
+import struct
 import threading
 import time
 
 import psycopg2
 
-from basics import Failed, build_force, connect, has_points, no_crash, query, replayed, test, wait_for_standby
+from basics import (Failed, build_force, connect, expect, has_points, no_crash, query, replayed, stop_without_checksums, test,
+                    wait_for_standby)
 
 
 def index_only_cursor(connection, first=10):
@@ -91,14 +93,29 @@ def standby_pins(tests):
 
 
 class Point:
-    """A place where a session is to wait; only that one."""
+    """A place where a session is to wait, or to fail; only that one."""
 
-    def __init__(self, cluster, name):
+    def __init__(self, cluster, name, action='wait'):
         self.cluster, self.name = cluster, name
         self.connection = connect(cluster)
         query(self.connection, "SELECT injection_points_set_local()")
-        query(self.connection, "SELECT injection_points_attach('%s', 'wait')" % name)
+        query(self.connection, "SELECT injection_points_attach('%s', '%s')" % (name, action))
         self.other = connect(cluster)
+
+    def waits(self):
+        return query(self.other, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = '%s'" % self.name)[0][0] > 0
+
+    def wait(self):
+        """Until the session, in a thread of its own, is there."""
+        end = time.time() + 100
+        while not self.waits():
+            if time.time() > end:
+                raise Failed('nobody comes to ' + self.name)
+            time.sleep(.01)
+
+    def wake(self):
+        query(self.other, "SELECT injection_points_detach('%s')" % self.name)
+        query(self.other, "SELECT injection_points_wakeup('%s')" % self.name)
 
     def run(self, text, meanwhile):
         """The statement, and what is done while it waits; its rows, and whether it waited."""
@@ -113,12 +130,11 @@ class Point:
         thread.start()
         waited = False
         while thread.is_alive() and not waited:
-            waited = query(self.other, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = '%s'" % self.name)[0][0] > 0
+            waited = self.waits()
             time.sleep(.01)
         meanwhile()
         if waited:
-            query(self.other, "SELECT injection_points_detach('%s')" % self.name)
-            query(self.other, "SELECT injection_points_wakeup('%s')" % self.name)
+            self.wake()
         thread.join()
         if errors:
             raise errors[0]
@@ -358,21 +374,147 @@ def unique_statements(connection):
                 raise Failed('%s, %s: %s, %s' % (options, statements[key[1]] if isinstance(key[1], int) else key[1], end, ends['btree', key[1]]))
 
 
-@test
-def far_blocks(tests):
-    """A list whose first row goes may become longer: that of a block behind 2^29, in a table of 4 TB.  VACUUM finds room for it."""
-    folder = os.path.join(tests.args.work, 'force')
-    cluster, connection = tests.begin('far_blocks')
+def far_rows(tests, name):
+    """A cluster with functions for index entries of rows in tables of any size, and an index."""
+    folder = os.path.join(tests.args.work, 'force_' + name)
+    cluster, connection = tests.begin(name)
     build_force(os.path.join(tests.args.bindir, 'pg_config'), folder)
     for name, kind in (('fake_insert(regclass, int, bigint, int) RETURNS void', 'fake_insert'), ('fake_vacuum(regclass, bigint) RETURNS bigint', 'fake_vacuum')):
         query(connection, "CREATE FUNCTION %s LANGUAGE c STRICT AS '%s', '%s'" % (name, os.path.join(folder, 'fake_rows'), kind))
     query(connection, 'CREATE TABLE t (a int)')
     query(connection, 'CREATE INDEX i ON t USING pbtree (a) WITH (fillfactor = 100)')
+    return cluster, connection
+
+
+@test
+def far_blocks(tests):
+    """A list whose first row goes may become longer: that of a block behind 2^29, in a table of 4 TB.  VACUUM finds room for it."""
+    cluster, connection = far_rows(tests, 'far_blocks')
     last, keys = 2**29 - 1, 3000
     query(connection, "SELECT fake_insert('i', g, b, o) FROM generate_series(1, %d) g, (VALUES (%d, 511), (%d, 1), (%d, 2)) v (b, o)" % (keys, last, last + 1, last + 1))
     removed = query(connection, "SELECT fake_vacuum('i', %d)" % last)[0][0]
     entries = query(connection, "SELECT pbtree_check('i')")[0][0]
     if (removed, entries) != (keys, 2 * keys):
         raise Failed('%d entries were removed, %d remain' % (removed, entries))
+    no_crash(cluster)
+    return ''
+
+
+@test
+def far_incomplete(tests):
+    """VACUUM makes room on a leaf that has no downlink yet: a crash came between the split of its left sibling and the downlink."""
+    cluster, connection = far_rows(tests, 'far_incomplete')
+    last, number = 2**29 - 1, 0
+
+    def insert(rows):
+        query(connection, "SELECT fake_insert('i', %d, b, o) FROM (VALUES %s) v (b, o)" % (number, rows))
+        return number + 1
+    # the root, block 3, is above a leaf of single rows, and one that is full of lists that grow
+    while query(connection, "SELECT pg_relation_size('i') / 8192")[0][0] < 4:
+        number = insert('(7, 7)')
+    while query(connection, "SELECT free FROM pbtree_page('i', 2)")[0][0] > 60:
+        number = insert('(%d, 511), (%d, 1), (%d, 2)' % (last, last + 1, last + 1))
+    entries, lists = query(connection, "SELECT pbtree_check('i'), count(*) FILTER (WHERE cardinality(tids) = 3) FROM pbtree_items('i', 2)")[0]
+    name = os.path.join(cluster.data, query(connection, "SELECT pg_relation_filepath('i')")[0][0])
+    connection.close()
+    stop_without_checksums(cluster)
+    with open(name, 'r+b') as file:
+        image = bytearray(file.read())
+        root = memoryview(image)[3 * 8192:]
+        lower, upper, first = struct.unpack_from('=HHxxxxxxxxH', root, 12)
+        if lower != 28 or len(image) != 4 * 8192:
+            raise Failed('not two leaves, or their root has heads')
+        # the last downlink goes, and the left leaf's flags say so
+        struct.pack_into('=HH', root, 12, lower - 2, first & 0x1FFF)
+        image[8192 + 8160 + 20] |= 4
+        file.seek(0)
+        file.write(image)
+    cluster.start()
+    connection = connect(cluster)
+    if 'incomplete' not in str(query(connection, "SELECT flags FROM pbtree_page('i', 1)")):
+        raise Failed('the split is complete')
+    removed = query(connection, "SELECT fake_vacuum('i', %d)" % last)[0][0]
+    expect('entries', (removed, query(connection, "SELECT pbtree_check('i')")[0][0]), (lists, entries - lists))
+    expect('pages', query(connection, "SELECT leaf_pages FROM pbtree_stats('i')"), [(3,)])
+    no_crash(cluster)
+    return '%d lists' % lists
+
+
+def wait_until(connection, condition):
+    end = time.time() + 100
+    while not query(connection, 'SELECT ' + condition)[0][0]:
+        if time.time() > end:
+            raise Failed('never: ' + condition)
+        time.sleep(.01)
+
+
+def in_thread(connection, text):
+    """The statement, and the rows that it will give."""
+    rows = []
+    thread = threading.Thread(target=lambda: rows.extend(query(connection, text) or []), daemon=True)
+    thread.start()
+    return thread, rows
+
+
+def fill_leaf(connection, writer, block, low, high):
+    """Rows of a transaction that is not over, so many that the leaf, which was empty, is full of them."""
+    free, key, pages = 8192, low, query(connection, "SELECT pg_relation_size('i')")
+    query(writer, 'BEGIN')
+    while free >= 24:
+        step = max(1, free // 20)
+        query(writer, 'INSERT INTO t SELECT generate_series(%d, %d)' % (key, key + step - 1))
+        key += step
+        free = query(connection, "SELECT free FROM pbtree_page('i', %d)" % block)[0][0]
+    if key > high or pages != query(connection, "SELECT pg_relation_size('i')"):
+        raise Failed('the leaf is not full, or has been split')
+
+
+def empty_leaf(connection, cluster, key):
+    """An insertion removes the leaf's rows, which are dead, and fails before its own is there."""
+    query(connection, 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off')
+    for _ in range(2):
+        query(connection, 'SELECT a FROM t WHERE a >= %d' % key)
+    writer = Point(cluster, 'pbtree-room', 'error')
+    try:
+        query(writer.connection, 'INSERT INTO t VALUES (%d)' % key)
+        raise Failed('there was room')
+    except psycopg2.errors.InternalError_:
+        pass
+
+
+@test
+def pinned_leaf(tests):
+    """VACUUM does not delete an empty leaf that an index-only scan has pinned: the scan has read rows that came and went since VACUUM was there."""
+    cluster, connection = tests.begin('pinned_leaf')
+    if not has_points(cluster):
+        return 'a server without injection points'
+    query(connection, 'CREATE TABLE t (a int); INSERT INTO t SELECT generate_series(1, 9000)')
+    query(connection, 'CREATE INDEX i ON t USING pbtree (a) WITH (fillfactor = 100)')
+    query(connection, 'VACUUM t')
+    block = 2
+    low, high = query(connection, "SELECT min(key[1]::int), max(key[1]::int) FROM pbtree_items('i', %d)" % block)[0]
+    query(connection, 'DELETE FROM t WHERE a BETWEEN %d AND %d' % (low, high))
+    vacuum, reader = Point(cluster, 'pbtree-unlink'), Point(cluster, 'pbtree-leaf')
+    first, _ = in_thread(vacuum.connection, 'VACUUM (INDEX_CLEANUP on) t')
+    vacuum.wait()
+    writer = connect(cluster)
+    fill_leaf(connection, writer, block, low, high)
+    query(reader.connection, 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexscan = off')
+    scan, rows = in_thread(reader.connection, 'SELECT a FROM t WHERE a BETWEEN %d AND %d' % (low, high))
+    reader.wait()
+    query(writer, 'ROLLBACK')
+    empty_leaf(connection, cluster, low)
+    expect('items', query(connection, "SELECT items FROM pbtree_page('i', %d)" % block), [(0,)])
+    vacuum.wake()
+    first.join()
+    # the next one waits for the scan; if it did not, the pages of rows that the scan has read would become all-visible
+    second, _ = in_thread(writer, 'VACUUM (INDEX_CLEANUP on, TRUNCATE off) t')
+    while second.is_alive() and query(connection, 'SELECT wait_event FROM pg_stat_activity WHERE pid = %d' % writer.get_backend_pid()) != [('BufferPin',)]:
+        time.sleep(.01)
+    reader.wake()
+    scan.join()
+    second.join()
+    expect('rows', rows, [])
+    query(connection, "SELECT pbtree_check('i', true)")
     no_crash(cluster)
     return ''

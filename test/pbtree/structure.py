@@ -334,3 +334,25 @@ def split_points(tests):
             raise Failed('%s: %s' % (what, error)) from error
     no_crash(cluster)
     return '%d rounds' % (n + 1)
+
+
+@test
+def reuse_of_catalog(tests):
+    """A page that is used again: standbys are told whether the table is one that logical decoding reads as a catalog, by a split's record too."""
+    for catalog in ('false', 'true'):
+        cluster, connection = tests.begin('reuse_' + catalog, "wal_level = logical\nfsync = off\nautovacuum = off\nshared_preload_libraries = 'pbtree'\n")
+        query(connection, 'CREATE EXTENSION pg_walinspect; CREATE TABLE t (a int) WITH (user_catalog_table = %s)' % catalog)
+        query(connection, 'INSERT INTO t SELECT generate_series(1, 20000); CREATE INDEX i ON t USING pbtree (a)')
+        query(connection, 'DELETE FROM t WHERE a < 15000')
+        for _ in range(2):
+            query(connection, 'VACUUM (INDEX_CLEANUP on) t')
+            query(connection, 'SELECT txid_current()')
+        pages = query(connection, "SELECT pg_relation_size('i')")
+        begin = query(connection, 'SELECT pg_current_wal_insert_lsn()')[0][0]
+        query(connection, 'INSERT INTO t SELECT generate_series(20001, 25000)')
+        expect('pages', query(connection, "SELECT pg_relation_size('i')"), pages)
+        found = query(connection, "SELECT DISTINCT description LIKE '%%of a catalog table%%' FROM pg_get_wal_records_info('%s', pg_current_wal_flush_lsn()) "
+                                  "WHERE resource_manager = 'pbtree' AND record_type = 'REUSE'" % begin)
+        expect('of a catalog table', found, [(catalog == 'true',)])
+        no_crash(cluster)
+    return ''
