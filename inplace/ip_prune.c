@@ -15,6 +15,7 @@
 #include "ip_home.h"
 #include "ip_lockers.h"
 #include "ip_prune.h"
+#include "ip_prune_hint.h"
 #include "ip_rel.h"
 #include "ip_restore.h"
 #include "ip_version_satisfy.h"
@@ -22,9 +23,6 @@
 
 #define MAX_BASE_AGE	(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
 #define NEW_BASE_AGE	((IpXid) 1 << 31)
-
-/* To heap code, which prunes pages too, the hint in pd_prune_xid is so far in the future. */
-#define HINT_OFFSET	((TransactionId) 1 << 30)
 
 /* A page with deletions that are not flushed is not worth another look for so many transactions. */
 #define FLUSH_XIDS		32
@@ -444,8 +442,7 @@ prune_page(Prune *p)
 						p->block, RelationGetRelationName(p->rel)),
 				 errhint("Run inplace_check('%s') to find all damage.",
 						 RelationGetRelationName(p->rel))));
-	((PageHeader) p->page)->pd_prune_xid =
-		(TransactionId) next + (p->unflushed ? FLUSH_XIDS : 0) + HINT_OFFSET;
+	ip_prune_set_hint(p->page, next + (p->unflushed ? FLUSH_XIDS : 0));
 }
 
 /* Put back a row with very many aborted changes; no lock is held.  False: that was damaged. */
@@ -522,15 +519,9 @@ bool
 ip_prune_page_opt(Relation rel, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
-	TransactionId hint = ((PageHeader) page)->pd_prune_xid - HINT_OFFSET;
 	Prune		p;
 
-	/*
-	 * nothing that was written before the last prune can have become
-	 * removable?
-	 */
-	if (((PageHeader) page)->pd_prune_xid != InvalidTransactionId &&
-		!ip_xid_removable(rel, ip_xid_after(ip_data_xid_base(IpPageGetSpecial(page)), hint)))
+	if (ip_prune_is_useless(rel, page))
 		return false;
 	/* damage of one row is not to stop changes of others */
 	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)

@@ -29,6 +29,7 @@
 #include "ip_memo.h"
 #include "ip_modify.h"
 #include "ip_prune.h"
+#include "ip_prune_hint.h"
 #include "ip_rel.h"
 #include "ip_space.h"
 #include "ip_toast.h"
@@ -566,10 +567,12 @@ update_prepare(ModifyRequest *req, IpVersion *v, Buffer buffer, const IpLockStat
 	return false;
 }
 
-/* Could a prune of the page make room for the new version, or for undo at home? */
+/* Could a prune of the page make room for the new version, or for undo at home, that is not there? */
 static bool
 lacks_room(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w, bool in_place)
 {
+	if (ip_prune_is_useless(req->rel, BufferGetPage(buffer)))
+		return false;
 	if (in_place)
 		return ip_modify_lacks_home(v, buffer, w);
 	return v->top_itemlen + ip_page_free(BufferGetPage(buffer)) <
