@@ -136,6 +136,8 @@ typedef struct IpRowOp
 	uint32		fromlen;
 	const uint8 *body;			/* new body, whole */
 	uint32		bodylen;
+	const uint8 *back;			/* a delta from it to the base's, or NULL */
+	uint32		backlen;
 } IpRowOp;
 
 extern void ip_op_init_data(ByteWriter *w, uint64 xid_base);
