@@ -23,11 +23,20 @@
 
 /* ---- pages --------------------------------------------------------------------------- */
 
+static void
+unpin(IpScan *scan)
+{
+	if (BufferIsValid(scan->pinned))
+		ReleaseBuffer(scan->pinned);
+	scan->pinned = InvalidBuffer;
+}
+
 /* The page in the copy shall be this block's; nothing is in it yet. */
 static void
 set_block(IpScan *scan, BlockNumber block)
 {
 	CHECK_FOR_INTERRUPTS();
+	unpin(scan);
 	ip_slot_owner_release(&scan->owner);
 	scan->block = block;
 	Assert(scan->owner.borrower == NULL);	/* of the copy that goes */
@@ -36,7 +45,10 @@ set_block(IpScan *scan, BlockNumber block)
 	scan->horizon = ip_xid_horizon();
 }
 
-/* Copy the buffer's page, and release the buffer; max_off is 0 if it holds no rows. */
+/*
+ * Copy the buffer's page; max_off is 0 if it holds no rows, and then the buffer is released.  Else it stays pinned: what is
+ * done next to the rows, in this statement, pins it again, and that is quickly done.
+ */
 static void
 copy_page(IpScan *scan, Buffer buffer)
 {
@@ -55,7 +67,10 @@ copy_page(IpScan *scan, Buffer buffer)
 		memcpy(copy + page->pd_upper, (char *) page + page->pd_upper, BLCKSZ - page->pd_upper);
 		scan->max_off = Min(PageGetMaxOffsetNumber(copy), IP_MAX_ROWS_PER_PAGE);
 	}
-	UnlockReleaseBuffer(buffer);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	scan->pinned = buffer;
+	if (kind != IP_PAGE_DATA)
+		unpin(scan);
 }
 
 static void
@@ -254,15 +269,10 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 }
 
 static void
-count_row(IpScan *scan)
-{
-	pgstat_count_heap_getnext(scan->rs_base.rs_rd);
-}
-
-static void
 reset_position(IpScan *scan)
 {
 	stop_reading(scan);
+	unpin(scan);
 	scan->started = false;
 	scan->block = InvalidBlockNumber;
 	scan->max_off = 0;
@@ -359,6 +369,7 @@ ip_scan_end(TableScanDesc sscan)
 	IpScan	   *scan = (IpScan *) sscan;
 
 	ip_slot_owner_release(&scan->owner);
+	unpin(scan);
 	end_reading(scan);
 	RelationDecrementReferenceCount(sscan->rs_rd);
 	if (scan->strategy != NULL)
@@ -423,7 +434,7 @@ ip_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot
 	{
 		if (store_row(scan, scan->off, slot))
 		{
-			count_row(scan);
+			pgstat_count_heap_getnext(sscan->rs_rd);
 			return true;
 		}
 	}
@@ -591,7 +602,7 @@ ip_scan_sample_next_tuple(TableScanDesc sscan, SampleScanState *state, TupleTabl
 			break;
 		if (off <= scan->max_off && store_row(scan, off, slot))
 		{
-			count_row(scan);
+			pgstat_count_heap_getnext(sscan->rs_rd);
 			return true;
 		}
 	}

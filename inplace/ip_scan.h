@@ -32,6 +32,8 @@ typedef struct IpScan
 	BlockNumber ahead;
 	bool		started;		/* block is valid */
 	BlockNumber block;			/* page in the copy, or InvalidBlockNumber */
+	Buffer		pinned;			/* if it has rows: changing them will be
+								 * cheaper */
 	OffsetNumber max_off;		/* 0: not a data page */
 	bool		is_undo;		/* but one of undo */
 	IpXid		horizon;		/* of pg_xact, before the page was copied */
