@@ -381,6 +381,7 @@ apply_undo(Page page, ByteReader *r, const IpOpContext *ctx)
 	uint8	   *item;
 	IpUndoRec	rec;
 	const char *problem;
+	bool		decode = (flags & IP_REC_PREV) || (kind & IP_KIND_SKIP);
 
 	headlen = ip_undo_rec_start(head, kind, flags, ctx->xid, ctx->data_block, row_off);
 	len = headlen + taillen;
@@ -395,10 +396,17 @@ apply_undo(Page page, ByteReader *r, const IpOpContext *ctx)
 	memcpy(item, head, headlen);
 	memcpy(item + headlen, tail, taillen);
 
+	/* many have no other xid than that of their change */
+	special->u.undo.newest_xid = Max(special->u.undo.newest_xid, ip_xid_after(ip_undo_xid_base(special), ctx->xid));
+#ifdef USE_ASSERT_CHECKING
+	decode = true;
+#endif
+	if (!decode)
+		return NULL;
 	problem = ip_undo_rec_decode(page, ctx->undo_block, item, len, &rec);
 	if (problem)
 		return problem;
-	special->u.undo.newest_xid = Max(special->u.undo.newest_xid, Max(rec.xid, rec.prev_xid));
+	special->u.undo.newest_xid = Max(special->u.undo.newest_xid, rec.prev_xid);
 	for (int i = 0; rec.has_skip && i < rec.skip.n; i++)
 		special->u.undo.newest_xid = Max(special->u.undo.newest_xid, rec.skip.xid[i]);
 	return NULL;
@@ -579,22 +587,24 @@ apply_op(Page page, IpOp op, ByteReader *r, IpOpContext *ctx)
 }
 
 static const char *
-apply_ops(Page page, const uint8 *ops, uint32 len, const IpOpContext *ctx)
+apply_ops(Page page, const uint8 *ops, uint32 len, IpOpContext *ctx)
 {
 	ByteReader	r = {ops, ops + len, false};
-	IpOpContext context = *ctx;
+	TransactionId xid = ctx->xid;
 
 	ip_items_begin();
 	while (r.p < r.end)
 	{
 		IpOp		op = bytes_get_u8(&r);
-		const char *problem = apply_op(page, op, &r, &context);
+		const char *problem = apply_op(page, op, &r, ctx);
 
 		if (problem == NULL && r.bad)
 			problem = "operation is too short";
 		if (problem)
 			return problem;
 	}
+	/* IP_OP_XID is about the block */
+	ctx->xid = xid;
 	return ip_items_end(page) ? NULL : "items overlap";
 }
 
@@ -612,7 +622,7 @@ looks_at_page(void)
 
 const char *
 ip_page_apply(Page page, BlockNumber block, const uint8 *ops, uint32 len,
-			  const IpOpContext *ctx)
+			  IpOpContext *ctx)
 {
 #ifdef USE_ASSERT_CHECKING
 	bool		was_sound = looks_at_page() && ip_page_problem(page, block) == NULL;
