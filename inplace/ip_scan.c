@@ -184,17 +184,24 @@ next_block(IpScan *scan, bool forward)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-/* Store the version v stands on, borrowing its body if it is in the page copy. */
+/* scan->v is about to stand on another row; a slot other than the one that will have it may have borrowed the body. */
+static inline void
+reuse_version(IpScan *scan, TupleTableSlot *slot)
+{
+	if (scan->owner.borrower != NULL && &scan->owner.borrower->base != slot)
+		ip_slot_owner_release(&scan->owner);
+}
+
+/* Store the version that scan->v stands on; its body, there or in the page copy, is lent. */
 static void
 store_version(IpScan *scan, IpVersion *v, TupleTableSlot *slot)
 {
 	IpVersionId id;
-	bool		in_copy = (const char *) v->body >= scan->copy.data &&
-		(const char *) v->body < scan->copy.data + BLCKSZ;
+	bool		is_ours = v->body >= (uint8 *) scan && v->body < (uint8 *) (scan + 1);
 
 	slot->tts_tableOid = RelationGetRelid(scan->rs_base.rs_rd);
 	ip_version_id(v, &id);
-	if (in_copy)
+	if (is_ours)
 		ip_slot_borrow(slot, &scan->owner, v->hdr, v->body, v->bodylen, &v->tid, &id);
 	else
 		ip_slot_store(slot, v->hdr, v->body, v->bodylen, &v->tid, &id);
@@ -243,6 +250,7 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	}
 	else if (!ip_item_is_used(lp))
 		return false;
+	reuse_version(scan, slot);
 	if (snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() &&
 		ip_version_begin_before(v, rel, scan->block, scan->copy.data, off, snapshot, scan->horizon, &scan->known))
 	{
@@ -312,10 +320,8 @@ start_scan(IpScan *scan, bool rescan)
 {
 	Relation	rel = scan->rs_base.rs_rd;
 
-	if (scan->rs_base.rs_parallel != NULL)
-		scan->nblocks = ((ParallelBlockTableScanDesc) scan->rs_base.rs_parallel)->phs_nblocks;
-	else
-		scan->nblocks = RelationGetNumberOfBlocks(rel);
+	scan->nblocks = scan->rs_base.rs_parallel == NULL ? RelationGetNumberOfBlocks(rel) :
+		((ParallelBlockTableScanDesc) scan->rs_base.rs_parallel)->phs_nblocks;
 	scan->start = 0;
 	scan->limit = scan->nblocks;
 	reset_position(scan);
@@ -411,13 +417,10 @@ next_item(IpScan *scan, bool forward)
 {
 	for (;;)
 	{
-		if (scan->started)
+		if (scan->started && (forward ? scan->off < scan->max_off : scan->off > FirstOffsetNumber))
 		{
-			if (forward ? scan->off < scan->max_off : scan->off > FirstOffsetNumber)
-			{
-				scan->off += forward ? 1 : -1;
-				return true;
-			}
+			scan->off += forward ? 1 : -1;
+			return true;
 		}
 		if (!next_block(scan, forward))
 			return false;
@@ -524,11 +527,8 @@ ip_scan_bitmap_page(TableScanDesc sscan, Buffer buffer, const OffsetNumber *offs
 	Assert(noffsets <= (int) lengthof(scan->wanted));
 	scan->nwanted = scan->next_wanted = 0;
 	copy_page(scan, buffer);
-	if (noffsets < 0)
-	{
-		for (OffsetNumber off = FirstOffsetNumber; off <= scan->max_off; off++)
-			scan->wanted[scan->nwanted++] = off;
-	}
+	for (OffsetNumber off = FirstOffsetNumber; noffsets < 0 && off <= scan->max_off; off++)
+		scan->wanted[scan->nwanted++] = off;
 	for (int i = 0; i < noffsets; i++)
 	{
 		if (offsets[i] <= scan->max_off)
@@ -684,6 +684,7 @@ ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double
 	if (scan->is_undo)
 		*deadrows += IP_UNDO_RECORDS_PER_PAGE * undo_excess(scan);
 	scan->is_undo = false;
+	reuse_version(scan, slot);
 	while (scan->off < scan->max_off)
 	{
 		if (analyze_row(scan, ++scan->off, liverows, deadrows))
