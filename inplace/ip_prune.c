@@ -413,7 +413,9 @@ prune_page(Prune *p)
 
 	/*
 	 * The inserter's status is what it was before we look at rows: if it
-	 * aborts while we do, some of them have been kept.
+	 * aborts while we do, they have been kept.  Unless it has aborted, a row
+	 * that is its own, and nobody else's, stays, or IP_OP_CLEAR_DEFAULT does
+	 * what is to be done.
 	 */
 	ip_home_note(&p->homes, p->block, p->page);
 	p->changer_is_over = ip_default_changer_is_over(p->page);
@@ -423,7 +425,7 @@ prune_page(Prune *p)
 	{
 		if (nrestored < p->change.nrestored && p->change.restored[nrestored].off == off)
 			nrestored++;
-		else if (!IpXidIsFinal(inserter) || ip_row_may_be(p->page, off, IP_ROW_VERSION | IP_ROW_CHANGED))
+		else if (inserter_status == IP_STATUS_ABORTED || ip_row_may_be(p->page, off, IP_ROW_VERSION | IP_ROW_CHANGED))
 			prune_row(p, off);
 	}
 	prune_changer(p);

@@ -639,11 +639,11 @@ undo_excess(IpScan *scan)
 }
 
 /*
- * Count a row as heap counts it, see VACUUM's counts; true if it is alive: then v stands on
+ * Count a row as heap counts it, see VACUUM's counts; true if it is alive: then the slot has
  * the version to be sampled.
  */
 static bool
-analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows)
+analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows, TupleTableSlot *slot)
 {
 	Relation	rel = scan->rs_base.rs_rd;
 	ItemId		lp = PageGetItemId(scan->copy.data, off);
@@ -651,6 +651,12 @@ analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows)
 	ItemPointerData tid;
 	IpvResult	result;
 
+	slot->tts_tableOid = RelationGetRelid(rel);
+	if (ip_item_is_ours(lp) && store_simple(scan, lp, off, slot))
+	{
+		*liverows += 1;
+		return true;
+	}
 	if (ItemIdIsDead(lp) || ip_version_deleter(rel, scan->block, scan->copy.data, off, SnapshotSelf,
 											   scan->horizon) != IP_XID_NONE)
 	{
@@ -671,6 +677,8 @@ analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows)
 		result = ip_fetch_satisfy(v, rel, &tid, SnapshotSelf, NULL);
 	}
 	*(result == IPV_OK ? liverows : deadrows) += 1;
+	if (result == IPV_OK)
+		store_version(scan, v, slot);
 	return result == IPV_OK;
 }
 
@@ -687,11 +695,8 @@ ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double
 	reuse_version(scan, slot);
 	while (scan->off < scan->max_off)
 	{
-		if (analyze_row(scan, ++scan->off, liverows, deadrows))
-		{
-			store_version(scan, &scan->v, slot);
+		if (analyze_row(scan, ++scan->off, liverows, deadrows, slot))
 			return true;
-		}
 	}
 	ExecClearTuple(slot);
 	return false;
