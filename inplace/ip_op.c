@@ -331,3 +331,12 @@ ip_op_slot(ByteWriter *w, uint16 slot, BlockNumber current, uint32 npages)
 	bytes_put_u32(w, current);
 	bytes_put_u32(w, npages);
 }
+
+void
+ip_op_undo_pages(ByteWriter *w, BlockNumber first, uint32 n)
+{
+	Assert(first != IP_META_BLOCK && first != InvalidBlockNumber);
+	bytes_put_u8(w, IP_OP_UNDO_PAGES);
+	bytes_put_u32(w, first);
+	bytes_put_u32(w, n);
+}

@@ -11,6 +11,7 @@
 #include "ip_items.h"
 #include "ip_page_apply.h"
 #include "ip_page_check.h"
+#include "ip_runs.h"
 #include "ip_undo_rec.h"
 
 /* The bodies that IP_OP_ROW works on; static, for there is no palloc here. */
@@ -49,13 +50,13 @@ init_meta(Page page)
 	put_decoy(page, meta);
 	meta->version = IP_FORMAT_VERSION;
 	meta->nslots = IP_UNDO_SLOTS;
-	meta->reserved = 0;
+	meta->nruns = 0;
 	for (int i = 0; i < IP_UNDO_SLOTS; i++)
 	{
 		meta->slots[i].current = InvalidBlockNumber;
 		meta->slots[i].npages = 0;
 	}
-	((PageHeader) page)->pd_lower = (char *) (meta + 1) - (char *) page;
+	((PageHeader) page)->pd_lower = (char *) meta->runs - (char *) page;
 }
 
 /* The body that the operation's delta starts from, into row_buffers; *row: the row that has it. */
@@ -582,6 +583,13 @@ apply_op(Page page, IpOp op, ByteReader *r, IpOpContext *ctx)
 		case IP_OP_SLOT:
 			apply_slot(IpPageGetMeta(page), r);
 			return NULL;
+		case IP_OP_UNDO_PAGES:
+			{
+				BlockNumber first = bytes_get_u32(r);
+
+				ip_runs_set(page, first, bytes_get_u32(r));
+				return NULL;
+			}
 	}
 	return "unknown operation";
 }

@@ -232,6 +232,11 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 		case IP_OP_SLOT:
 			desc_slot(buf, r);
 			return;
+		case IP_OP_UNDO_PAGES:
+			a = bytes_get_u32(r);
+			b = bytes_get_u32(r);
+			appendStringInfo(buf, "undo pages from %u on: %u", a, b);
+			return;
 	}
 	appendStringInfo(buf, "unknown operation %d", op);
 	r->bad = true;
@@ -257,7 +262,8 @@ ip_page_desc_name(IpOp op)
 		[IP_OP_FINAL_ROWS] = "final rows",[IP_OP_XID] = "xid",[IP_OP_UNUSED] = "unused",
 		[IP_OP_INIT_FREE] = "init free page",[IP_OP_CHANGER] = "default changer",
 		[IP_OP_CLEAR_CHANGER] = "clear default changer",[IP_OP_CHANGED] = "changed",[IP_OP_DROP] = "drop",
-		[IP_OP_RESTORE] = "restore",[IP_OP_KEYS] = "changed keys"
+		[IP_OP_RESTORE] = "restore",[IP_OP_KEYS] = "changed keys",
+		[IP_OP_UNDO_PAGES] = "undo pages"
 	};
 
 	return op > 0 && op < lengthof(names) && names[op] ? names[op] : "unknown";

@@ -10,7 +10,7 @@
 #define IP_RING_H
 
 #include "ip_rel.h"
-
+#include "ip_runs.h"
 
 /* about so many records are on a full page */
 #define IP_UNDO_RECORDS_PER_PAGE 128
@@ -52,6 +52,25 @@ extern bool ip_ring_is_needed(Page page, BlockNumber block, IpOldestPage *o);
 
 /* The pages of all rings.  Lock: share on the metapage, taken and released. */
 extern BlockNumber ip_ring_pages(Relation rel);
+
+/* The metapage's list of undo pages (see ip_runs.h). */
+typedef struct IpRuns
+{
+	uint32		n;
+	IpUndoRun	runs[FLEXIBLE_ARRAY_MEMBER];
+} IpRuns;
+
+/*
+ * The list of a relation of so many blocks, palloc'd, or NULL if it is empty, or not worth asking for.  Lock: share on the
+ * metapage, taken and released.
+ */
+extern IpRuns *ip_ring_read_runs(Relation rel, BlockNumber nblocks);
+
+static inline bool
+ip_ring_is_undo(const IpRuns *runs, BlockNumber block)
+{
+	return runs != NULL && ip_runs_have(runs->runs, runs->n, block);
+}
 
 /* What the metapage says of all slots, IP_UNDO_SLOTS of them. */
 extern void ip_ring_read_slots(Relation rel, IpMetaSlot *slots);

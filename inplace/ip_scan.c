@@ -45,12 +45,8 @@ set_block(IpScan *scan, BlockNumber block)
 	scan->horizon = ip_xid_horizon();
 }
 
-/*
- * Copy the buffer's page; max_off is 0 if it holds no rows, and then the buffer is released.  Else it stays pinned: what is
- * done next to the rows, in this statement, pins it again, and that is quickly done.
- */
-static void
-copy_page(IpScan *scan, Buffer buffer)
+void
+ip_scan_copy_page(IpScan *scan, Buffer buffer)
 {
 	Page		copy = scan->copy.data;
 	PageHeader	page;
@@ -73,14 +69,23 @@ copy_page(IpScan *scan, Buffer buffer)
 		unpin(scan);
 }
 
+void
+ip_scan_pass_undo(IpScan *scan, BlockNumber block)
+{
+	set_block(scan, block);
+	scan->is_undo = true;
+}
+
 static void
 load_page(IpScan *scan, BlockNumber block)
 {
 	if (block == IP_META_BLOCK)
 		set_block(scan, block);
+	else if (ip_ring_is_undo(scan->undo, block))
+		ip_scan_pass_undo(scan, block);
 	else
-		copy_page(scan, ReadBufferExtended(scan->rs_base.rs_rd, MAIN_FORKNUM, block, RBM_NORMAL,
-										   scan->strategy));
+		ip_scan_copy_page(scan, ReadBufferExtended(scan->rs_base.rs_rd, MAIN_FORKNUM, block, RBM_NORMAL,
+												   scan->strategy));
 }
 
 /* The block that a forward scan reads first, or after another one. */
@@ -107,7 +112,7 @@ block_after(IpScan *scan, bool started, BlockNumber block)
 	return next == scan->first ? InvalidBlockNumber : next;
 }
 
-/* Called for reading ahead; the metapage is left out. */
+/* Called for reading ahead; the metapage is left out, and what is known to be undo. */
 static BlockNumber
 next_to_read(void *state, void *per_block)
 {
@@ -115,9 +120,10 @@ next_to_read(void *state, void *per_block)
 
 	do
 	{
+		CHECK_FOR_INTERRUPTS();
 		scan->ahead = block_after(scan, scan->ahead_started, scan->ahead);
 		scan->ahead_started = true;
-	} while (scan->ahead == IP_META_BLOCK);
+	} while (scan->ahead == IP_META_BLOCK || ip_ring_is_undo(scan->undo, scan->ahead));
 	return scan->ahead;
 }
 
@@ -147,7 +153,7 @@ next_block_forward(IpScan *scan)
 	buffer = compat_reads_next(scan->reads, NULL);
 	if (!BufferIsValid(buffer))
 		return false;
-	copy_page(scan, buffer);
+	ip_scan_copy_page(scan, buffer);
 	scan->off = 0;
 	return true;
 }
@@ -184,17 +190,8 @@ next_block(IpScan *scan, bool forward)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-/* scan->v is about to stand on another row; a slot other than the one that will have it may have borrowed the body. */
-static inline void
-reuse_version(IpScan *scan, TupleTableSlot *slot)
-{
-	if (scan->owner.borrower != NULL && &scan->owner.borrower->base != slot)
-		ip_slot_owner_release(&scan->owner);
-}
-
-/* Store the version that scan->v stands on; its body, there or in the page copy, is lent. */
-static void
-store_version(IpScan *scan, IpVersion *v, TupleTableSlot *slot)
+void
+ip_scan_store_version(IpScan *scan, IpVersion *v, TupleTableSlot *slot)
 {
 	IpVersionId id;
 	bool		is_ours = v->body >= (uint8 *) scan && v->body < (uint8 *) (scan + 1);
@@ -230,6 +227,14 @@ store_simple(IpScan *scan, ItemId lp, OffsetNumber off, TupleTableSlot *slot)
 	return true;
 }
 
+bool
+ip_scan_store_plain(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
+{
+	ItemId		lp = PageGetItemId(scan->copy.data, off);
+
+	return ip_item_is_ours(lp) && store_simple(scan, lp, off, slot);
+}
+
 /* Store what the snapshot sees of the row at off, if anything. */
 static bool
 store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
@@ -250,11 +255,11 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	}
 	else if (!ip_item_is_used(lp))
 		return false;
-	reuse_version(scan, slot);
+	ip_scan_reuse_version(scan, slot);
 	if (snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() &&
 		ip_version_begin_before(v, rel, scan->block, scan->copy.data, off, snapshot, scan->horizon, &scan->known))
 	{
-		store_version(scan, v, slot);
+		ip_scan_store_version(scan, v, slot);
 		return true;
 	}
 	if (ip_version_deleter(rel, scan->block, scan->copy.data, off, snapshot, scan->horizon) != IP_XID_NONE)
@@ -270,7 +275,7 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	}
 	if (result != IPV_OK)
 		return false;
-	store_version(scan, v, slot);
+	ip_scan_store_version(scan, v, slot);
 	if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
 		ip_memo_note_seen(v);
 	return true;
@@ -366,6 +371,9 @@ ip_scan_begin(Relation rel, Snapshot snapshot, int nkeys, struct ScanKeyData *ke
 	if (flags & (SO_TYPE_SEQSCAN | SO_TYPE_SAMPLESCAN))
 		PredicateLockRelation(rel, snapshot);
 	start_scan(scan, false);
+	/* those that a bitmap has are of rows */
+	if (!(flags & SO_TYPE_BITMAPSCAN))
+		scan->undo = ip_ring_read_runs(rel, scan->nblocks);
 	return &scan->rs_base;
 }
 
@@ -382,6 +390,8 @@ ip_scan_end(TableScanDesc sscan)
 		FreeAccessStrategy(scan->strategy);
 	if (scan->worker != NULL)
 		pfree(scan->worker);
+	if (scan->undo != NULL)
+		pfree(scan->undo);
 	if (sscan->rs_flags & SO_TEMP_SNAPSHOT)
 		UnregisterSnapshot(sscan->rs_snapshot);
 	pfree(scan);
@@ -526,7 +536,7 @@ ip_scan_bitmap_page(TableScanDesc sscan, Buffer buffer, const OffsetNumber *offs
 
 	Assert(noffsets <= (int) lengthof(scan->wanted));
 	scan->nwanted = scan->next_wanted = 0;
-	copy_page(scan, buffer);
+	ip_scan_copy_page(scan, buffer);
 	for (OffsetNumber off = FirstOffsetNumber; noffsets < 0 && off <= scan->max_off; off++)
 		scan->wanted[scan->nwanted++] = off;
 	for (int i = 0; i < noffsets; i++)
@@ -605,98 +615,6 @@ ip_scan_sample_next_tuple(TableScanDesc sscan, SampleScanState *state, TupleTabl
 			pgstat_count_heap_getnext(sscan->rs_rd);
 			return true;
 		}
-	}
-	ExecClearTuple(slot);
-	return false;
-}
-
-/* ---- ANALYZE --------------------------------------------------------------------------------- */
-
-void
-ip_scan_analyze_page(TableScanDesc sscan, Buffer buffer)
-{
-	IpScan	   *scan = (IpScan *) sscan;
-
-	copy_page(scan, buffer);
-	scan->off = 0;
-}
-
-/* The part of all undo pages that should not be there; read once for a scan. */
-static double
-undo_excess(IpScan *scan)
-{
-	Relation	rel = scan->rs_base.rs_rd;
-	BlockNumber pages;
-
-	if (!scan->has_excess)
-	{
-		pages = ip_ring_pages(rel);
-		scan->excess = pages == 0 ? 0 :
-			ip_undo_beyond(pages, RelationGetNumberOfBlocks(rel)) / pages;
-	}
-	scan->has_excess = true;
-	return scan->excess;
-}
-
-/*
- * Count a row as heap counts it, see VACUUM's counts; true if it is alive: then the slot has
- * the version to be sampled.
- */
-static bool
-analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows, TupleTableSlot *slot)
-{
-	Relation	rel = scan->rs_base.rs_rd;
-	ItemId		lp = PageGetItemId(scan->copy.data, off);
-	IpVersion  *v = &scan->v;
-	ItemPointerData tid;
-	IpvResult	result;
-
-	slot->tts_tableOid = RelationGetRelid(rel);
-	if (ip_item_is_ours(lp) && store_simple(scan, lp, off, slot))
-	{
-		*liverows += 1;
-		return true;
-	}
-	if (ItemIdIsDead(lp) || ip_version_deleter(rel, scan->block, scan->copy.data, off, SnapshotSelf,
-											   scan->horizon) != IP_XID_NONE)
-	{
-		*deadrows += 1;
-		return false;
-	}
-	if (!ip_row_is_at(scan->copy.data, off))
-		return false;
-	result = ip_version_begin_copy(v, rel, scan->block, scan->copy.data, off, scan->horizon);
-	/* its inserter will count it */
-	if (result == IPV_OK && (v->state & IP_ROW_INSERTED) && ip_version_status(v) == IP_STATUS_RUNNING)
-		return false;
-	if (result == IPV_OK)
-		result = ip_version_satisfy(v, SnapshotSelf);
-	if (result == IPV_STALE)
-	{
-		ItemPointerSet(&tid, scan->block, off);
-		result = ip_fetch_satisfy(v, rel, &tid, SnapshotSelf, NULL);
-	}
-	*(result == IPV_OK ? liverows : deadrows) += 1;
-	if (result == IPV_OK)
-		store_version(scan, v, slot);
-	return result == IPV_OK;
-}
-
-bool
-ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double *liverows,
-						   double *deadrows, TupleTableSlot *slot)
-{
-	IpScan	   *scan = (IpScan *) sscan;
-
-	/* undo that VACUUM has to free counts as it does for autovacuum */
-	if (scan->is_undo)
-		*deadrows += IP_UNDO_RECORDS_PER_PAGE * undo_excess(scan);
-	scan->is_undo = false;
-	reuse_version(scan, slot);
-	while (scan->off < scan->max_off)
-	{
-		if (analyze_row(scan, ++scan->off, liverows, deadrows, slot))
-			return true;
 	}
 	ExecClearTuple(slot);
 	return false;
