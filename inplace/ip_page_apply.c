@@ -508,6 +508,14 @@ apply_slot(IpMeta *meta, ByteReader *r)
 	ms->npages = bytes_get_u32(r);
 }
 
+static void
+apply_undo_pages(Page page, ByteReader *r)
+{
+	BlockNumber first = bytes_get_u32(r);
+
+	ip_runs_set(page, first, bytes_get_u32(r));
+}
+
 static const char *
 apply_op(Page page, IpOp op, ByteReader *r, IpOpContext *ctx)
 {
@@ -584,12 +592,8 @@ apply_op(Page page, IpOp op, ByteReader *r, IpOpContext *ctx)
 			apply_slot(IpPageGetMeta(page), r);
 			return NULL;
 		case IP_OP_UNDO_PAGES:
-			{
-				BlockNumber first = bytes_get_u32(r);
-
-				ip_runs_set(page, first, bytes_get_u32(r));
-				return NULL;
-			}
+			apply_undo_pages(page, r);
+			return NULL;
 	}
 	return "unknown operation";
 }

@@ -15,6 +15,8 @@
  */
 #include "compat.h"
 
+#include "storage/freespace.h"
+
 #include "ip_change.h"
 #include "ip_rel.h"
 #include "ip_ring.h"
@@ -296,30 +298,32 @@ put_pages(ByteWriter *meta, const Buffer *pages, int n)
 }
 
 void
-ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot, Buffer *pages, int n)
+ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot, Buffer *pages, int n, bool ahead)
 {
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
 	uint32		total = count_pages(BufferGetPage(meta)) + n;
+	BlockNumber first = BufferGetBlockNumber(pages[0]);
 	BlockNumber last_next;
 	IpChange	change;
 
 	Assert(n > 0 && n <= IP_UNDO_MAX_EXTENT);
+	Assert(!ahead || BufferIsValid(current));
 	Assert(!BufferIsValid(current) || ip_ring_is_current(BufferGetPage(current), slot));
 	last_next = BufferIsValid(current) ?
-		IpPageGetSpecial(BufferGetPage(current))->u.undo.next : BufferGetBlockNumber(pages[0]);
+		IpPageGetSpecial(BufferGetPage(current))->u.undo.next : first;
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
 	for (int i = 0; i < n; i++)
 	{
 		Assert(!ip_runs_have(IpPageGetMeta(BufferGetPage(meta))->runs, ip_runs_count(BufferGetPage(meta)),
 							 BufferGetBlockNumber(pages[i])));	/* I24 */
 		ip_op_init_undo(ip_change_block(&change, pages[i], true),
-						i == 0 ? ip_xid_next() - 1 : IP_XID_NONE, slot,
-						i == 0 ? IP_UNDO_CURRENT : 0,
+						i == 0 && !ahead ? ip_xid_next() - 1 : IP_XID_NONE, slot,
+						i == 0 && !ahead ? IP_UNDO_CURRENT : 0,
 						i + 1 < n ? BufferGetBlockNumber(pages[i + 1]) : last_next);
 	}
 	if (BufferIsValid(current))
-		ip_op_ring(ip_change_block(&change, current, false), BufferGetBlockNumber(pages[0]), 0);
-	put_pages(change_slot(&change, meta, slot, BufferGetBlockNumber(pages[0]), ms.npages + n), pages, n);
+		ip_op_ring(ip_change_block(&change, current, false), first, ahead ? IP_UNDO_CURRENT : 0);
+	put_pages(change_slot(&change, meta, slot, ahead ? ms.current : first, ms.npages + n), pages, n);
 	apply_ring_change(&change, meta);
 	for (int i = 1; i < n; i++)
 		UnlockReleaseBuffer(pages[i]);
@@ -341,8 +345,52 @@ ip_ring_grow(Relation rel, Buffer current, uint16 slot, uint32 extent)
 	}
 	Assert(extent > 0 && extent <= lengthof(pages));
 	n = get_pages(rel, pages, Max(1, Min(ms.npages, extent)));
-	ip_ring_add_pages(rel, current, meta, slot, pages, n);
+	ip_ring_add_pages(rel, current, meta, slot, pages, n, false);
 	return pages[0];
+}
+
+/* Is the current page still the slot's, and must the ring grow when it is full? */
+static bool
+will_grow(Relation rel, Buffer current, uint16 slot, BlockNumber oldest)
+{
+	Buffer		buffer;
+	bool		old;
+
+	if (IpPageGetSpecial(BufferGetPage(current))->u.undo.next != oldest)
+		return false;
+	buffer = ip_undo_lock_page(rel, oldest, BUFFER_LOCK_SHARE, NULL);
+	if (!BufferIsValid(buffer))
+		return false;
+	/* damage is seen to when the page is to be used */
+	old = !ip_ring_has(BufferGetPage(buffer), slot) || ip_ring_page_is_old(rel, BufferGetPage(buffer));
+	UnlockReleaseBuffer(buffer);
+	return !old;
+}
+
+void
+ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot, BlockNumber oldest)
+{
+	Buffer		pages[IP_UNDO_MAX_EXTENT];
+	int			n = get_pages(rel, pages, Min(read_slot(rel, slot).npages, IP_UNDO_MAX_EXTENT));
+	Buffer		current = ip_undo_lock_page(rel, at, BUFFER_LOCK_EXCLUSIVE, NULL);
+	bool		grown = false;
+
+	Assert(at != oldest);
+	if (BufferIsValid(current))
+	{
+		grown = n > 0 && ip_ring_is_current(BufferGetPage(current), slot) && will_grow(rel, current, slot, oldest);
+		if (grown)
+			ip_ring_add_pages(rel, current, ip_ring_lock_meta(rel), slot, pages, n, true);
+		UnlockReleaseBuffer(current);
+	}
+	/* another backend was first: the pages are anybody's */
+	for (int i = 0; i < n; i++)
+	{
+		if (!grown)
+			RecordPageWithFreeSpace(rel, BufferGetBlockNumber(pages[i]), IP_FREE_PAGE_SPACE);
+		if (i == 0 || !grown)
+			UnlockReleaseBuffer(pages[i]);
+	}
 }
 
 void

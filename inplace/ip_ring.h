@@ -103,19 +103,25 @@ extern Buffer ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot);
  * where they are; if it cannot be found (InvalidBuffer), or its own link is wrong, so do all but
  * current.  free_oldest: it, which may be the current one, leaves the ring and is free.
  * add_pages: n pages come between current (invalid: there is no ring yet) and the oldest; the
- * first of them becomes the current one, the others are released.
+ * first of them becomes the current one, or (ahead) will be the next; the others are released.
  */
 extern void ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot);
 extern void ip_ring_drop_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot);
 extern void ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot);
 extern Buffer ip_ring_lock_meta(Relation rel);
 extern void ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot,
-							  Buffer *pages, int n);
+							  Buffer *pages, int n, bool ahead);
 
 /*
  * Make the ring longer, by up to so many pages, or make it; its new current page, locked.  If
  * another backend has made the slot's ring meanwhile, InvalidBuffer.
  */
 extern Buffer ip_ring_grow(Relation rel, Buffer current, uint16 slot, uint32 extent);
+
+/*
+ * The slot's current page, at, is nearly full, and the oldest one is not old: make the ring longer before a writer that holds a
+ * data page has to, unless another backend has done so.  No lock is held.
+ */
+extern void ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot, BlockNumber oldest);
 
 #endif							/* IP_RING_H */

@@ -111,7 +111,7 @@ move_ring(Relation rel, uint16 slot, BlockNumber to)
 		page = ip_space_try_free(rel, to);
 		if (BufferIsValid(page))
 		{
-			ip_ring_add_pages(rel, current, ip_ring_lock_meta(rel), slot, &page, 1);
+			ip_ring_add_pages(rel, current, ip_ring_lock_meta(rel), slot, &page, 1, false);
 			UnlockReleaseBuffer(page);
 			moved = true;
 		}

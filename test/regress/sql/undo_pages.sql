@@ -17,7 +17,7 @@ CREATE FUNCTION blocks(name regclass) RETURNS bigint LANGUAGE sql AS $$
 	SELECT pg_relation_size(name) / current_setting('block_size')::int
 $$;
 
-CREATE TABLE upg (id int PRIMARY KEY, n int, note text) WITH (autovacuum_enabled = off);
+CREATE TABLE upg (id int PRIMARY KEY, n int, note text) USING inplace WITH (autovacuum_enabled = off);
 INSERT INTO upg SELECT i, 0, 'note ' || i FROM generate_series(1, 50) i;
 VACUUM ANALYZE upg;
 -- one transaction's changes need all of their undo
