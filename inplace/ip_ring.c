@@ -313,14 +313,10 @@ ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot, Buffer
 		IpPageGetSpecial(BufferGetPage(current))->u.undo.next : first;
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
 	for (int i = 0; i < n; i++)
-	{
-		Assert(!ip_runs_have(IpPageGetMeta(BufferGetPage(meta))->runs, ip_runs_count(BufferGetPage(meta)),
-							 BufferGetBlockNumber(pages[i])));	/* I24 */
 		ip_op_init_undo(ip_change_block(&change, pages[i], true),
 						i == 0 && !ahead ? ip_xid_next() - 1 : IP_XID_NONE, slot,
 						i == 0 && !ahead ? IP_UNDO_CURRENT : 0,
 						i + 1 < n ? BufferGetBlockNumber(pages[i + 1]) : last_next);
-	}
 	if (BufferIsValid(current))
 		ip_op_ring(ip_change_block(&change, current, false), first, ahead ? IP_UNDO_CURRENT : 0);
 	put_pages(change_slot(&change, meta, slot, ahead ? ms.current : first, ms.npages + n), pages, n);

@@ -112,7 +112,7 @@ block_after(IpScan *scan, bool started, BlockNumber block)
 	return next == scan->first ? InvalidBlockNumber : next;
 }
 
-/* Called for reading ahead; the metapage is left out, and what is known to be undo. */
+/* Called for reading ahead; the metapage is left out, and what is known to be undo (I24). */
 static BlockNumber
 next_to_read(void *state, void *per_block)
 {
