@@ -474,7 +474,8 @@ ip_ring_read_runs(Relation rel, BlockNumber nblocks)
 	meta = ReadBuffer(rel, IP_META_BLOCK);
 	page = BufferGetPage(meta);
 	LockBuffer(meta, BUFFER_LOCK_SHARE);
-	n = ip_runs_count(page);
+	/* damage: the pages are read, as those that are not listed */
+	n = ip_runs_problem(page) == NULL ? ip_runs_count(page) : 0;
 	memcpy(found, IpPageGetMeta(page)->runs, n * sizeof(IpUndoRun));
 	UnlockReleaseBuffer(meta);
 	if (n == 0)
