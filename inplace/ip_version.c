@@ -595,7 +595,8 @@ ip_version_skip_aborted(IpVersion *v)
 	return IPV_OK;
 }
 
-IpvResult
+/* Not inlined: a test stops processes here. */
+pg_noinline IpvResult
 ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid, bool soft,
 					Buffer *buffer)
 {
@@ -667,7 +668,8 @@ ip_version_id(IpVersion *v, IpVersionId *id)
 		id->xmax = v->lock.locker;
 }
 
-void
+/* Not inlined: a test stops processes here. */
+pg_noinline void
 ip_version_to_slot(IpVersion *v, TupleTableSlot *slot)
 {
 	IpVersionId id;
