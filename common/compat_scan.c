@@ -132,8 +132,9 @@ compat_reads_end(CompatReads *reads)
 bool
 compat_scan_analyze_next_block(TableScanDesc scan, BlockNumber block, BufferAccessStrategy strategy)
 {
-	ip_scan_analyze_page(scan, ReadBufferExtended(scan->rs_rd, MAIN_FORKNUM, block, RBM_NORMAL,
-												  strategy));
+	if (!ip_scan_analyze_undo(scan, block))
+		ip_scan_analyze_page(scan, ReadBufferExtended(scan->rs_rd, MAIN_FORKNUM, block, RBM_NORMAL,
+													  strategy));
 	return true;
 }
 

@@ -50,6 +50,9 @@ extern void compat_reads_end(CompatReads *reads);
 /* What the access method does for those below; it gets a pin of the buffer, and gives it back. */
 extern void ip_scan_analyze_page(TableScanDesc scan, Buffer buffer);
 
+/* Is the block known not to have rows?  Then that has been done, without reading it. */
+extern bool ip_scan_analyze_undo(TableScanDesc scan, BlockNumber block);
+
 /* The page's rows at so many offsets are wanted, or all of them if noffsets is negative. */
 extern void ip_scan_bitmap_page(TableScanDesc scan, Buffer buffer, const OffsetNumber *offsets,
 								int noffsets);

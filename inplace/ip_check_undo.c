@@ -8,6 +8,7 @@
 #include "access/multixact.h"
 
 #include "ip_check_undo.h"
+#include "ip_runs.h"
 
 /*
  * VACUUM removes no row as long as somebody may see an older version.  But a lock
@@ -196,6 +197,54 @@ check_lost_pages(IpCheck *c, BlockNumber nblocks, const bool *ring_ok)
 	}
 }
 
+/* Does the metapage say that the block is undo, and its page that it is not?  The metapage must not change meanwhile. */
+static bool
+is_wrongly_undo(IpCheck *c, BlockNumber block)
+{
+	Page		page = c->again.data;
+	XLogRecPtr	lsn = InvalidXLogRecPtr;
+	bool		is_undo = false;
+
+	for (int look = 0; look < 2; look++)
+	{
+		if (ip_check_copy_page(c, IP_META_BLOCK, page) != NULL || !ip_check_page_is(c, page, IP_PAGE_META) ||
+			(look == 1 && PageGetLSN(page) != lsn) ||
+			!ip_runs_have(IpPageGetMeta(page)->runs, ip_runs_count(page), block))
+			return false;
+		lsn = PageGetLSN(page);
+		if (look == 0 && block < RelationGetNumberOfBlocks(c->rel))
+			is_undo = ip_check_copy_page(c, block, page) == NULL && ip_check_page_is(c, page, IP_PAGE_UNDO);
+	}
+	return !is_undo;
+}
+
+/* Scans do not read what the metapage says is undo. */
+static void
+check_runs(IpCheck *c)
+{
+	static IpUndoRun runs[IP_MAX_UNDO_RUNS];
+	Page		meta = c->again.data;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(c->rel);
+	uint32		n;
+
+	if (nblocks == 0 || ip_check_copy_page(c, IP_META_BLOCK, meta) != NULL ||
+		!ip_check_page_is(c, meta, IP_PAGE_META) || ip_runs_problem(meta) != NULL)
+		return;
+	n = ip_runs_count(meta);
+	memcpy(runs, IpPageGetMeta(meta)->runs, n * sizeof(IpUndoRun));
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (runs[i].first + runs[i].n > nblocks && is_wrongly_undo(c, runs[i].first + runs[i].n - 1))
+			ip_check_report(c, IP_META_BLOCK, 0, ip_check_fail(c, "undo pages from %u on are beyond the table's end", runs[i].first));
+		for (BlockNumber block = runs[i].first; block < Min(nblocks, runs[i].first + runs[i].n); block++)
+		{
+			CHECK_FOR_INTERRUPTS();
+			if ((block >= c->nblocks || ip_check_page_kind(c, block) != IP_PAGE_UNDO) && is_wrongly_undo(c, block))
+				ip_check_report(c, block, 0, "metapage takes the page for one of undo");
+		}
+	}
+}
+
 void
 ip_check_undo_rings(IpCheck *c)
 {
@@ -219,4 +268,5 @@ ip_check_undo_rings(IpCheck *c)
 		ring_ok[slot] = problem == NULL;
 	}
 	check_lost_pages(c, nblocks, ring_ok);
+	check_runs(c);
 }

@@ -46,6 +46,13 @@ ip_delta_make_whole(ByteWriter *w, uint32 fromlen, const uint8 *to, uint32 tolen
 	put(w, w->bad ? PAGEDELTA_NO_ROOM : pagedelta_shift_make_whole(fromlen, to, tolen, w->p, w->end - w->p));
 }
 
+void
+ip_delta_invert(ByteWriter *w, const uint8 *base, uint32 baselen, const uint8 *delta, uint32 deltalen)
+{
+	put(w, w->bad ? PAGEDELTA_NO_ROOM :
+		pagedelta_shift_invert(base, baselen, delta, deltalen, w->p, w->end - w->p));
+}
+
 int
 ip_delta_apply(ByteReader *r, const uint8 *base, uint32 baselen, uint8 *out, uint32 cap)
 {

@@ -19,6 +19,16 @@ extern void ip_delta_make(ByteWriter *w, const uint8 *from, uint32 fromlen,
 extern void ip_delta_make_quick(ByteWriter *w, const uint8 *from, uint32 fromlen,
 								const uint8 *to, uint32 tolen);
 
+/* The same of a string that stays what it is. */
+static inline void
+ip_delta_make_none(ByteWriter *w)
+{
+	bytes_put_u8(w, 0);
+}
+
+/* Append the delta that leads back from what a delta has made to its base. */
+extern void ip_delta_invert(ByteWriter *w, const uint8 *base, uint32 baselen, const uint8 *delta, uint32 deltalen);
+
 /*
  * Apply the delta at r (which is advanced behind it) to base.  Returns the
  * result's length, or -1 if the delta does not fit base or cap; out must not

@@ -103,10 +103,11 @@ newest_committed(IpVersion *v, Relation rel, const ItemPointerData *tid)
 }
 
 static IpvResult
-fetch_any_once(IpVersion *v, Relation rel, const ItemPointerData *tid, IpPtr *ended_by)
+fetch_any_once(IpVersion *v, Relation rel, const ItemPointerData *tid, IpPtr *ended_by, TupleTableSlot *slot,
+			   bool *plain)
 {
 	Snapshot	active = ActiveSnapshotSet() ? GetActiveSnapshot() : NULL;
-	IpvResult	result = ip_version_fetch(v, rel, tid);
+	IpvResult	result = ip_version_fetch_unless_plain(v, rel, tid, slot, plain);
 	bool		changed = false;
 
 	if (result != IPV_OK)
@@ -136,6 +137,7 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 {
 	IpTarget	target;
 	IpPtr		ended_by = {InvalidBlockNumber, 0};
+	bool		plain = false;
 	IpvResult	result;
 	int			tries = 0;
 
@@ -145,8 +147,13 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 	{
 		CHECK_FOR_INTERRUPTS();
 		result = target.exact ? fetch_exact_once(v, rel, &target, &ended_by) :
-			fetch_any_once(v, rel, tid, &ended_by);
+			fetch_any_once(v, rel, tid, &ended_by, slot, &plain);
 	} while (result == IPV_STALE && ++tries < IP_MAX_STALE);
+	if (plain)
+	{
+		ip_memo_note_ended(rel, &target);
+		return true;
+	}
 	if (result != IPV_OK)
 		return false;
 	/* a foreign key's check will compare the command, too */
@@ -407,13 +414,14 @@ ip_fetch_end(IndexFetchTableData *scan)
 }
 
 /*
- * ip_version_fetch, but the page stays pinned for the next row.  The index scan may
+ * ip_version_fetch_unless_plain, but the page stays pinned for the next row.  The index scan may
  * have read the TID a while ago, and the row may have been dead already: then its
  * page may be a free one by now, or be used for something else.  *deleter becomes the
  * transaction that deleted the row, if that is why there is none.
  */
 static IpvResult
-fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot, IpXid *deleter)
+fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot,
+			 bool *plain, IpXid *deleter)
 {
 	Relation	rel = fetch->base.rel;
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
@@ -433,9 +441,12 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapsh
 	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
 	{
 		fetch->stale = fetch->match != NULL && may_be_stale(fetch, page, snapshot);
+		*plain = snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() &&
+			ip_version_store_plain(rel, block, page, off, slot);
 		v->horizon = ip_xid_horizon();
-		*deleter = ip_version_deleter(rel, block, page, off, snapshot, v->horizon);
-		if (*deleter == IP_XID_NONE)
+		if (!*plain)
+			*deleter = ip_version_deleter(rel, block, page, off, snapshot, v->horizon);
+		if (!*plain && *deleter == IP_XID_NONE)
 			result = ip_version_begin(v, rel, block, page, off);
 	}
 	if (result == IPV_OK)
@@ -483,19 +494,17 @@ deleted_is_all_dead(IpIndexFetch *fetch, Snapshot snapshot, IpXid deleter, IpXid
 		(snapshot->snapshot_type == SNAPSHOT_MVCC && flush_deletions(fetch, deleter));
 }
 
-bool
-ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapshot,
-					 TupleTableSlot *slot, bool *call_again, bool *all_dead)
+/* Store what the snapshot sees of the row in the slot, if anything. */
+static bool
+store_visible(IpIndexFetch *fetch, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot, bool *all_dead)
 {
-	IpIndexFetch *fetch = (IpIndexFetch *) scan;
 	IpVersion  *v = &fetch_v;
+	bool		plain = false;
 	IpXid		deleter;
-	IpvResult	result;
+	IpvResult	result = fetch_pinned(fetch, v, tid, snapshot, slot, &plain, &deleter);
 
-	*call_again = false;
-	if (all_dead)
-		*all_dead = false;
-	result = fetch_pinned(fetch, v, tid, snapshot, &deleter);
+	if (plain)
+		return true;
 	if (deleter != IP_XID_NONE)
 	{
 		if (all_dead)
@@ -506,12 +515,24 @@ ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 		result = ip_version_satisfy(v, snapshot);
 	/* no row: is it dead?  or undo was recycled under us: again */
 	if (result == IPV_STALE || (result == IPV_NONE && all_dead))
-		result = ip_fetch_satisfy(v, scan->rel, tid, snapshot, all_dead);
-	if (result != IPV_OK)
-		return false;
-	if (!ip_fetch_predicate_lock(v, snapshot))
+		result = ip_fetch_satisfy(v, fetch->base.rel, tid, snapshot, all_dead);
+	if (result != IPV_OK || !ip_fetch_predicate_lock(v, snapshot))
 		return false;
 	ip_version_to_slot(v, slot);
+	return true;
+}
+
+bool
+ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapshot,
+					 TupleTableSlot *slot, bool *call_again, bool *all_dead)
+{
+	IpIndexFetch *fetch = (IpIndexFetch *) scan;
+
+	*call_again = false;
+	if (all_dead)
+		*all_dead = false;
+	if (!store_visible(fetch, tid, snapshot, slot, all_dead))
+		return false;
 	if (!entry_matches(fetch, slot))
 	{
 		ExecClearTuple(slot);

@@ -33,7 +33,7 @@
 #include "storage/bufpage.h"
 #include "storage/itemptr.h"
 
-#define IP_FORMAT_VERSION		5
+#define IP_FORMAT_VERSION		6
 #define IP_PAGE_MAGIC			0x4950	/* "IP" */
 #define IP_META_BLOCK			0
 
@@ -128,16 +128,27 @@ typedef struct IpMetaSlot
 	uint32		npages;			/* pages in this slot's ring */
 } IpMetaSlot;
 
+/* Blocks of undo pages, one behind the other. */
+typedef struct IpUndoRun
+{
+	BlockNumber first;
+	uint32		n;
+} IpUndoRun;
+
+#define IP_MAX_UNDO_RUNS	480
+
 typedef struct IpMeta
 {
 	ItemIdData	decoy;
 	uint32		version;		/* IP_FORMAT_VERSION */
 	uint32		nslots;			/* IP_UNDO_SLOTS */
-	uint32		reserved;
+	uint32		nruns;
 	IpMetaSlot	slots[IP_UNDO_SLOTS];
+	IpUndoRun	runs[IP_MAX_UNDO_RUNS]; /* in order; those from nruns on are
+										 * not there */
 } IpMeta;
 
-StaticAssertDecl(sizeof(IpMeta) == 16 + 8 * IP_UNDO_SLOTS, "metapage layout");
+StaticAssertDecl(offsetof(IpMeta, runs) == 16 + 8 * IP_UNDO_SLOTS, "metapage layout");
 
 #define IpPageGetMeta(page) ((IpMeta *) PageGetContents(page))
 

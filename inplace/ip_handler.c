@@ -99,10 +99,32 @@ ip_copy_data(Relation rel, const RelFileLocator *locator)
 
 /* ---- sizes --------------------------------------------------------------------------------- */
 
+/* Without statistics, core takes a table for no smaller. */
+#define ESTIMATE_MIN_PAGES	10
+
 static Oid
 ip_toast_am(Relation rel)
 {
 	return HEAP_TABLE_AM_OID;
+}
+
+/*
+ * What of the table is undo has no rows, and is not read.  Core has taken it to be as full of rows as the rest: so it is where
+ * it has been counted with the rest, in relpages, but not what has come since.
+ */
+static void
+leave_out_undo(Relation rel, BlockNumber *pages, double *tuples, double *allvisfrac)
+{
+	BlockNumber known = rel->rd_rel->relpages;
+	BlockNumber undo = *pages > ESTIMATE_MIN_PAGES ? ip_ring_pages(rel) : 0;
+	BlockNumber fresh;
+
+	if (undo == 0 || undo >= *pages)
+		return;
+	fresh = Min(undo, *pages - Min(known, *pages));
+	*tuples *= (double) (*pages - fresh) / *pages;
+	*allvisfrac = Min(1.0, *allvisfrac * *pages / (*pages - undo));
+	*pages -= undo;
 }
 
 static void
@@ -112,6 +134,8 @@ ip_estimate_size(Relation rel, int32 *attr_widths, BlockNumber *pages, double *t
 	table_block_relation_estimate_size(rel, attr_widths, pages, tuples, allvisfrac,
 									   IP_ROW_HDRSZ + sizeof(ItemIdData),
 									   BLCKSZ - SizeOfPageHeaderData - sizeof(IpSpecial));
+
+	leave_out_undo(rel, pages, tuples, allvisfrac);
 
 	/*
 	 * without statistics, narrow rows would be taken to fill a page with more

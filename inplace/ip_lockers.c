@@ -133,7 +133,13 @@ ip_lockers_merge(IpVersion *v, TransactionId xid, bool add, LockTupleMode mode,
 	Assert(!add || TransactionIdIsNormal(xid));
 	memset(state, 0, sizeof(*state));
 	nold = version_lockers(v, &old);
-	if (nold == 0 && !add)
+	/* mostly there is no other locker */
+	if (nold == 0 && add)
+		*state = (IpLockState)
+	{
+		.any = true,.mode = mode,.newest = ip_xid_full(xid),.locker = xid
+	};
+	if (nold == 0)
 		return;
 	lockers = palloc(sizeof(IpLocker) * (nold + 1));
 	for (int i = 0; i < nold; i++)
@@ -199,15 +205,12 @@ ip_lockers_are_ours(IpVersion *v)
 bool
 ip_lockers_held(IpVersion *v, LockTupleMode mode)
 {
-	IpXidStatus status;
-
 	/*
 	 * What we inserted others can only reach for FOR KEY SHARE (we may have
 	 * moved the row there); what this very subtransaction updated stays
 	 * locked as long as the lock would.
 	 */
-	status = ip_version_status(v);
-	if (status == IP_STATUS_MINE && mode <= LockTupleNoKeyExclusive &&
+	if (mode <= LockTupleNoKeyExclusive && ip_version_status(v) == IP_STATUS_MINE &&
 		((v->state & IP_ROW_INSERTED) ||
 		 (TransactionId) v->xid == GetCurrentTransactionIdIfAny()))
 		return true;

@@ -302,6 +302,12 @@ put_row(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool final, bool overlaid,
 		op.state |= IP_ROW_OVERLAID;
 	if (w->lock.any)
 		op.state |= IP_ROW_LOCKED;
+	/* what undo has leads from the whole new body to the whole old one? */
+	if (w->undo.kind == IP_UNDO_UPDATE && !w->undo.has_skip && w->oldlen == w->fromlen)
+	{
+		op.back = w->undo.delta;
+		op.backlen = w->undo.deltalen;
+	}
 	if (home->off != 0)
 	{
 		op.home_off = home->off;
@@ -426,7 +432,7 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 		put_moved(ops, v, w, buffer);
 	made = put_row(ops, v, w, final, overlaid, top_off, home);
 	/* else the body may be the page's */
-	if (w->info == IP_XLOG_UPDATE)
+	if (w->info == IP_XLOG_UPDATE || w->info == IP_XLOG_MOVE)
 		change.made = made;
 	if (w->keys && IpPageGetSpecial(BufferGetPage(buffer))->keys != IP_KEYS_STALE)
 		ip_op_keys(ops, IP_KEYS_STALE);

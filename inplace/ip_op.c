@@ -80,6 +80,18 @@ put_home(ByteWriter *w, const IpHomeOp *home)
 		bytes_put_varint(w, home->oldlen);
 }
 
+/* From the base to the new body, which may be known to be the same, or how to come back from it. */
+static void
+put_delta(ByteWriter *w, const IpRowOp *op)
+{
+	if (op->body == op->from && op->bodylen == op->fromlen)
+		ip_delta_make_none(w);
+	else if (op->back != NULL)
+		ip_delta_invert(w, op->body, op->bodylen, op->back, op->backlen);
+	else
+		ip_delta_make(w, op->from, op->fromlen, op->body, op->bodylen);
+}
+
 IpRowMade
 ip_op_row(ByteWriter *w, const IpRowOp *op)
 {
@@ -131,7 +143,7 @@ ip_op_row(ByteWriter *w, const IpRowOp *op)
 		bytes_put(w, op->body, op->bodylen);
 	}
 	else
-		ip_delta_make(w, op->from, op->fromlen, op->body, op->bodylen);
+		put_delta(w, op);
 	made.end = w->p;
 	return made;
 }
@@ -318,4 +330,13 @@ ip_op_slot(ByteWriter *w, uint16 slot, BlockNumber current, uint32 npages)
 	bytes_put_u16(w, slot);
 	bytes_put_u32(w, current);
 	bytes_put_u32(w, npages);
+}
+
+void
+ip_op_undo_pages(ByteWriter *w, BlockNumber first, uint32 n)
+{
+	Assert(first != IP_META_BLOCK && first != InvalidBlockNumber);
+	bytes_put_u8(w, IP_OP_UNDO_PAGES);
+	bytes_put_u32(w, first);
+	bytes_put_u32(w, n);
 }

@@ -40,7 +40,9 @@ typedef enum IpOp
 	IP_OP_CHANGED,				/* the default changer changes a row */
 	IP_OP_DROP,					/* nobody needs these undo records at home */
 	IP_OP_RESTORE,				/* put back rows' last change */
-	IP_OP_KEYS					/* IP_KEYS_* of a data page */
+	IP_OP_KEYS,					/* IP_KEYS_* of a data page */
+	IP_OP_UNDO_PAGES			/* metapage: these blocks are undo pages, or
+								 * one is no more */
 } IpOp;
 
 /* Where IP_OP_ROW's delta starts from */
@@ -136,6 +138,8 @@ typedef struct IpRowOp
 	uint32		fromlen;
 	const uint8 *body;			/* new body, whole */
 	uint32		bodylen;
+	const uint8 *back;			/* a delta from it to the base's, or NULL */
+	uint32		backlen;
 } IpRowOp;
 
 extern void ip_op_init_data(ByteWriter *w, uint64 xid_base);
@@ -177,6 +181,7 @@ extern void ip_op_undo(ByteWriter *w, OffsetNumber row_off, uint8 kind, uint8 fl
 					   const uint8 *tail, uint32 taillen);
 extern void ip_op_newest(ByteWriter *w, uint64 newest_xid);
 extern void ip_op_ring(ByteWriter *w, BlockNumber next, uint16 flags);
+extern void ip_op_undo_pages(ByteWriter *w, BlockNumber first, uint32 n);
 extern void ip_op_slot(ByteWriter *w, uint16 slot, BlockNumber current, uint32 npages);
 
 #endif							/* IP_OP_H */

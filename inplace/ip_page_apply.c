@@ -11,6 +11,7 @@
 #include "ip_items.h"
 #include "ip_page_apply.h"
 #include "ip_page_check.h"
+#include "ip_runs.h"
 #include "ip_undo_rec.h"
 
 /* The bodies that IP_OP_ROW works on; static, for there is no palloc here. */
@@ -49,13 +50,13 @@ init_meta(Page page)
 	put_decoy(page, meta);
 	meta->version = IP_FORMAT_VERSION;
 	meta->nslots = IP_UNDO_SLOTS;
-	meta->reserved = 0;
+	meta->nruns = 0;
 	for (int i = 0; i < IP_UNDO_SLOTS; i++)
 	{
 		meta->slots[i].current = InvalidBlockNumber;
 		meta->slots[i].npages = 0;
 	}
-	((PageHeader) page)->pd_lower = (char *) (meta + 1) - (char *) page;
+	((PageHeader) page)->pd_lower = (char *) meta->runs - (char *) page;
 }
 
 /* The body that the operation's delta starts from, into row_buffers; *row: the row that has it. */
@@ -381,6 +382,7 @@ apply_undo(Page page, ByteReader *r, const IpOpContext *ctx)
 	uint8	   *item;
 	IpUndoRec	rec;
 	const char *problem;
+	bool		decode = (flags & IP_REC_PREV) || (kind & IP_KIND_SKIP);
 
 	headlen = ip_undo_rec_start(head, kind, flags, ctx->xid, ctx->data_block, row_off);
 	len = headlen + taillen;
@@ -395,10 +397,17 @@ apply_undo(Page page, ByteReader *r, const IpOpContext *ctx)
 	memcpy(item, head, headlen);
 	memcpy(item + headlen, tail, taillen);
 
+	/* many have no other xid than that of their change */
+	special->u.undo.newest_xid = Max(special->u.undo.newest_xid, ip_xid_after(ip_undo_xid_base(special), ctx->xid));
+#ifdef USE_ASSERT_CHECKING
+	decode = true;
+#endif
+	if (!decode)
+		return NULL;
 	problem = ip_undo_rec_decode(page, ctx->undo_block, item, len, &rec);
 	if (problem)
 		return problem;
-	special->u.undo.newest_xid = Max(special->u.undo.newest_xid, Max(rec.xid, rec.prev_xid));
+	special->u.undo.newest_xid = Max(special->u.undo.newest_xid, rec.prev_xid);
 	for (int i = 0; rec.has_skip && i < rec.skip.n; i++)
 		special->u.undo.newest_xid = Max(special->u.undo.newest_xid, rec.skip.xid[i]);
 	return NULL;
@@ -499,6 +508,14 @@ apply_slot(IpMeta *meta, ByteReader *r)
 	ms->npages = bytes_get_u32(r);
 }
 
+static void
+apply_undo_pages(Page page, ByteReader *r)
+{
+	BlockNumber first = bytes_get_u32(r);
+
+	ip_runs_set(page, first, bytes_get_u32(r));
+}
+
 static const char *
 apply_op(Page page, IpOp op, ByteReader *r, IpOpContext *ctx)
 {
@@ -574,27 +591,32 @@ apply_op(Page page, IpOp op, ByteReader *r, IpOpContext *ctx)
 		case IP_OP_SLOT:
 			apply_slot(IpPageGetMeta(page), r);
 			return NULL;
+		case IP_OP_UNDO_PAGES:
+			apply_undo_pages(page, r);
+			return NULL;
 	}
 	return "unknown operation";
 }
 
 static const char *
-apply_ops(Page page, const uint8 *ops, uint32 len, const IpOpContext *ctx)
+apply_ops(Page page, const uint8 *ops, uint32 len, IpOpContext *ctx)
 {
 	ByteReader	r = {ops, ops + len, false};
-	IpOpContext context = *ctx;
+	TransactionId xid = ctx->xid;
 
 	ip_items_begin();
 	while (r.p < r.end)
 	{
 		IpOp		op = bytes_get_u8(&r);
-		const char *problem = apply_op(page, op, &r, &context);
+		const char *problem = apply_op(page, op, &r, ctx);
 
 		if (problem == NULL && r.bad)
 			problem = "operation is too short";
 		if (problem)
 			return problem;
 	}
+	/* IP_OP_XID is about the block */
+	ctx->xid = xid;
 	return ip_items_end(page) ? NULL : "items overlap";
 }
 
@@ -612,7 +634,7 @@ looks_at_page(void)
 
 const char *
 ip_page_apply(Page page, BlockNumber block, const uint8 *ops, uint32 len,
-			  const IpOpContext *ctx)
+			  IpOpContext *ctx)
 {
 #ifdef USE_ASSERT_CHECKING
 	bool		was_sound = looks_at_page() && ip_page_problem(page, block) == NULL;

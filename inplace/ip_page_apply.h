@@ -13,6 +13,6 @@
  * path has made sure that everything does, redo reports it.
  */
 extern const char *ip_page_apply(Page page, BlockNumber block, const uint8 *ops, uint32 len,
-								 const IpOpContext *ctx);
+								 IpOpContext *ctx);
 
 #endif							/* IP_PAGE_APPLY_H */

@@ -6,6 +6,7 @@
 #include "compat.h"
 
 #include "ip_page_check.h"
+#include "ip_runs.h"
 
 /* All flags that there are */
 #define HDR_MASK \
@@ -283,16 +284,16 @@ check_meta_page(IpPageCheck *c, Page page, BlockNumber block)
 
 	if (block != IP_META_BLOCK)
 		report(c, 0, "metapage is not the table's first page");
-	if (ph->pd_lower != MAXALIGN(SizeOfPageHeaderData) + sizeof(IpMeta) ||
+	if (ph->pd_lower != (char *) &meta->runs[ip_runs_count(page)] - (char *) page ||
 		ph->pd_upper != IP_DECOY_START)
 		report(c, 0, fail(c, "metapage has lower %u, upper %u", ph->pd_lower, ph->pd_upper));
 	if (!ip_item_is_decoy(&meta->decoy))
 		report(c, 0, "metapage does not begin with the line pointer of its decoy");
 	if (meta->version != IP_FORMAT_VERSION)
 		report(c, 0, fail(c, "format version is %u", meta->version));
-	if (meta->nslots != IP_UNDO_SLOTS || meta->reserved != 0)
-		report(c, 0, fail(c, "metapage has %u undo slots, reserved field is 0x%08X",
-						  meta->nslots, meta->reserved));
+	if (meta->nslots != IP_UNDO_SLOTS)
+		report(c, 0, fail(c, "metapage has %u undo slots", meta->nslots));
+	report(c, 0, ip_runs_problem(page));
 }
 
 /* ---- any page -------------------------------------------------------------------------- */

@@ -154,11 +154,32 @@ desc_slot(StringInfo buf, ByteReader *r)
 }
 
 static void
+desc_ring(StringInfo buf, ByteReader *r)
+{
+	BlockNumber next = bytes_get_u32(r);
+
+	appendStringInfo(buf, "ring next %u flags %u", next, bytes_get_u16(r));
+}
+
+static void
+desc_undo_pages(StringInfo buf, ByteReader *r)
+{
+	BlockNumber first = bytes_get_u32(r);
+
+	appendStringInfo(buf, "undo pages from %u on: %u", first, bytes_get_u32(r));
+}
+
+static void
+desc_changed(StringInfo buf, ByteReader *r)
+{
+	OffsetNumber off = bytes_get_varint(r);
+
+	appendStringInfo(buf, "%s row %u", bytes_get_u8(r) == IP_ROW_DELETED ? "delete" : "lock", off);
+}
+
+static void
 desc_op(StringInfo buf, IpOp op, ByteReader *r)
 {
-	uint32		a,
-				b;
-
 	switch (op)
 	{
 		case IP_OP_INIT_META:
@@ -183,9 +204,7 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 			appendStringInfoString(buf, "clear default changer");
 			return;
 		case IP_OP_CHANGED:
-			a = bytes_get_varint(r);
-			b = bytes_get_u8(r);
-			appendStringInfo(buf, "%s row %u", b == IP_ROW_DELETED ? "delete" : "lock", a);
+			desc_changed(buf, r);
 			return;
 		case IP_OP_DROP:
 			desc_offsets(buf, r, "drop undo records");
@@ -225,12 +244,13 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 			appendStringInfo(buf, "newest xid " UINT64_FORMAT, bytes_get_u64(r));
 			return;
 		case IP_OP_RING:
-			a = bytes_get_u32(r);
-			b = bytes_get_u16(r);
-			appendStringInfo(buf, "ring next %u flags %u", a, b);
+			desc_ring(buf, r);
 			return;
 		case IP_OP_SLOT:
 			desc_slot(buf, r);
+			return;
+		case IP_OP_UNDO_PAGES:
+			desc_undo_pages(buf, r);
 			return;
 	}
 	appendStringInfo(buf, "unknown operation %d", op);
@@ -257,7 +277,8 @@ ip_page_desc_name(IpOp op)
 		[IP_OP_FINAL_ROWS] = "final rows",[IP_OP_XID] = "xid",[IP_OP_UNUSED] = "unused",
 		[IP_OP_INIT_FREE] = "init free page",[IP_OP_CHANGER] = "default changer",
 		[IP_OP_CLEAR_CHANGER] = "clear default changer",[IP_OP_CHANGED] = "changed",[IP_OP_DROP] = "drop",
-		[IP_OP_RESTORE] = "restore",[IP_OP_KEYS] = "changed keys"
+		[IP_OP_RESTORE] = "restore",[IP_OP_KEYS] = "changed keys",
+		[IP_OP_UNDO_PAGES] = "undo pages"
 	};
 
 	return op > 0 && op < lengthof(names) && names[op] ? names[op] : "unknown";

@@ -15,6 +15,7 @@
 #include "ip_home.h"
 #include "ip_lockers.h"
 #include "ip_prune.h"
+#include "ip_prune_hint.h"
 #include "ip_rel.h"
 #include "ip_restore.h"
 #include "ip_version_satisfy.h"
@@ -22,9 +23,6 @@
 
 #define MAX_BASE_AGE	(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
 #define NEW_BASE_AGE	((IpXid) 1 << 31)
-
-/* To heap code, which prunes pages too, the hint in pd_prune_xid is so far in the future. */
-#define HINT_OFFSET	((TransactionId) 1 << 30)
 
 /* A page with deletions that are not flushed is not worth another look for so many transactions. */
 #define FLUSH_XIDS		32
@@ -51,8 +49,8 @@ typedef struct Prune
 	ByteWriter *w;
 	bool		changed;
 	int			nrows;			/* rows that are changed */
-	bool		unflushed;		/* a deletion has to be flushed before its row
-								 * can go */
+	IpXid		unflushed;		/* the newest one whose deletions have to be
+								 * flushed before their rows can go */
 	IpXid		oldest;			/* of the xids that stay */
 	int			nfar;			/* rows whose aborted changes are too many */
 	OffsetNumber far[IP_MAX_ROWS_PER_PAGE];
@@ -78,7 +76,8 @@ begin_prune(Prune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizon)
 	p->page = BufferGetPage(buffer);
 	p->thorough = thorough;
 	p->horizon = horizon;
-	p->changed = p->unflushed = p->changer_is_over = false;
+	p->changed = p->changer_is_over = false;
+	p->unflushed = IP_XID_NONE;
 	p->nrows = p->nfar = p->nchanged = p->nblocked = 0;
 	p->oldest = ip_xid_next();
 	ip_change_begin(&p->change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
@@ -187,7 +186,7 @@ restore_target(Prune *p, IpVersion *v, IpRowOp *op)
 	return PRUNE_BLOCKED;
 }
 
-/* May a row that xid has deleted for everybody become a dead item?  A thorough prune flushes what is in its way. */
+/* May a row that xid has deleted for everybody become a dead item? */
 static bool
 may_die(Prune *p, IpXid xid)
 {
@@ -195,9 +194,8 @@ may_die(Prune *p, IpXid xid)
 	Assert(ip_xid_status_locked(xid) == IP_STATUS_COMMITTED && is_removable(p, xid));
 	if (ip_version_deletion_is_durable(p->rel, xid))
 		return true;
-	if (p->thorough)
-		ip_xid_flush_commit(xid);
-	return p->thorough;
+	p->unflushed = Max(p->unflushed, xid);
+	return false;
 }
 
 /* What to do with the row whose newest version v stands on. */
@@ -367,7 +365,6 @@ prune_row(Prune *p, OffsetNumber off)
 	{
 		if (!prune_deleted(p, off, &row))
 		{
-			p->unflushed = true;
 			p->oldest = Min(p->oldest, row.xid);
 			p->nchanged += (row.state & IP_ROW_CHANGED) != 0;
 		}
@@ -415,7 +412,9 @@ prune_page(Prune *p)
 
 	/*
 	 * The inserter's status is what it was before we look at rows: if it
-	 * aborts while we do, some of them have been kept.
+	 * aborts while we do, they have been kept.  Unless it has aborted, a row
+	 * that is its own, and nobody else's, stays, or IP_OP_CLEAR_DEFAULT does
+	 * what is to be done.
 	 */
 	ip_home_note(&p->homes, p->block, p->page);
 	p->changer_is_over = ip_default_changer_is_over(p->page);
@@ -425,7 +424,7 @@ prune_page(Prune *p)
 	{
 		if (nrestored < p->change.nrestored && p->change.restored[nrestored].off == off)
 			nrestored++;
-		else if (!IpXidIsFinal(inserter) || ip_row_may_be(p->page, off, IP_ROW_VERSION | IP_ROW_CHANGED))
+		else if (inserter_status == IP_STATUS_ABORTED || ip_row_may_be(p->page, off, IP_ROW_VERSION | IP_ROW_CHANGED))
 			prune_row(p, off);
 	}
 	prune_changer(p);
@@ -444,8 +443,7 @@ prune_page(Prune *p)
 						p->block, RelationGetRelationName(p->rel)),
 				 errhint("Run inplace_check('%s') to find all damage.",
 						 RelationGetRelationName(p->rel))));
-	((PageHeader) p->page)->pd_prune_xid =
-		(TransactionId) next + (p->unflushed ? FLUSH_XIDS : 0) + HINT_OFFSET;
+	ip_prune_set_hint(p->page, next + (p->unflushed != IP_XID_NONE ? FLUSH_XIDS : 0));
 }
 
 /* Put back a row with very many aborted changes; no lock is held.  False: that was damaged. */
@@ -493,16 +491,19 @@ ip_prune_page(Relation rel, Buffer buffer, IpXid horizon)
 	Prune		p;
 
 	/*
-	 * once more at most, unless others roll back as many changes again
-	 * meanwhile
+	 * once more at most, unless others roll back as many changes again, or
+	 * delete rows, meanwhile
 	 */
 	do
 	{
 		begin_prune(&p, rel, buffer, true, horizon);
 		prune_page(&p);
-		if (p.nfar == 0)
+		if (p.nfar == 0 && p.unflushed == IP_XID_NONE)
 			return;
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		CHECK_FOR_INTERRUPTS();
+		if (p.unflushed != IP_XID_NONE)
+			ip_xid_flush_commit(p.unflushed);
 		(void) restore_far_rows(&p, false);
 		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	} while (ip_page_kind(rel, p.block, p.page) == IP_PAGE_DATA);
@@ -522,15 +523,9 @@ bool
 ip_prune_page_opt(Relation rel, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
-	TransactionId hint = ((PageHeader) page)->pd_prune_xid - HINT_OFFSET;
 	Prune		p;
 
-	/*
-	 * nothing that was written before the last prune can have become
-	 * removable?
-	 */
-	if (((PageHeader) page)->pd_prune_xid != InvalidTransactionId &&
-		!ip_xid_removable(rel, ip_xid_after(ip_data_xid_base(IpPageGetSpecial(page)), hint)))
+	if (ip_prune_is_useless(rel, page))
 		return false;
 	/* damage of one row is not to stop changes of others */
 	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
@@ -577,10 +572,7 @@ prune_for_undo(Prune *p, OffsetNumber off, BlockNumber undo_block)
 	if (!ip_row_is_sound(p->page, off))
 		return IP_NEED_BAD;
 	if (is_deleted(p, off, &row))
-	{
-		(void) prune_deleted(p, off, &row);
-		return IP_NEED_NONE;
-	}
+		return prune_deleted(p, off, &row) ? IP_NEED_NONE : IP_NEED_NOW;
 	switch (ip_version_begin_soft(v, p->rel, p->block, p->page, off))
 	{
 		case IPV_OK:
@@ -600,7 +592,7 @@ prune_for_undo(Prune *p, OffsetNumber off, BlockNumber undo_block)
 		needs_saved_bytes(v, undo_block) ? IP_NEED_NOW : IP_NEED_NONE;
 }
 
-/* ip_prune_rows, but for the rows in p->far: the page is locked meanwhile. */
+/* ip_prune_rows, but for rows in p->far, and those to be flushed: the page is locked meanwhile. */
 static IpNeed
 prune_rows(Prune *p, Relation rel, const ItemPointerData *tids, int ntids, BlockNumber undo_block)
 {
@@ -644,8 +636,10 @@ ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber 
 	if (!ip_rel_has_block(rel, block))
 		return IP_NEED_NONE;
 	need = prune_rows(&p, rel, tids, ntids, undo_block);
-	if (need == IP_NEED_BAD || p.nfar == 0)
+	if (need == IP_NEED_BAD || (p.nfar == 0 && p.unflushed == IP_XID_NONE))
 		return need;
+	if (p.unflushed != IP_XID_NONE)
+		ip_xid_flush_commit(p.unflushed);
 	if (!restore_far_rows(&p, true))
 		return IP_NEED_BAD;
 	return prune_rows(&p, rel, tids, ntids, undo_block);

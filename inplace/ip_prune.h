@@ -13,8 +13,8 @@
  * that nobody needs are stripped, dead rows become dead items.  This thorough
  * prune also drops ended row locks, renews the page's xid base, and flushes deletions
  * that a crash could take back.  horizon: what precedes it is removable (VACUUM's; or
- * IP_XID_NONE).  Lock: the buffer exclusively, held on return, but rows with very many
- * aborted changes are put back with the page unlocked; no other buffer may be locked.
+ * IP_XID_NONE).  Lock: the buffer exclusively, held on return, but deletions are flushed, and rows with very many
+ * aborted changes are put back, with the page unlocked; no other buffer may be locked.
  * Pointers into the page become invalid.
  */
 extern void ip_prune_page(Relation rel, Buffer buffer, IpXid horizon);

@@ -15,12 +15,17 @@
  */
 #include "compat.h"
 
+#include "storage/freespace.h"
+
 #include "ip_change.h"
 #include "ip_rel.h"
 #include "ip_ring.h"
 #include "ip_space.h"
 #include "ip_undo.h"
 #include "ip_xid.h"
+
+/* Smaller tables are read without asking what of them is undo. */
+#define FEW_BLOCKS			4
 
 /* Others may make a page the current one just now, but not that often. */
 #define MAX_TRIES			1000
@@ -185,13 +190,20 @@ ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode, bo
 	}
 }
 
-/* Set the metapage's slot as the change's last block, and apply. */
-static void
-finish_ring_change(Relation rel, IpChange *change, Buffer meta, uint16 slot,
-				   BlockNumber current, uint32 npages)
+/* Set the metapage's slot as the change's last block; more may follow about the metapage. */
+static ByteWriter *
+change_slot(IpChange *change, Buffer meta, uint16 slot, BlockNumber current, uint32 npages)
 {
+	ByteWriter *ops = ip_change_block(change, meta, false);
+
 	Assert(BufferGetBlockNumber(meta) == IP_META_BLOCK);
-	ip_op_slot(ip_change_block(change, meta, false), slot, current, npages);
+	ip_op_slot(ops, slot, current, npages);
+	return ops;
+}
+
+static void
+apply_ring_change(IpChange *change, Buffer meta)
+{
 	ip_change_apply(change);
 	UnlockReleaseBuffer(meta);
 }
@@ -223,8 +235,8 @@ ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	ip_op_ring(ip_change_block(&change, current, false), block, 0);
 	ip_op_init_undo(ip_change_block(&change, oldest, true), ip_xid_next() - 1, slot,
 					IP_UNDO_CURRENT, old->u.undo.next);
-	finish_ring_change(rel, &change, meta, slot, block,
-					   IpPageGetMeta(BufferGetPage(meta))->slots[slot].npages);
+	(void) change_slot(&change, meta, slot, block, IpPageGetMeta(BufferGetPage(meta))->slots[slot].npages);
+	apply_ring_change(&change, meta);
 }
 
 /* Up to n pages, free ones or new ones; how many. */
@@ -270,27 +282,45 @@ report_growth(Relation rel, uint32 pages, int n)
 		pgstat_update_heap_dead_tuples(rel, -n * IP_UNDO_RECORDS_PER_PAGE);
 }
 
+/* Note what are undo pages now, neighbours together. */
+static void
+put_pages(ByteWriter *meta, const Buffer *pages, int n)
+{
+	for (int i = 0, len; i < n; i += len)
+	{
+		BlockNumber first = BufferGetBlockNumber(pages[i]);
+
+		len = 1;
+		while (i + len < n && BufferGetBlockNumber(pages[i + len]) == first + len)
+			len++;
+		ip_op_undo_pages(meta, first, len);
+	}
+}
+
 void
-ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot, Buffer *pages, int n)
+ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot, Buffer *pages, int n, bool ahead)
 {
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
 	uint32		total = count_pages(BufferGetPage(meta)) + n;
+	BlockNumber first = BufferGetBlockNumber(pages[0]);
 	BlockNumber last_next;
 	IpChange	change;
 
 	Assert(n > 0 && n <= IP_UNDO_MAX_EXTENT);
+	Assert(!ahead || BufferIsValid(current));
 	Assert(!BufferIsValid(current) || ip_ring_is_current(BufferGetPage(current), slot));
 	last_next = BufferIsValid(current) ?
-		IpPageGetSpecial(BufferGetPage(current))->u.undo.next : BufferGetBlockNumber(pages[0]);
+		IpPageGetSpecial(BufferGetPage(current))->u.undo.next : first;
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
 	for (int i = 0; i < n; i++)
 		ip_op_init_undo(ip_change_block(&change, pages[i], true),
-						i == 0 ? ip_xid_next() - 1 : IP_XID_NONE, slot,
-						i == 0 ? IP_UNDO_CURRENT : 0,
+						i == 0 && !ahead ? ip_xid_next() - 1 : IP_XID_NONE, slot,
+						i == 0 && !ahead ? IP_UNDO_CURRENT : 0,
 						i + 1 < n ? BufferGetBlockNumber(pages[i + 1]) : last_next);
 	if (BufferIsValid(current))
-		ip_op_ring(ip_change_block(&change, current, false), BufferGetBlockNumber(pages[0]), 0);
-	finish_ring_change(rel, &change, meta, slot, BufferGetBlockNumber(pages[0]), ms.npages + n);
+		ip_op_ring(ip_change_block(&change, current, false), first, ahead ? IP_UNDO_CURRENT : 0);
+	put_pages(change_slot(&change, meta, slot, ahead ? ms.current : first, ms.npages + n), pages, n);
+	apply_ring_change(&change, meta);
 	for (int i = 1; i < n; i++)
 		UnlockReleaseBuffer(pages[i]);
 	report_growth(rel, total, n);
@@ -311,8 +341,52 @@ ip_ring_grow(Relation rel, Buffer current, uint16 slot, uint32 extent)
 	}
 	Assert(extent > 0 && extent <= lengthof(pages));
 	n = get_pages(rel, pages, Max(1, Min(ms.npages, extent)));
-	ip_ring_add_pages(rel, current, meta, slot, pages, n);
+	ip_ring_add_pages(rel, current, meta, slot, pages, n, false);
 	return pages[0];
+}
+
+/* Is the current page still the slot's, and must the ring grow when it is full? */
+static bool
+will_grow(Relation rel, Buffer current, uint16 slot, BlockNumber oldest)
+{
+	Buffer		buffer;
+	bool		old;
+
+	if (IpPageGetSpecial(BufferGetPage(current))->u.undo.next != oldest)
+		return false;
+	buffer = ip_undo_lock_page(rel, oldest, BUFFER_LOCK_SHARE, NULL);
+	if (!BufferIsValid(buffer))
+		return false;
+	/* damage is seen to when the page is to be used */
+	old = !ip_ring_has(BufferGetPage(buffer), slot) || ip_ring_page_is_old(rel, BufferGetPage(buffer));
+	UnlockReleaseBuffer(buffer);
+	return !old;
+}
+
+void
+ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot, BlockNumber oldest)
+{
+	Buffer		pages[IP_UNDO_MAX_EXTENT];
+	int			n = get_pages(rel, pages, Min(read_slot(rel, slot).npages, IP_UNDO_MAX_EXTENT));
+	Buffer		current = ip_undo_lock_page(rel, at, BUFFER_LOCK_EXCLUSIVE, NULL);
+	bool		grown = false;
+
+	Assert(at != oldest);
+	if (BufferIsValid(current))
+	{
+		grown = n > 0 && ip_ring_is_current(BufferGetPage(current), slot) && will_grow(rel, current, slot, oldest);
+		if (grown)
+			ip_ring_add_pages(rel, current, ip_ring_lock_meta(rel), slot, pages, n, true);
+		UnlockReleaseBuffer(current);
+	}
+	/* another backend was first: the pages are anybody's */
+	for (int i = 0; i < n; i++)
+	{
+		if (!grown)
+			RecordPageWithFreeSpace(rel, BufferGetBlockNumber(pages[i]), IP_FREE_PAGE_SPACE);
+		if (i == 0 || !grown)
+			UnlockReleaseBuffer(pages[i]);
+	}
 }
 
 void
@@ -322,6 +396,7 @@ ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	Buffer		meta = ip_ring_lock_meta(rel);
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
 	IpChange	change;
+	ByteWriter *ops;
 
 	Assert(ip_ring_is_current(BufferGetPage(current), slot));
 	Assert(ip_ring_page_is_old(rel, BufferGetPage(oldest)));	/* I9 */
@@ -333,8 +408,9 @@ ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 		ip_op_ring(ip_change_block(&change, current, false), old->u.undo.next, IP_UNDO_CURRENT);
 	ip_op_simple(ip_change_block(&change, oldest, true), IP_OP_INIT_FREE);
 	/* a damaged number must not wrap around */
-	finish_ring_change(rel, &change, meta, slot, ms.current,
-					   current == oldest ? 0 : Max(ms.npages, 2) - 1);
+	ops = change_slot(&change, meta, slot, ms.current, current == oldest ? 0 : Max(ms.npages, 2) - 1);
+	ip_op_undo_pages(ops, BufferGetBlockNumber(oldest), 0);
+	apply_ring_change(&change, meta);
 }
 
 void
@@ -355,7 +431,8 @@ ip_ring_drop_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	}
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
 	ip_op_ring(ip_change_block(&change, current, false), next, IP_UNDO_CURRENT);
-	finish_ring_change(rel, &change, meta, slot, BufferGetBlockNumber(current), ms.npages - 1);
+	(void) change_slot(&change, meta, slot, BufferGetBlockNumber(current), ms.npages - 1);
+	apply_ring_change(&change, meta);
 	/* not to the client, which might keep us waiting while we hold locks */
 	ereport(LOG_SERVER_ONLY,
 			(errcode(ERRCODE_DATA_CORRUPTED),
@@ -381,4 +458,30 @@ ip_ring_pages(Relation rel)
 	pages = count_pages(BufferGetPage(meta));
 	UnlockReleaseBuffer(meta);
 	return pages;
+}
+
+IpRuns *
+ip_ring_read_runs(Relation rel, BlockNumber nblocks)
+{
+	static IpUndoRun found[IP_MAX_UNDO_RUNS];
+	IpRuns	   *runs;
+	Buffer		meta;
+	Page		page;
+	uint32		n;
+
+	if (nblocks <= FEW_BLOCKS || rel->rd_amcache == NULL)
+		return NULL;
+	meta = ReadBuffer(rel, IP_META_BLOCK);
+	page = BufferGetPage(meta);
+	LockBuffer(meta, BUFFER_LOCK_SHARE);
+	/* damage: the pages are read, as those that are not listed */
+	n = ip_runs_problem(page) == NULL ? ip_runs_count(page) : 0;
+	memcpy(found, IpPageGetMeta(page)->runs, n * sizeof(IpUndoRun));
+	UnlockReleaseBuffer(meta);
+	if (n == 0)
+		return NULL;
+	runs = palloc(offsetof(IpRuns, runs) + n * sizeof(IpUndoRun));
+	runs->n = n;
+	memcpy(runs->runs, found, n * sizeof(IpUndoRun));
+	return runs;
 }

@@ -10,7 +10,7 @@
 #define IP_RING_H
 
 #include "ip_rel.h"
-
+#include "ip_runs.h"
 
 /* about so many records are on a full page */
 #define IP_UNDO_RECORDS_PER_PAGE 128
@@ -53,6 +53,25 @@ extern bool ip_ring_is_needed(Page page, BlockNumber block, IpOldestPage *o);
 /* The pages of all rings.  Lock: share on the metapage, taken and released. */
 extern BlockNumber ip_ring_pages(Relation rel);
 
+/* The metapage's list of undo pages (see ip_runs.h). */
+typedef struct IpRuns
+{
+	uint32		n;
+	IpUndoRun	runs[FLEXIBLE_ARRAY_MEMBER];
+} IpRuns;
+
+/*
+ * The list of a relation of so many blocks, palloc'd, or NULL if it is empty, or not worth asking for.  Lock: share on the
+ * metapage, taken and released.
+ */
+extern IpRuns *ip_ring_read_runs(Relation rel, BlockNumber nblocks);
+
+static inline bool
+ip_ring_is_undo(const IpRuns *runs, BlockNumber block)
+{
+	return runs != NULL && ip_runs_have(runs->runs, runs->n, block);
+}
+
 /* What the metapage says of all slots, IP_UNDO_SLOTS of them. */
 extern void ip_ring_read_slots(Relation rel, IpMetaSlot *slots);
 
@@ -84,19 +103,25 @@ extern Buffer ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot);
  * where they are; if it cannot be found (InvalidBuffer), or its own link is wrong, so do all but
  * current.  free_oldest: it, which may be the current one, leaves the ring and is free.
  * add_pages: n pages come between current (invalid: there is no ring yet) and the oldest; the
- * first of them becomes the current one, the others are released.
+ * first of them becomes the current one, or (ahead) will be the next; the others are released.
  */
 extern void ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot);
 extern void ip_ring_drop_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot);
 extern void ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot);
 extern Buffer ip_ring_lock_meta(Relation rel);
 extern void ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot,
-							  Buffer *pages, int n);
+							  Buffer *pages, int n, bool ahead);
 
 /*
  * Make the ring longer, by up to so many pages, or make it; its new current page, locked.  If
  * another backend has made the slot's ring meanwhile, InvalidBuffer.
  */
 extern Buffer ip_ring_grow(Relation rel, Buffer current, uint16 slot, uint32 extent);
+
+/*
+ * The slot's current page, at, is nearly full, and the oldest one is not old: make the ring longer before a writer that holds a
+ * data page has to, unless another backend has done so.  No lock is held.
+ */
+extern void ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot, BlockNumber oldest);
 
 #endif							/* IP_RING_H */

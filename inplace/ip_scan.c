@@ -23,11 +23,20 @@
 
 /* ---- pages --------------------------------------------------------------------------- */
 
+static void
+unpin(IpScan *scan)
+{
+	if (BufferIsValid(scan->pinned))
+		ReleaseBuffer(scan->pinned);
+	scan->pinned = InvalidBuffer;
+}
+
 /* The page in the copy shall be this block's; nothing is in it yet. */
 static void
 set_block(IpScan *scan, BlockNumber block)
 {
 	CHECK_FOR_INTERRUPTS();
+	unpin(scan);
 	ip_slot_owner_release(&scan->owner);
 	scan->block = block;
 	Assert(scan->owner.borrower == NULL);	/* of the copy that goes */
@@ -36,9 +45,8 @@ set_block(IpScan *scan, BlockNumber block)
 	scan->horizon = ip_xid_horizon();
 }
 
-/* Copy the buffer's page, and release the buffer; max_off is 0 if it holds no rows. */
-static void
-copy_page(IpScan *scan, Buffer buffer)
+void
+ip_scan_copy_page(IpScan *scan, Buffer buffer)
 {
 	Page		copy = scan->copy.data;
 	PageHeader	page;
@@ -55,7 +63,17 @@ copy_page(IpScan *scan, Buffer buffer)
 		memcpy(copy + page->pd_upper, (char *) page + page->pd_upper, BLCKSZ - page->pd_upper);
 		scan->max_off = Min(PageGetMaxOffsetNumber(copy), IP_MAX_ROWS_PER_PAGE);
 	}
-	UnlockReleaseBuffer(buffer);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	scan->pinned = buffer;
+	if (kind != IP_PAGE_DATA)
+		unpin(scan);
+}
+
+void
+ip_scan_pass_undo(IpScan *scan, BlockNumber block)
+{
+	set_block(scan, block);
+	scan->is_undo = true;
 }
 
 static void
@@ -63,9 +81,11 @@ load_page(IpScan *scan, BlockNumber block)
 {
 	if (block == IP_META_BLOCK)
 		set_block(scan, block);
+	else if (ip_ring_is_undo(scan->undo, block))
+		ip_scan_pass_undo(scan, block);
 	else
-		copy_page(scan, ReadBufferExtended(scan->rs_base.rs_rd, MAIN_FORKNUM, block, RBM_NORMAL,
-										   scan->strategy));
+		ip_scan_copy_page(scan, ReadBufferExtended(scan->rs_base.rs_rd, MAIN_FORKNUM, block, RBM_NORMAL,
+												   scan->strategy));
 }
 
 /* The block that a forward scan reads first, or after another one. */
@@ -92,7 +112,7 @@ block_after(IpScan *scan, bool started, BlockNumber block)
 	return next == scan->first ? InvalidBlockNumber : next;
 }
 
-/* Called for reading ahead; the metapage is left out. */
+/* Called for reading ahead; the metapage is left out, and what is known to be undo (I24). */
 static BlockNumber
 next_to_read(void *state, void *per_block)
 {
@@ -100,9 +120,10 @@ next_to_read(void *state, void *per_block)
 
 	do
 	{
+		CHECK_FOR_INTERRUPTS();
 		scan->ahead = block_after(scan, scan->ahead_started, scan->ahead);
 		scan->ahead_started = true;
-	} while (scan->ahead == IP_META_BLOCK);
+	} while (scan->ahead == IP_META_BLOCK || ip_ring_is_undo(scan->undo, scan->ahead));
 	return scan->ahead;
 }
 
@@ -132,7 +153,7 @@ next_block_forward(IpScan *scan)
 	buffer = compat_reads_next(scan->reads, NULL);
 	if (!BufferIsValid(buffer))
 		return false;
-	copy_page(scan, buffer);
+	ip_scan_copy_page(scan, buffer);
 	scan->off = 0;
 	return true;
 }
@@ -169,17 +190,15 @@ next_block(IpScan *scan, bool forward)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-/* Store the version v stands on, borrowing its body if it is in the page copy. */
-static void
-store_version(IpScan *scan, IpVersion *v, TupleTableSlot *slot)
+void
+ip_scan_store_version(IpScan *scan, IpVersion *v, TupleTableSlot *slot)
 {
 	IpVersionId id;
-	bool		in_copy = (const char *) v->body >= scan->copy.data &&
-		(const char *) v->body < scan->copy.data + BLCKSZ;
+	bool		is_ours = v->body >= (uint8 *) scan && v->body < (uint8 *) (scan + 1);
 
 	slot->tts_tableOid = RelationGetRelid(scan->rs_base.rs_rd);
 	ip_version_id(v, &id);
-	if (in_copy)
+	if (is_ours)
 		ip_slot_borrow(slot, &scan->owner, v->hdr, v->body, v->bodylen, &v->tid, &id);
 	else
 		ip_slot_store(slot, v->hdr, v->body, v->bodylen, &v->tid, &id);
@@ -208,6 +227,14 @@ store_simple(IpScan *scan, ItemId lp, OffsetNumber off, TupleTableSlot *slot)
 	return true;
 }
 
+bool
+ip_scan_store_plain(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
+{
+	ItemId		lp = PageGetItemId(scan->copy.data, off);
+
+	return ip_item_is_ours(lp) && store_simple(scan, lp, off, slot);
+}
+
 /* Store what the snapshot sees of the row at off, if anything. */
 static bool
 store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
@@ -228,10 +255,11 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	}
 	else if (!ip_item_is_used(lp))
 		return false;
+	ip_scan_reuse_version(scan, slot);
 	if (snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() &&
 		ip_version_begin_before(v, rel, scan->block, scan->copy.data, off, snapshot, scan->horizon, &scan->known))
 	{
-		store_version(scan, v, slot);
+		ip_scan_store_version(scan, v, slot);
 		return true;
 	}
 	if (ip_version_deleter(rel, scan->block, scan->copy.data, off, snapshot, scan->horizon) != IP_XID_NONE)
@@ -247,22 +275,17 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	}
 	if (result != IPV_OK)
 		return false;
-	store_version(scan, v, slot);
+	ip_scan_store_version(scan, v, slot);
 	if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
 		ip_memo_note_seen(v);
 	return true;
 }
 
 static void
-count_row(IpScan *scan)
-{
-	pgstat_count_heap_getnext(scan->rs_base.rs_rd);
-}
-
-static void
 reset_position(IpScan *scan)
 {
 	stop_reading(scan);
+	unpin(scan);
 	scan->started = false;
 	scan->block = InvalidBlockNumber;
 	scan->max_off = 0;
@@ -302,10 +325,8 @@ start_scan(IpScan *scan, bool rescan)
 {
 	Relation	rel = scan->rs_base.rs_rd;
 
-	if (scan->rs_base.rs_parallel != NULL)
-		scan->nblocks = ((ParallelBlockTableScanDesc) scan->rs_base.rs_parallel)->phs_nblocks;
-	else
-		scan->nblocks = RelationGetNumberOfBlocks(rel);
+	scan->nblocks = scan->rs_base.rs_parallel == NULL ? RelationGetNumberOfBlocks(rel) :
+		((ParallelBlockTableScanDesc) scan->rs_base.rs_parallel)->phs_nblocks;
 	scan->start = 0;
 	scan->limit = scan->nblocks;
 	reset_position(scan);
@@ -350,6 +371,9 @@ ip_scan_begin(Relation rel, Snapshot snapshot, int nkeys, struct ScanKeyData *ke
 	if (flags & (SO_TYPE_SEQSCAN | SO_TYPE_SAMPLESCAN))
 		PredicateLockRelation(rel, snapshot);
 	start_scan(scan, false);
+	/* those that a bitmap has are of rows */
+	if (!(flags & SO_TYPE_BITMAPSCAN))
+		scan->undo = ip_ring_read_runs(rel, scan->nblocks);
 	return &scan->rs_base;
 }
 
@@ -359,12 +383,15 @@ ip_scan_end(TableScanDesc sscan)
 	IpScan	   *scan = (IpScan *) sscan;
 
 	ip_slot_owner_release(&scan->owner);
+	unpin(scan);
 	end_reading(scan);
 	RelationDecrementReferenceCount(sscan->rs_rd);
 	if (scan->strategy != NULL)
 		FreeAccessStrategy(scan->strategy);
 	if (scan->worker != NULL)
 		pfree(scan->worker);
+	if (scan->undo != NULL)
+		pfree(scan->undo);
 	if (sscan->rs_flags & SO_TEMP_SNAPSHOT)
 		UnregisterSnapshot(sscan->rs_snapshot);
 	pfree(scan);
@@ -400,13 +427,10 @@ next_item(IpScan *scan, bool forward)
 {
 	for (;;)
 	{
-		if (scan->started)
+		if (scan->started && (forward ? scan->off < scan->max_off : scan->off > FirstOffsetNumber))
 		{
-			if (forward ? scan->off < scan->max_off : scan->off > FirstOffsetNumber)
-			{
-				scan->off += forward ? 1 : -1;
-				return true;
-			}
+			scan->off += forward ? 1 : -1;
+			return true;
 		}
 		if (!next_block(scan, forward))
 			return false;
@@ -423,7 +447,7 @@ ip_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot
 	{
 		if (store_row(scan, scan->off, slot))
 		{
-			count_row(scan);
+			pgstat_count_heap_getnext(sscan->rs_rd);
 			return true;
 		}
 	}
@@ -512,12 +536,9 @@ ip_scan_bitmap_page(TableScanDesc sscan, Buffer buffer, const OffsetNumber *offs
 
 	Assert(noffsets <= (int) lengthof(scan->wanted));
 	scan->nwanted = scan->next_wanted = 0;
-	copy_page(scan, buffer);
-	if (noffsets < 0)
-	{
-		for (OffsetNumber off = FirstOffsetNumber; off <= scan->max_off; off++)
-			scan->wanted[scan->nwanted++] = off;
-	}
+	ip_scan_copy_page(scan, buffer);
+	for (OffsetNumber off = FirstOffsetNumber; noffsets < 0 && off <= scan->max_off; off++)
+		scan->wanted[scan->nwanted++] = off;
 	for (int i = 0; i < noffsets; i++)
 	{
 		if (offsets[i] <= scan->max_off)
@@ -591,93 +612,7 @@ ip_scan_sample_next_tuple(TableScanDesc sscan, SampleScanState *state, TupleTabl
 			break;
 		if (off <= scan->max_off && store_row(scan, off, slot))
 		{
-			count_row(scan);
-			return true;
-		}
-	}
-	ExecClearTuple(slot);
-	return false;
-}
-
-/* ---- ANALYZE --------------------------------------------------------------------------------- */
-
-void
-ip_scan_analyze_page(TableScanDesc sscan, Buffer buffer)
-{
-	IpScan	   *scan = (IpScan *) sscan;
-
-	copy_page(scan, buffer);
-	scan->off = 0;
-}
-
-/* The part of all undo pages that should not be there; read once for a scan. */
-static double
-undo_excess(IpScan *scan)
-{
-	Relation	rel = scan->rs_base.rs_rd;
-	BlockNumber pages;
-
-	if (!scan->has_excess)
-	{
-		pages = ip_ring_pages(rel);
-		scan->excess = pages == 0 ? 0 :
-			ip_undo_beyond(pages, RelationGetNumberOfBlocks(rel)) / pages;
-	}
-	scan->has_excess = true;
-	return scan->excess;
-}
-
-/*
- * Count a row as heap counts it, see VACUUM's counts; true if it is alive: then v stands on
- * the version to be sampled.
- */
-static bool
-analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows)
-{
-	Relation	rel = scan->rs_base.rs_rd;
-	ItemId		lp = PageGetItemId(scan->copy.data, off);
-	IpVersion  *v = &scan->v;
-	ItemPointerData tid;
-	IpvResult	result;
-
-	if (ItemIdIsDead(lp) || ip_version_deleter(rel, scan->block, scan->copy.data, off, SnapshotSelf,
-											   scan->horizon) != IP_XID_NONE)
-	{
-		*deadrows += 1;
-		return false;
-	}
-	if (!ip_row_is_at(scan->copy.data, off))
-		return false;
-	result = ip_version_begin_copy(v, rel, scan->block, scan->copy.data, off, scan->horizon);
-	/* its inserter will count it */
-	if (result == IPV_OK && (v->state & IP_ROW_INSERTED) && ip_version_status(v) == IP_STATUS_RUNNING)
-		return false;
-	if (result == IPV_OK)
-		result = ip_version_satisfy(v, SnapshotSelf);
-	if (result == IPV_STALE)
-	{
-		ItemPointerSet(&tid, scan->block, off);
-		result = ip_fetch_satisfy(v, rel, &tid, SnapshotSelf, NULL);
-	}
-	*(result == IPV_OK ? liverows : deadrows) += 1;
-	return result == IPV_OK;
-}
-
-bool
-ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double *liverows,
-						   double *deadrows, TupleTableSlot *slot)
-{
-	IpScan	   *scan = (IpScan *) sscan;
-
-	/* undo that VACUUM has to free counts as it does for autovacuum */
-	if (scan->is_undo)
-		*deadrows += IP_UNDO_RECORDS_PER_PAGE * undo_excess(scan);
-	scan->is_undo = false;
-	while (scan->off < scan->max_off)
-	{
-		if (analyze_row(scan, ++scan->off, liverows, deadrows))
-		{
-			store_version(scan, &scan->v, slot);
+			pgstat_count_heap_getnext(sscan->rs_rd);
 			return true;
 		}
 	}

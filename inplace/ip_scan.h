@@ -13,6 +13,8 @@
 #include "access/tableam.h"
 
 #include "compat_scan.h"
+#include "ip_ring.h"
+#include "ip_slot.h"
 #include "ip_version_satisfy.h"
 
 typedef struct IpScan
@@ -22,6 +24,8 @@ typedef struct IpScan
 	BufferAccessStrategy strategy;
 	ParallelBlockTableScanWorkerData *worker;	/* parallel scan */
 	BlockNumber nblocks;		/* when the scan began */
+	IpRuns	   *undo;			/* what of them is undo, as far as known; or
+								 * NULL */
 	BlockNumber start;			/* first block of the range to scan */
 	BlockNumber limit;			/* behind the last one */
 	BlockNumber first;			/* the scan begins here, and goes round */
@@ -32,6 +36,8 @@ typedef struct IpScan
 	BlockNumber ahead;
 	bool		started;		/* block is valid */
 	BlockNumber block;			/* page in the copy, or InvalidBlockNumber */
+	Buffer		pinned;			/* if it has rows: changing them will be
+								 * cheaper */
 	OffsetNumber max_off;		/* 0: not a data page */
 	bool		is_undo;		/* but one of undo */
 	IpXid		horizon;		/* of pg_xact, before the page was copied */
@@ -64,6 +70,31 @@ extern bool ip_scan_sample_next_tuple(TableScanDesc sscan, struct SampleScanStat
 extern bool ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin,
 									   double *liverows, double *deadrows,
 									   TupleTableSlot *slot);
+
+/* ---- the rows of a page ------------------------------------------------------------------ */
+
+/*
+ * Copy the buffer's page; max_off is 0 if it holds no rows, and then the buffer is released.  Else it stays pinned: what is
+ * done next to the rows, in this statement, pins it again, and that is quickly done.
+ */
+extern void ip_scan_copy_page(IpScan *scan, Buffer buffer);
+
+/* The same for a page of undo, which is not read. */
+extern void ip_scan_pass_undo(IpScan *scan, BlockNumber block);
+
+/* Store a row that everybody sees; false: it may not be one. */
+extern bool ip_scan_store_plain(IpScan *scan, OffsetNumber off, TupleTableSlot *slot);
+
+/* scan->v is about to stand on another row; a slot other than the one that will have it may have borrowed the body. */
+static inline void
+ip_scan_reuse_version(IpScan *scan, TupleTableSlot *slot)
+{
+	if (scan->owner.borrower != NULL && &scan->owner.borrower->base != slot)
+		ip_slot_owner_release(&scan->owner);
+}
+
+/* Store the version that scan->v stands on; its body, there or in the page copy, is lent. */
+extern void ip_scan_store_version(IpScan *scan, IpVersion *v, TupleTableSlot *slot);
 
 /* Restrict the scan to nblocks blocks from start on. */
 extern void ip_scan_set_range(IpScan *scan, BlockNumber start, BlockNumber nblocks);

@@ -93,7 +93,7 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	*found = NOT_LOOKED_AT;
 	if (BufferIsValid(other) && BufferGetBlockNumber(other) == block)
 		return InvalidBuffer;
-	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+	buffer = strategy ? ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy) : ip_rel_read(rel, block);
 	if (!conditional)
 		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	else if (!ConditionalLockBuffer(buffer))

@@ -111,7 +111,7 @@ move_ring(Relation rel, uint16 slot, BlockNumber to)
 		page = ip_space_try_free(rel, to);
 		if (BufferIsValid(page))
 		{
-			ip_ring_add_pages(rel, current, ip_ring_lock_meta(rel), slot, &page, 1);
+			ip_ring_add_pages(rel, current, ip_ring_lock_meta(rel), slot, &page, 1, false);
 			UnlockReleaseBuffer(page);
 			moved = true;
 		}
@@ -170,12 +170,15 @@ may_reclaim(Relation rel, Page page, uint32 slots, IpXid limit)
 static void
 free_undo_page(Relation rel, Buffer buffer)
 {
+	Buffer		meta = ip_ring_lock_meta(rel);
 	IpChange	change;
 
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
 	change.conflict = IpPageGetSpecial(BufferGetPage(buffer))->u.undo.newest_xid;
 	ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
+	ip_op_undo_pages(ip_change_block(&change, meta, false), BufferGetBlockNumber(buffer), 0);
 	ip_change_apply(&change);
+	UnlockReleaseBuffer(meta);
 }
 
 /* Free an undo page that is in no ring of these slots, if that can be done. */

@@ -270,6 +270,7 @@ ip_undo_use_prepare(Relation rel)
 	IpRelCache *cache = ip_rel_cache(rel);
 	BlockNumber oldest;
 	Buffer		current;
+	uint16		slot;
 
 	Assert(ip_page_none_is_locked());
 
@@ -306,8 +307,12 @@ ip_undo_use_prepare(Relation rel)
 	 * again
 	 */
 	cache->undo_examined = cache->undo_current;
-	if (!prepare_oldest(rel, cache, cache->undo_slot, oldest))
-		change_ring(rel, cache);
+	if (prepare_oldest(rel, cache, cache->undo_slot, oldest))
+		return;
+	slot = cache->undo_slot;
+	change_ring(rel, cache);
+	if (cache->undo_slot == slot && cache->undo_current != InvalidBlockNumber)
+		ip_ring_grow_ahead(rel, cache->undo_current, slot, oldest);
 }
 
 /* The current page of the ring to write to, locked; a new ring's if there is none. */

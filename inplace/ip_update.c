@@ -29,6 +29,7 @@
 #include "ip_memo.h"
 #include "ip_modify.h"
 #include "ip_prune.h"
+#include "ip_prune_hint.h"
 #include "ip_rel.h"
 #include "ip_space.h"
 #include "ip_toast.h"
@@ -332,21 +333,14 @@ may_be_queued(const ModifyRequest *req, IpVersion *v)
 	return ((v->state & IP_ROW_INSERTED) || req->is_deferrable) && ip_version_status(v) == IP_STATUS_MINE;
 }
 
-/* Columns that tell how the update can be made. */
-static Bitmapset *
-interesting_columns(const ModifyRequest *req)
-{
-	Bitmapset  *columns = bms_union(req->blocking, req->summarized);
-
-	for (int i = 0; i < req->nfollowed; i++)
-		columns = bms_add_member(columns, req->followed.columns[i] - FirstLowInvalidHeapAttributeNumber);
-	return columns;
-}
-
-/* The column changes, which i stands for in bitmaps. */
+/* If the column changes that i stands for in bitmaps, note what that means. */
 static void
-note_change(ModifyRequest *req, int i)
+compare_column(ModifyRequest *req, int i, const Datum *olds, const bool *old_null,
+			   const Datum *news, const bool *new_null)
 {
+	if (!column_changed(RelationGetDescr(req->rel), i + FirstLowInvalidHeapAttributeNumber, olds, old_null,
+						news, new_null))
+		return;
 	if (bms_is_member(i, req->blocking))
 		req->blocked = true;
 	if (bms_is_member(i, req->summarized))
@@ -367,38 +361,34 @@ note_change(ModifyRequest *req, int i)
 static void
 update_columns(ModifyRequest *req, IpVersion *v)
 {
+	static Datum olds[MaxHeapAttributeNumber];
+	static Datum news[MaxHeapAttributeNumber];
+	static bool old_null[MaxHeapAttributeNumber];
+	static bool new_null[MaxHeapAttributeNumber];
 	TupleDesc	desc = RelationGetDescr(req->rel);
-	Bitmapset  *interesting = interesting_columns(req);
-	Datum	   *values;
-	bool	   *isnull;
-	int			i = -1;
+	int			i;
 
 	req->mode = LockTupleNoKeyExclusive;
 	req->summarize = false;
 	req->changed = 0;
 	req->blocked = may_be_queued(req, v);
-	if (interesting == NULL)
+	if (req->blocking == NULL && req->summarized == NULL && req->nfollowed == 0)
 		return;
-	values = palloc(2 * desc->natts * sizeof(Datum));
-	isnull = palloc(2 * desc->natts * sizeof(bool));
-	ip_body_deform(desc, v->hdr, v->body, v->bodylen, values, isnull);
-	ip_body_deform(desc, req->row.hdr, req->row.body, req->row.bodylen,
-				   values + desc->natts, isnull + desc->natts);
-	while ((i = bms_next_member(interesting, i)) >= 0)
-	{
-		if (column_changed(desc, i + FirstLowInvalidHeapAttributeNumber, values, isnull,
-						   values + desc->natts, isnull + desc->natts))
-			note_change(req, i);
-	}
+	ip_body_deform(desc, v->hdr, v->body, v->bodylen, olds, old_null);
+	ip_body_deform(desc, req->row.hdr, req->row.body, req->row.bodylen, news, new_null);
+	for (i = -1; (i = bms_next_member(req->blocking, i)) >= 0;)
+		compare_column(req, i, olds, old_null, news, new_null);
+	for (i = -1; (i = bms_next_member(req->summarized, i)) >= 0;)
+		compare_column(req, i, olds, old_null, news, new_null);
+	for (i = 0; i < req->nfollowed; i++)
+		compare_column(req, req->followed.columns[i] - FirstLowInvalidHeapAttributeNumber, olds, old_null,
+					   news, new_null);
 
 	/*
 	 * an index's expression may call what changes rows, before core asks for
 	 * OLD
 	 */
 	req->blocked |= req->summarize && req->is_queued;
-	pfree(values);
-	pfree(isnull);
-	bms_free(interesting);
 }
 
 /* The new row behind TOAST; the old one is locked meanwhile, but not its page. */
@@ -566,10 +556,12 @@ update_prepare(ModifyRequest *req, IpVersion *v, Buffer buffer, const IpLockStat
 	return false;
 }
 
-/* Could a prune of the page make room for the new version, or for undo at home? */
+/* Could a prune of the page make room for the new version, or for undo at home, that is not there? */
 static bool
 lacks_room(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w, bool in_place)
 {
+	if (ip_prune_is_useless(req->rel, BufferGetPage(buffer)))
+		return false;
 	if (in_place)
 		return ip_modify_lacks_home(v, buffer, w);
 	return v->top_itemlen + ip_page_free(BufferGetPage(buffer)) <

@@ -404,6 +404,13 @@ may_skip(IpVacuum *v, BlockNumber block)
 		(VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN);
 }
 
+/* A page of undo: the rings' part is seen to later. */
+static bool
+is_known_undo(IpVacuum *v, BlockNumber block)
+{
+	return !(v->params->options & VACOPT_DISABLE_PAGE_SKIPPING) && ip_ring_is_undo(v->runs, block);
+}
+
 static BlockNumber
 next_to_scan(void *state, void *per_block)
 {
@@ -412,7 +419,12 @@ next_to_scan(void *state, void *per_block)
 	for (; v->ahead < v->nblocks; v->ahead++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!may_skip(v, v->ahead))
+		if (is_known_undo(v, v->ahead))
+		{
+			v->n.scanned++;
+			note_undo_page(v, v->ahead);
+		}
+		else if (!may_skip(v, v->ahead))
 			return v->ahead++;
 	}
 	return InvalidBlockNumber;
@@ -523,6 +535,8 @@ vacuum_table(IpVacuum *v)
 	bool		skipped;
 
 	v->nblocks = RelationGetNumberOfBlocks(v->rel);
+	ip_rel_check_meta(v->rel);
+	v->runs = ip_ring_read_runs(v->rel, v->nblocks);
 	check_failsafe(v);
 	ip_vacuum_indexes_begin(v);
 	scan_pages(v);

@@ -10,6 +10,7 @@
 
 #include "tidset_pg.h"
 
+#include "ip_ring.h"
 #include "ip_space.h"
 
 /* What VACUUM has done; for its log line. */
@@ -54,6 +55,7 @@ typedef struct IpVacuum
 								 * none */
 	BlockNumber nblocks;
 	IpFreeBlocks free;
+	IpRuns	   *runs;			/* undo pages that need not be read, or NULL */
 	BlockNumber *undo;			/* the undo pages, n.undo_seen of them, in an
 								 * array of undo_size */
 	BlockNumber undo_size;

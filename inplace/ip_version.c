@@ -254,8 +254,31 @@ ip_version_fetch_newest(IpVersion *v, Relation rel, const ItemPointerData *tid)
 	ip_version_missing(v);
 }
 
+bool
+ip_version_store_plain(Relation rel, BlockNumber block, Page page, OffsetNumber off, TupleTableSlot *slot)
+{
+	static const IpVersionId final_id = {.xmin = FrozenTransactionId};
+	const uint8 *item;
+	ItemPointerData tid;
+	uint16		stored;
+	ItemId		lp;
+
+	Assert(ip_page_is_locked(page, false));
+	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page) || !ip_row_is_plain(page, off))
+		return false;
+	lp = PageGetItemId(page, off);
+	item = (const uint8 *) page + ip_item_start(lp);
+	memcpy(&stored, item, sizeof(stored));
+	ItemPointerSet(&tid, block, off);
+	ip_slot_store(slot, IpHdrLoad(stored), item + IP_ROW_HDRSZ, ItemIdGetLength(lp) - IP_ROW_HDRSZ,
+				  &tid, &final_id);
+	slot->tts_tableOid = RelationGetRelid(rel);
+	return true;
+}
+
+/* Into the slot, if there is one, and the row is plain; else v begins there. */
 static IpvResult
-fetch(IpVersion *v, Relation rel, const ItemPointerData *tid, bool soft)
+fetch(IpVersion *v, Relation rel, const ItemPointerData *tid, bool soft, TupleTableSlot *slot, bool *plain)
 {
 	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
@@ -265,7 +288,12 @@ fetch(IpVersion *v, Relation rel, const ItemPointerData *tid, bool soft)
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
-		result = begin_locked(v, rel, block, page, off, soft);
+	{
+		if (slot != NULL)
+			*plain = ip_version_store_plain(rel, block, page, off, slot);
+		if (slot == NULL || !*plain)
+			result = begin_locked(v, rel, block, page, off, soft);
+	}
 	if (result == IPV_OK)
 		ip_version_let_go(v);
 	UnlockReleaseBuffer(buffer);
@@ -275,7 +303,14 @@ fetch(IpVersion *v, Relation rel, const ItemPointerData *tid, bool soft)
 IpvResult
 ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerData *tid)
 {
-	return fetch(v, rel, tid, false);
+	return fetch(v, rel, tid, false, NULL, NULL);
+}
+
+IpvResult
+ip_version_fetch_unless_plain(IpVersion *v, Relation rel, const ItemPointerData *tid, TupleTableSlot *slot, bool *plain)
+{
+	*plain = false;
+	return fetch(v, rel, tid, false, slot, plain);
 }
 
 /* Read the record at v->ptr, of a change by xid or (none) a row lock; false if it is not there. */
@@ -560,7 +595,8 @@ ip_version_skip_aborted(IpVersion *v)
 	return IPV_OK;
 }
 
-IpvResult
+/* Not inlined: a test stops processes here. */
+pg_noinline IpvResult
 ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid, bool soft,
 					Buffer *buffer)
 {
@@ -568,7 +604,7 @@ ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid, bool
 	bool		same;
 
 	Assert(ip_page_none_is_locked());
-	result = fetch(v, rel, tid, soft);
+	result = fetch(v, rel, tid, soft, NULL, NULL);
 
 	/*
 	 * a change that is not aborted has come meanwhile: there is nothing to
@@ -632,7 +668,8 @@ ip_version_id(IpVersion *v, IpVersionId *id)
 		id->xmax = v->lock.locker;
 }
 
-void
+/* Not inlined: a test stops processes here. */
+pg_noinline void
 ip_version_to_slot(IpVersion *v, TupleTableSlot *slot)
 {
 	IpVersionId id;

@@ -176,7 +176,18 @@ extern IpXidStatus ip_version_status(IpVersion *v);
 /* The same by TID, with the page locked for a moment; the body is copied. */
 extern IpvResult ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerData *tid);
 
-/* The same, again and again while undo changes under us; false: no row. */
+/*
+ * The same, but a row that is plain, so that each snapshot sees what it is, is stored in the slot at once: then *plain becomes
+ * true, and v is not set.
+ */
+extern IpvResult ip_version_fetch_unless_plain(IpVersion *v, Relation rel, const ItemPointerData *tid,
+											   TupleTableSlot *slot, bool *plain);
+
+/* Store the row in the slot if it is plain; else false.  Any off.  Lock: share. */
+extern bool ip_version_store_plain(Relation rel, BlockNumber block, Page page, OffsetNumber off,
+								   TupleTableSlot *slot);
+
+/* ip_version_fetch, again and again while undo changes under us; false: no row. */
 extern bool ip_version_fetch_newest(IpVersion *v, Relation rel, const ItemPointerData *tid);
 
 /* A reader that finds undo gone starts again; it cannot happen for ever. */

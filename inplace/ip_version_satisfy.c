@@ -207,7 +207,8 @@ satisfy_non_vacuumable(IpVersion *v, Snapshot snapshot)
 	return satisfy_any(v);
 }
 
-IpvResult
+/* Not inlined: a test stops processes here. */
+pg_noinline IpvResult
 ip_version_satisfy(IpVersion *v, Snapshot snapshot)
 {
 	Assert(v->body != NULL);
@@ -300,7 +301,8 @@ sees(Snapshot snapshot, IpXid xid, IpXid horizon, IpKnownXids *known)
 	return status == IP_STATUS_COMMITTED;
 }
 
-bool
+/* Not inlined: a test stops processes here. */
+pg_noinline bool
 ip_version_begin_before(IpVersion *v, Relation rel, BlockNumber block, Page copy, OffsetNumber off, Snapshot snapshot,
 						IpXid horizon, IpKnownXids *known)
 {

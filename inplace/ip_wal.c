@@ -69,7 +69,7 @@ redo_clear_visible(XLogReaderState *record, int id)
 }
 
 static Buffer
-redo_block(XLogReaderState *record, int id, const IpOpContext *ctx, bool visible)
+redo_block(XLogReaderState *record, int id, IpOpContext *ctx, bool visible)
 {
 	bool		init = (XLogRecGetBlock(record, id)->flags & BKPBLOCK_WILL_INIT) != 0;
 	Buffer		buffer;

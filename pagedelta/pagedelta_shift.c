@@ -459,6 +459,52 @@ pagedelta_shift_is_whole(const void *delta, uint32_t len, uint32_t fromlen)
 	return nhunks == 1 && copy == 0 && drop == fromlen && ins >> 1 == (size_t) (end - p);
 }
 
+/* What a hunk says but for the bytes that it inserts, which follow; false: it is bad, or does not fit what the base has left. */
+static inline bool
+get_hunk(const uint8_t **p, const uint8_t *end, uint32_t left, uint32_t *copy, uint32_t *drop, uint32_t *ins)
+{
+	if (!get_varint(p, end, copy) || !get_varint(p, end, ins))
+		return false;
+	*drop = *ins >> 1;
+	if ((*ins & 1) && !get_varint(p, end, drop))
+		return false;
+	*ins >>= 1;
+	return *ins <= (size_t) (end - *p) && *copy <= left && *drop <= left - *copy;
+}
+
+int
+pagedelta_shift_invert(const void *base, uint32_t baselen, const void *delta, uint32_t len,
+					   void *inverse, uint32_t room)
+{
+	const uint8_t *p = delta;
+	const uint8_t *end = p + len;
+	const uint8_t *from = base;
+	Writer		w = {inverse, 0, room};
+	uint32_t	nhunks;
+
+	if (!get_varint(&p, end, &nhunks))
+		return PAGEDELTA_BAD_DELTA;
+	put_varint(&w, nhunks);
+	for (; nhunks > 0; nhunks--)
+	{
+		uint32_t	copy;
+		uint32_t	ins;
+		uint32_t	drop;
+
+		if (!get_hunk(&p, end, baselen, &copy, &drop, &ins))
+			return PAGEDELTA_BAD_DELTA;
+		put_varint(&w, copy);
+		put_varint(&w, drop << 1 | (drop != ins));
+		if (drop != ins)
+			put_varint(&w, ins);
+		put_bytes(&w, from + copy, drop);
+		p += ins;
+		from += copy + drop;
+		baselen -= copy + drop;
+	}
+	return w.len <= room ? (int) w.len : PAGEDELTA_NO_ROOM;
+}
+
 int
 pagedelta_shift_apply(const void *base, uint32_t baselen, const void *delta, uint32_t len,
 					  uint32_t *used, void *out, uint32_t room)
@@ -479,13 +525,7 @@ pagedelta_shift_apply(const void *base, uint32_t baselen, const void *delta, uin
 		uint32_t	ins;
 		uint32_t	drop;
 
-		if (!get_varint(&p, end, &copy) || !get_varint(&p, end, &ins))
-			return PAGEDELTA_BAD_DELTA;
-		drop = ins >> 1;
-		if ((ins & 1) && !get_varint(&p, end, &drop))
-			return PAGEDELTA_BAD_DELTA;
-		ins >>= 1;
-		if (ins > (size_t) (end - p) || copy > baselen - pos || drop > baselen - pos - copy)
+		if (!get_hunk(&p, end, baselen - pos, &copy, &drop, &ins))
 			return PAGEDELTA_BAD_DELTA;
 		if (copy > room - done || ins > room - done - copy)
 			return PAGEDELTA_NO_ROOM;

@@ -46,6 +46,13 @@ extern int	pagedelta_shift_make_whole(uint32_t fromlen, const void *to, uint32_t
 extern bool pagedelta_shift_is_whole(const void *delta, uint32_t len, uint32_t fromlen);
 
 /*
+ * The delta that leads back from what a delta has made to its base, which takes less time than to compare them: its length,
+ * or PAGEDELTA_BAD_DELTA or PAGEDELTA_NO_ROOM.  It is not always the one that pagedelta_shift_make makes.
+ */
+extern int	pagedelta_shift_invert(const void *base, uint32_t baselen, const void *delta, uint32_t len,
+								   void *inverse, uint32_t room);
+
+/*
  * Apply the delta that begins here, in len bytes; *used is how many of them it has.
  * Returns the result's length, or PAGEDELTA_BAD_DELTA or PAGEDELTA_NO_ROOM, and then out's
  * contents are not defined.  out must not overlap the base.

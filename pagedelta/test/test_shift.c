@@ -29,6 +29,30 @@ static uint64_t round_no;
 /* Of all deltas that were made. */
 static uint64_t checksum;
 
+/* The delta's inverse, in exactly the room it needs, gives the old string back. */
+static void
+check_inverse(const uint8_t *from, uint32_t fromlen, const uint8_t *to, uint32_t tolen, const uint8_t *delta, uint32_t len)
+{
+	uint32_t	room = fromlen + 1024;
+	uint8_t    *inverse = malloc(room);
+	uint8_t    *exact;
+	uint8_t    *out = malloc(fromlen + 1);
+	uint32_t	used;
+	int			inverse_len = pagedelta_shift_invert(from, fromlen, delta, len, inverse, room);
+
+	REQUIRE(inverse_len > 0);
+	exact = malloc((size_t) inverse_len);
+	REQUIRE(pagedelta_shift_invert(from, fromlen, delta, len, exact, (uint32_t) inverse_len) == inverse_len);
+	REQUIRE(memcmp(inverse, exact, (size_t) inverse_len) == 0);
+	REQUIRE(pagedelta_shift_invert(from, fromlen, delta, len, inverse, (uint32_t) inverse_len - 1) == PAGEDELTA_NO_ROOM);
+	REQUIRE(pagedelta_shift_apply(to, tolen, exact, (uint32_t) inverse_len, &used, out, fromlen) == (int) fromlen);
+	REQUIRE(used == (uint32_t) inverse_len && memcmp(out, from, fromlen) == 0);
+	REQUIRE(pagedelta_shift_invert(from, fromlen, delta, len - 1, inverse, room) == PAGEDELTA_BAD_DELTA);
+	free(inverse);
+	free(exact);
+	free(out);
+}
+
 /* A delta for these strings, in exactly the room it needs, gives the new one back.  Returns its length. */
 static int
 check_delta(const uint8_t *from, uint32_t fromlen, const uint8_t *to, uint32_t tolen, bool moves)
@@ -37,6 +61,7 @@ check_delta(const uint8_t *from, uint32_t fromlen, const uint8_t *to, uint32_t t
 	uint8_t    *delta = malloc(room);
 	uint8_t    *exact;
 	uint8_t    *out = malloc(tolen + 1);
+	uint8_t    *inverse = malloc(fromlen + 1024);
 	uint32_t	used;
 	int			len = pagedelta_shift_make(from, fromlen, to, tolen, moves, delta, room);
 
@@ -52,13 +77,16 @@ check_delta(const uint8_t *from, uint32_t fromlen, const uint8_t *to, uint32_t t
 	if (tolen > 0)
 		REQUIRE(pagedelta_shift_apply(from, fromlen, exact, (uint32_t) len, &used, out, tolen - 1) == PAGEDELTA_NO_ROOM);
 	REQUIRE(pagedelta_shift_apply(from, fromlen, exact, (uint32_t) len - 1, &used, out, tolen) < 0);
+	check_inverse(from, fromlen, to, tolen, exact, (uint32_t) len);
 
 	/* damage: an error, or something of a length that fits */
 	for (int i = 0; i < 4; i++)
 	{
 		exact[test_random((uint32_t) len < 12 || test_random(2) ? (uint32_t) len : 12)] = (uint8_t) test_random(256);
 		REQUIRE(pagedelta_shift_apply(from, fromlen, exact, (uint32_t) len, &used, out, tolen) <= (int) tolen);
+		REQUIRE(pagedelta_shift_invert(from, fromlen, exact, (uint32_t) len, inverse, fromlen + 1024) <= (int) fromlen + 1024);
 	}
+	free(inverse);
 	free(delta);
 	free(exact);
 	free(out);

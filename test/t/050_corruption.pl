@@ -563,6 +563,21 @@ like($complaint, qr/ERROR:  undo record .* does not fit its row/, 'a scan of it'
 isnt($node->safe_psql('postgres', q(SELECT count(*) FROM inplace_check('ends_early'))), '0', 'inplace_check of it');
 unlike(slurp_file($node->logfile, $offset), qr/PANIC|TRAP|terminated by signal/, 'that does not end the server');
 
+# A metapage that takes a data page for undo, so that scans leave it out.
+$node->safe_psql('postgres', q(
+SET inplace.debug_undo_at_home = off;
+CREATE TABLE hidden (id int, s text) USING inplace WITH (autovacuum_enabled = off);
+INSERT INTO hidden SELECT i, 'a row' FROM generate_series(1, 3) i;
+UPDATE hidden SET s = 'changed';
+));
+is($node->safe_psql('postgres', q(SELECT count(*) FROM inplace_check('hidden'))), '0', 'before the metapage is damaged');
+$file{hidden} = $node->data_dir . '/' . $node->safe_psql('postgres', q(SELECT pg_relation_filepath('hidden')));
+$node->stop;
+patch($file{hidden}, PAGE_HEADER + 16 + 8 * 16, sub { is($_[0], pack('VV', 2, 1), 'the undo page is listed'); pack 'VV', 1, 2 });
+$node->start;
+is($node->safe_psql('postgres', q(SELECT block, problem FROM inplace_check('hidden'))),
+	'1|metapage takes the page for one of undo', 'inplace_check of it');
+
 $node->stop;
 done_testing();
 

@@ -34,6 +34,8 @@ sub longest_read
 	my $reader = $node->background_psql('postgres', on_error_stop => 0);
 	my $worker = $node->background_psql('postgres', on_error_stop => 0);
 
+	# a scan of the table, which has few pages beside undo, would look at the chain
+	$reader->query_safe('SET enable_seqscan = off');
 	$worker->query_safe('SELECT pg_advisory_lock(1), pg_advisory_lock(2)');
 	$reader->query_until(qr/began/, <<'SQL');
 \echo began
