@@ -127,7 +127,7 @@ my $version_at = 24 + 4;
 my $file = $node->data_dir . '/'
   . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t')");
 my $version = patch_file($version_at, pack 'L<', 99);
-is(unpack('L<', $version), 5, 'the test knows where the version is');
+is(unpack('L<', $version), 6, 'the test knows where the version is');
 
 # Puts bytes into the table's file while the server is stopped, returns the ones
 # that were there.
