@@ -89,8 +89,9 @@ check_fence(Check *c, BlockNumber block, const uint8 *fence, int len, const PbKe
 		fail(c, block, slot, low ? "it precedes the page's low fence" : "it does not precede the page's high fence");
 }
 
+/* end: the last one */
 static void
-check_tids(Check *c, Buffer buffer, int slot, PbItem *item)
+check_tids(Check *c, Buffer buffer, int slot, PbItem *item, ItemPointer end)
 {
 	ItemPointerData *tids = palloc(PB_MAX_TIDS * sizeof(ItemPointerData));
 	int			n = pb_item_tids(c->rel, buffer, BufferGetPage(buffer), slot, item, tids);
@@ -101,6 +102,7 @@ check_tids(Check *c, Buffer buffer, int slot, PbItem *item)
 		fail(c, BufferGetBlockNumber(buffer), slot, "it must not have several TIDs");
 	item->key.tid = tids[0];
 	item->key.has_tid = true;
+	*end = tids[n - 1];
 	c->rows += n;
 	pfree(tids);
 }
@@ -113,6 +115,7 @@ check_items(Check *c, Buffer buffer)
 	BlockNumber block = BufferGetBlockNumber(buffer);
 	bool		leaf = pb_page_is_leaf(page);
 	PbItem	   *items = palloc(2 * sizeof(PbItem));
+	ItemPointerData end;
 
 	for (int slot = 0; slot < pb_page_nslots(page); slot++)
 	{
@@ -123,12 +126,15 @@ check_items(Check *c, Buffer buffer)
 		if (item->key.has_map && !(special->flags & PB_PAGE_MAPS))
 			fail(c, block, slot, "it has a map, and the page has none");
 		if (leaf)
-			check_tids(c, buffer, slot, item);
+			check_tids(c, buffer, slot, item, &end);
 		if (!leaf && slot == 0)
 			continue;
 		if (slot > (leaf ? 0 : 1) && compare_keys(c, &item->key, &last->key, leaf) <= 0)
 			fail(c, block, slot, "it does not come behind the item in front of it");
 		check_fence(c, block, pb_page_low(page), special->low_len, &item->key, slot, true);
+		/* what follows comes behind all its TIDs */
+		if (leaf)
+			item->key.tid = end;
 		check_fence(c, block, pb_page_high(page), special->high_len, &item->key, slot, false);
 	}
 	pfree(items);

@@ -146,6 +146,9 @@ pb_gather_worker(dsm_segment *seg, shm_toc *toc)
 	gather.unique = info->ii_Unique;
 	scan_and_sort(&gather, info, false, table_beginscan_parallel(gather.heap, shm_toc_lookup(toc, KEY_SCAN, false)));
 	write_runs(&gather, shared);
+	pb_sort_end(gather.sort);
+	if (gather.dead)
+		pb_sort_end(gather.dead);
 	shared->parts[ParallelWorkerNumber] = gather.part;
 	InstrEndParallelQuery(&buffers[ParallelWorkerNumber], &wal[ParallelWorkerNumber]);
 	index_close(gather.rel, index_lock);

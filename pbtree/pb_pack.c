@@ -160,12 +160,33 @@ is_single_value(Relation rel, PbIndex *index, Buffer buffer, int n)
 }
 
 /*
- * How many items are to remain on the page, when one is about to be inserted at
+ * Is the row's key behind all that the leaf's last item has?  If it goes between two TIDs of a list, the list is not to
+ * remain on the left page alone: the key would be the high fence, and the TIDs behind it would not be found any more.
+ */
+static bool
+is_behind_list(Relation rel, PbIndex *index, Buffer buffer, int n, const PbKey *key)
+{
+	Page		page = BufferGetPage(buffer);
+	ItemPointerData tids[PB_MAX_TIDS];
+	PbItem	   *item = palloc(sizeof(PbItem));
+	bool		result;
+	int			ntids;
+
+	pb_item_get(rel, index, buffer, page, n - 1, item);
+	ntids = pb_item_tids(rel, buffer, page, n - 1, item, tids);
+	result = !pb_key_is_identical(&item->key, key) ||
+		ItemPointerCompare(&tids[ntids - 1], unconstify(ItemPointerData *, &key->tid)) < 0;
+	pfree(item);
+	return result;
+}
+
+/*
+ * How many items are to remain on the page, when this key is about to be inserted at
  * this slot.  All of them, or none, if that is the only way: then the new one
  * will be alone on its page.
  */
 int
-pb_pack_split_point(Relation rel, PbIndex *index, Buffer buffer, int slot)
+pb_pack_split_point(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey *key)
 {
 	static uint16 lens[BLCKSZ / 2];
 	Page		page = BufferGetPage(buffer);
@@ -177,6 +198,13 @@ pb_pack_split_point(Relation rel, PbIndex *index, Buffer buffer, int slot)
 
 	if (!pb_page_item_lens(page, lens))
 		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "its slots are damaged");
+	if (leaf && slot == n && n > 0 && !is_behind_list(rel, index, buffer, n, key))
+	{
+		/* pb_split_repack has made room for two lists of one key */
+		if (n < 2)
+			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), 0, "its TIDs have no room");
+		slot = n - 1;
+	}
 	if (leaf && (n < 2 || (slot == n && !pb_page_is_rightmost(page) &&
 						   is_single_value(rel, index, buffer, n))))
 		return slot == 0 ? 0 : n;

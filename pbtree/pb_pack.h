@@ -25,6 +25,6 @@ extern void pb_pack_page(PbPack *pack, Relation rel, PbIndex *index, Buffer buff
 
 extern int	pb_pack_equal_columns(Relation rel, PbIndex *index, const PbKey *a, const PbKey *b);
 extern void pb_pack_separator(Relation rel, PbIndex *index, const PbKey *last, PbKey *first);
-extern int	pb_pack_split_point(Relation rel, PbIndex *index, Buffer buffer, int slot);
+extern int	pb_pack_split_point(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey *key);
 
 #endif							/* PB_PACK_H */

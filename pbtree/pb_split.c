@@ -125,6 +125,9 @@ pb_split_repack(Relation rel, PbIndex *index, Buffer buffer)
 	memset(&shape, 0, sizeof(shape));
 	pb_pack_begin(pack);
 	pb_pack_page(pack, rel, index, buffer, 0, n);
+	/* one list, of which two are to be made: they have the key in common */
+	if (n == 1 && pb_page_is_leaf(page) && (pb_slot_get(page, 0) & PB_SLOT_POSTING))
+		pb_pack_page(pack, rel, index, buffer, 0, n);
 	pb_pack_shape(pack, index, &shape);
 	shape.n = n;
 	pfree(pack);
@@ -282,7 +285,7 @@ pb_split_page(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey
 	int			tries = 0;
 
 	pb_change_require_rmgr(rel);
-	s->k = pb_pack_split_point(rel, index, buffer, slot);
+	s->k = pb_pack_split_point(rel, index, buffer, slot, key);
 	s->least = false;
 	right = pb_space_get(rel);
 	if (!pb_page_is_rightmost(page))

@@ -114,7 +114,7 @@ clean_leaf(Vacuum *v, Buffer buffer)
 /*
  * Make room on a leaf, which is locked, and is released: its right half is looked at later, as that of any leaf that
  * is split meanwhile.  The leaf may have no downlink yet, so its middle key is searched for as an insertion's is, which
- * completes splits on its way.  Meanwhile others may have split the leaf: then there is room.
+ * completes splits on its way.  Meanwhile others may have split the leaf, or have emptied it: then there is room.
  */
 static void
 split_leaf(Vacuum *v, Buffer buffer)
@@ -125,6 +125,7 @@ split_leaf(Vacuum *v, Buffer buffer)
 	PbItem	   *item = palloc(sizeof(PbItem));
 	PbPos	   *pos = palloc(sizeof(PbPos));
 	PbBounds	bounds;
+	int			n;
 
 	if (slot == 0)
 		pb_index_corrupt(v->rel, block, 0, "its TIDs have no room");
@@ -136,8 +137,13 @@ split_leaf(Vacuum *v, Buffer buffer)
 	buffer = pb_search_descend(pos, 0, PB_WRITE, pb_split_finish, &bounds);
 	if (BufferIsInvalid(buffer))
 		pb_index_corrupt(v->rel, block, slot, "a search does not find it");
-	if (BufferGetBlockNumber(buffer) == block)
-		pb_split_page(v->rel, v->index, buffer, pb_pos_search(pos, buffer, &bounds), &item->key);
+	n = pb_page_nslots(BufferGetPage(buffer));
+	if (BufferGetBlockNumber(buffer) == block && n > 1)
+	{
+		/* nothing is inserted, so the key goes where an item is */
+		slot = Min(pb_pos_search(pos, buffer, &bounds), n - 1);
+		pb_split_page(v->rel, v->index, buffer, slot, &item->key);
+	}
 	else
 		UnlockReleaseBuffer(buffer);
 	pfree(pos);

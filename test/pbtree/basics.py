@@ -66,7 +66,8 @@ def stop_without_checksums(cluster):
 
 def no_crash(cluster):
     with open(cluster.log_file, encoding='utf-8', errors='replace') as file:
-        bad = [line for line in file if 'TRAP:' in line or 'PANIC' in line or 'was terminated by signal' in line]
+        bad = [line for line in file if 'TRAP:' in line or 'PANIC' in line or 'was terminated by signal' in line or
+               'was not closed' in line or 'leak' in line]
     if bad:
         raise Failed(bad[0].strip())
 

@@ -158,6 +158,26 @@ def keys_through(cluster, connection, events):
 
 
 @test
+def keys_into_lists(tests):
+    """TIDs that come between those of a full leaf's last list: the leaf is not split inside of the list."""
+    cluster, connection = begin(tests, 'keys_into_lists')
+    make(connection, ['USING pbtree (k)'], rows=20000)
+    query(connection, 'UPDATE t SET k = CASE WHEN id <= 18000 THEN 1 ELSE 9 END')
+    # the last one first, so that all others go into a list that ends with it
+    query(connection, 'UPDATE t SET k = 0 WHERE id = 18000')
+    query(connection, 'UPDATE t SET k = 0 WHERE k = 1')
+    query(connection, "SELECT pbtree_check('t_k_idx', true)")
+    query(connection, 'UPDATE t SET k = 5 WHERE k = 0 AND id % 3 = 0')
+    query(connection, 'UPDATE t SET k = 0 WHERE k = 5')
+    query(connection, "SELECT pbtree_check('t_k_idx', true)")
+    for way in ('index', 'only', 'bitmap', 'seq'):
+        query(connection, WAYS[way])
+        expect(way, query(connection, 'SELECT count(*) FROM t WHERE k = 0'), [(18000,)])
+    no_crash(cluster)
+    return ''
+
+
+@test
 def keys_no_growth(tests):
     """Keys change again and again, without VACUUM: full leaves lose their stale entries, the table does not grow."""
     cluster, connection = begin(tests, 'keys_no_growth')
