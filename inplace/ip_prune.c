@@ -638,11 +638,17 @@ ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber 
 	need = prune_rows(&p, rel, tids, ntids, undo_block);
 	if (need == IP_NEED_BAD || (p.nfar == 0 && p.unflushed == IP_XID_NONE))
 		return need;
-	if (p.unflushed != IP_XID_NONE)
-		ip_xid_flush_commit(p.unflushed);
 	if (!restore_far_rows(&p, true))
 		return IP_NEED_BAD;
-	return prune_rows(&p, rel, tids, ntids, undo_block);
+	/* the last of several xids need not be the last commit */
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (p.unflushed != IP_XID_NONE)
+			ip_xid_flush_commit(p.unflushed);
+		need = prune_rows(&p, rel, tids, ntids, undo_block);
+	} while (need == IP_NEED_NOW && p.unflushed != IP_XID_NONE);
+	return need;
 }
 
 static void

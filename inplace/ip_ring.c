@@ -363,30 +363,57 @@ will_grow(Relation rel, Buffer current, uint16 slot, BlockNumber oldest)
 	return !old;
 }
 
+/* The page, locked in this mode, if the ring is still to grow behind it; else InvalidBuffer. */
+static Buffer
+lock_if_will_grow(Relation rel, BlockNumber at, uint16 slot, BlockNumber oldest, int mode)
+{
+	Buffer		current = ip_undo_lock_page(rel, at, mode, NULL);
+
+	if (BufferIsValid(current) &&
+		!(ip_ring_is_current(BufferGetPage(current), slot) && will_grow(rel, current, slot, oldest)))
+	{
+		UnlockReleaseBuffer(current);
+		return InvalidBuffer;
+	}
+	return current;
+}
+
+/* Another backend was first: the pages are anybody's, and are found by a search of the free space map from its root. */
+static void
+give_pages_back(Relation rel, Buffer *pages, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		BlockNumber block = BufferGetBlockNumber(pages[i]);
+
+		UnlockReleaseBuffer(pages[i]);
+		RecordPageWithFreeSpace(rel, block, IP_FREE_PAGE_SPACE);
+		FreeSpaceMapVacuumRange(rel, block, block + 1);
+	}
+}
+
 void
 ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot, BlockNumber oldest)
 {
 	Buffer		pages[IP_UNDO_MAX_EXTENT];
-	int			n = get_pages(rel, pages, Min(read_slot(rel, slot).npages, IP_UNDO_MAX_EXTENT));
-	Buffer		current = ip_undo_lock_page(rel, at, BUFFER_LOCK_EXCLUSIVE, NULL);
-	bool		grown = false;
+	Buffer		current = lock_if_will_grow(rel, at, slot, oldest, BUFFER_LOCK_SHARE);
+	int			n;
 
 	Assert(at != oldest);
+	if (!BufferIsValid(current))
+		return;
+	UnlockReleaseBuffer(current);
+	n = get_pages(rel, pages, Min(read_slot(rel, slot).npages, IP_UNDO_MAX_EXTENT));
+	current = lock_if_will_grow(rel, at, slot, oldest, BUFFER_LOCK_EXCLUSIVE);
+	if (n > 0 && BufferIsValid(current))
+	{
+		ip_ring_add_pages(rel, current, ip_ring_lock_meta(rel), slot, pages, n, true);
+		UnlockReleaseBuffer(pages[0]);
+	}
+	else
+		give_pages_back(rel, pages, n);
 	if (BufferIsValid(current))
-	{
-		grown = n > 0 && ip_ring_is_current(BufferGetPage(current), slot) && will_grow(rel, current, slot, oldest);
-		if (grown)
-			ip_ring_add_pages(rel, current, ip_ring_lock_meta(rel), slot, pages, n, true);
 		UnlockReleaseBuffer(current);
-	}
-	/* another backend was first: the pages are anybody's */
-	for (int i = 0; i < n; i++)
-	{
-		if (!grown)
-			RecordPageWithFreeSpace(rel, BufferGetBlockNumber(pages[i]), IP_FREE_PAGE_SPACE);
-		if (i == 0 || !grown)
-			UnlockReleaseBuffer(pages[i]);
-	}
 }
 
 void

@@ -3,7 +3,7 @@
  *	  The metapage's list of undo pages: runs of blocks, by which scans leave them out.
  *
  *	  The list may lack some, but has none that is not an undo page: a page leaves it with the record that frees the page.
- *	  So no snapshot that was taken before the list was read ever sees a row in one of its blocks.
+ *	  So no MVCC snapshot that was taken before the list was read ever sees a row in one of its blocks.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_RUNS_H

@@ -350,6 +350,19 @@ start_scan(IpScan *scan, bool rescan)
 		pgstat_count_heap_scan(rel);
 }
 
+/*
+ * I24.  A dirty snapshot sees rows that come while the scan runs, and it scans again to find them.  The pages of a bitmap are
+ * those of rows.
+ */
+static bool
+may_pass_undo(IpScan *scan)
+{
+	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+
+	return !(scan->rs_base.rs_flags & SO_TYPE_BITMAPSCAN) &&
+		(snapshot == NULL || IsMVCCSnapshot(snapshot) || snapshot->snapshot_type == SNAPSHOT_ANY);
+}
+
 TableScanDesc
 ip_scan_begin(Relation rel, Snapshot snapshot, int nkeys, struct ScanKeyData *key,
 			  ParallelTableScanDesc pscan, uint32 flags)
@@ -371,8 +384,7 @@ ip_scan_begin(Relation rel, Snapshot snapshot, int nkeys, struct ScanKeyData *ke
 	if (flags & (SO_TYPE_SEQSCAN | SO_TYPE_SAMPLESCAN))
 		PredicateLockRelation(rel, snapshot);
 	start_scan(scan, false);
-	/* those that a bitmap has are of rows */
-	if (!(flags & SO_TYPE_BITMAPSCAN))
+	if (may_pass_undo(scan))
 		scan->undo = ip_ring_read_runs(rel, scan->nblocks);
 	return &scan->rs_base;
 }

@@ -423,6 +423,8 @@ next_to_scan(void *state, void *per_block)
 		{
 			v->n.scanned++;
 			note_undo_page(v, v->ahead);
+			/* the map is not as it was before a crash */
+			RecordPageWithFreeSpace(v->rel, v->ahead, 0);
 		}
 		else if (!may_skip(v, v->ahead))
 			return v->ahead++;
