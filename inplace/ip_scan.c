@@ -549,8 +549,11 @@ ip_scan_bitmap_page(TableScanDesc sscan, Buffer buffer, const OffsetNumber *offs
 	Assert(noffsets <= (int) lengthof(scan->wanted));
 	scan->nwanted = scan->next_wanted = 0;
 	ip_scan_copy_page(scan, buffer);
-	for (OffsetNumber off = FirstOffsetNumber; noffsets < 0 && off <= scan->max_off; off++)
-		scan->wanted[scan->nwanted++] = off;
+	if (noffsets < 0)
+	{
+		for (OffsetNumber off = FirstOffsetNumber; off <= scan->max_off; off++)
+			scan->wanted[scan->nwanted++] = off;
+	}
 	for (int i = 0; i < noffsets; i++)
 	{
 		if (offsets[i] <= scan->max_off)
