@@ -10,23 +10,23 @@
 #include "ip_page.h"
 #include "ip_items.h"
 
-/*
- * What shrunk items of a change have left.  A gap is closed when the change ends, or room is needed: one by moving
- * what is below it, several by laying out all items anew.
- */
-typedef struct ItemGaps
-{
-	int			n;
-	uint32		start;			/* of the first, and its length */
-	uint32		len;
-} ItemGaps;
+/* So many gaps are closed one by one; of more, all items are laid out anew. */
+#define MAX_GAPS	24
 
-static ItemGaps gaps;
+typedef struct ItemGap
+{
+	uint32		start;
+	uint32		end;
+} ItemGap;
+
+/* What shrunk items of a change have left, the highest first.  Gaps are closed when the change ends, or room is needed. */
+static ItemGap gaps[MAX_GAPS];
+static int	ngaps;				/* may be more than that */
 
 void
 ip_items_begin(void)
 {
-	gaps.n = 0;
+	ngaps = 0;
 }
 
 #ifdef __GNUC__
@@ -83,6 +83,55 @@ move_offsets(ItemIdData *lps, int n, uint32 upper, uint32 start, int grow)
 	}
 }
 
+/* The same, for items that move up by what the gaps above them have. */
+static void
+move_offsets_of_gaps(ItemIdData *lps, int n, uint32 upper, const ItemGap *gap, int ngap)
+{
+	const ItemIdData one = {.lp_off = 1};
+	const ItemIdData all = {.lp_off = 0x7FFF};
+	uint32		unit;
+	uint32		field;
+	uint32		low = upper - IP_ITEM_BIAS;
+	int			i = 0;
+
+	memcpy(&unit, &one, sizeof(unit));
+	memcpy(&field, &all, sizeof(field));
+	low *= unit;
+#ifdef __GNUC__
+	for (; i + 4 <= n; i += 4)
+	{
+		const ItemWords fields = {field, field, field, field};
+		const ItemWords lows = {low, low, low, low};
+		ItemWords	words;
+		ItemWords	starts;
+
+		memcpy(&words, &lps[i], sizeof(words));
+		starts = (words & fields) - lows;
+		for (int j = 0; j < ngap; j++)
+		{
+			uint32		span = (gap[j].start - upper) * unit;
+			uint32		distance = (gap[j].end - gap[j].start) * unit;
+			const ItemWords spans = {span, span, span, span};
+			const ItemWords distances = {distance, distance, distance, distance};
+
+			words += (ItemWords) (starts < spans) & distances;
+		}
+		memcpy(&lps[i], &words, sizeof(words));
+	}
+#endif
+	for (; i < n; i++)
+	{
+		uint32		word;
+		uint32		start;
+
+		memcpy(&word, &lps[i], sizeof(word));
+		start = (word & field) - low;
+		for (int j = 0; j < ngap; j++)
+			word += start < (gap[j].start - upper) * unit ? (gap[j].end - gap[j].start) * unit : 0;
+		memcpy(&lps[i], &word, sizeof(word));
+	}
+}
+
 /* Move what is below start down by grow bytes, or up if that is negative: room is made, or a gap closed. */
 static void
 move_items(Page page, uint32 start, int grow)
@@ -126,17 +175,59 @@ lay_out_items(Page page)
 	return true;
 }
 
+/* Of several gaps: what is between two of them is moved once.  False if they overlap. */
+static bool
+close_gaps(Page page, int n)
+{
+	PageHeader	ph = (PageHeader) page;
+	uint32		upper = ph->pd_upper;
+	uint32		grow = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (gaps[i].end > (i > 0 ? gaps[i - 1].start : ph->pd_special))
+			return false;
+	}
+	move_offsets_of_gaps(ph->pd_linp, PageGetMaxOffsetNumber(page), upper, gaps, n);
+	for (int i = 0; i < n; i++)
+	{
+		uint32		from = i + 1 < n ? gaps[i + 1].end : upper;
+
+		grow += gaps[i].end - gaps[i].start;
+		memmove(page + from + grow, page + from, gaps[i].start - from);
+	}
+	ph->pd_upper = upper + grow;
+	return true;
+}
+
 bool
 ip_items_end(Page page)
 {
-	int			n = gaps.n;
+	int			n = ngaps;
 
-	gaps.n = 0;
-	if (n > 1)
+	ngaps = 0;
+	if (n > MAX_GAPS)
 		return lay_out_items(page);
+	if (n > 1)
+		return close_gaps(page, n);
 	if (n == 1)
-		move_items(page, gaps.start, -(int) gaps.len);
+		move_items(page, gaps[0].start, (int) gaps[0].start - (int) gaps[0].end);
 	return true;
+}
+
+static void
+note_gap(uint32 start, uint32 end)
+{
+	int			i = ngaps++;
+
+	if (i >= MAX_GAPS)
+		return;
+	for (; i > 0 && gaps[i - 1].start < start; i--)
+		gaps[i] = gaps[i - 1];
+	gaps[i] = (ItemGap)
+	{
+		start, end
+	};
 }
 
 static inline void
@@ -160,11 +251,8 @@ shrink_item(Page page, ItemId lp, uint32 newlen)
 		return false;
 	if (newlen < len && start == ph->pd_upper)
 		move_items(page, start, (int) newlen - (int) len);
-	else if (newlen < len && gaps.n++ == 0)
-	{
-		gaps.start = start;
-		gaps.len = len - newlen;
-	}
+	else if (newlen < len)
+		note_gap(start, start + len - newlen);
 	place_item(lp, start + len - newlen, newlen);
 	return true;
 }
