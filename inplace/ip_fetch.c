@@ -434,6 +434,7 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapsh
 	{
 		ip_fetch_reset(&fetch->base);
 		fetch->buffer = ip_rel_read(rel, block);
+		__builtin_prefetch(PageGetItemId(BufferGetPage(fetch->buffer), ItemPointerGetOffsetNumberNoCheck(tid)));
 	}
 	page = BufferGetPage(fetch->buffer);
 	Assert(BufferGetBlockNumber(fetch->buffer) == block);

@@ -265,12 +265,12 @@ typedef enum IpUndoKind
 #define IpRecLoadFlags(stored)	((((stored) >> 8) & 0xFC) | (((stored) >> 4) & 0x03))
 
 /*
- * Record: kind (1) flags (1) xid (4), row block, row offset, [cid]
+ * Record: kind (1) flags (1) xid, row block, row offset, [cid]
  *		   [prev xid, prev pointer] [saved (10)] [hdr (2)]
  *		   [forward TID (6)] [LOCK: locker (4) mode (1)] [skip section] [UPDATE: delta]
  *
- * At home, a byte IP_STATE_UNDO is in front of xid, and there is no row block: it is the
- * record's own.  There are no lock records at home, nor bytes of overlaid rows.
+ * At home, a byte IP_STATE_UNDO is in front of xid (4), and there is no row block: it is the
+ * record's own.  In undo pages, xid is a zigzag difference, see ip_undo_xid_origin().  There are no lock records at home, nor bytes of overlaid rows.
  *
  * Row block and what follows are varints, where no size is given.  The previous
  * xid is the zigzag difference to xid.  The previous pointer is a cid
@@ -280,12 +280,12 @@ typedef enum IpUndoKind
  * A skip section: length of the body after the change, index, number of pointers (1), and for each of them
  * block (zigzag difference), offset, xid (zigzag difference).  See IpUndoSkip.
  */
-#define IP_REC_FIXED_SZ			6
-#define IP_HOME_MIN_SZ			(IP_REC_FIXED_SZ + 2)
+/* at home: kind, flags, IP_STATE_UNDO, xid, row offset */
+#define IP_HOME_MIN_SZ			8
 /* up to the row's offset, at most */
-#define IP_REC_MAX_START		(IP_REC_FIXED_SZ + 5 + 3)
+#define IP_REC_MAX_START		(2 + 5 + 5 + 3)
 /* everything but the delta, at most */
-#define IP_REC_MAX_HEAD			(IP_REC_FIXED_SZ + 8 + 5 + 13 + 10 + 2 + 6 + 5 + IP_REC_MAX_SKIP)
+#define IP_REC_MAX_HEAD			(IP_REC_MAX_START + 5 + 13 + 10 + 2 + 6 + 5 + IP_REC_MAX_SKIP)
 #define IP_REC_MAX_SKIP			(5 + 5 + 1 + 2 * (5 + 3 + 5))
 #define IP_MAX_UNDO_REC		IP_MAX_ITEM
 

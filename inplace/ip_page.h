@@ -41,7 +41,7 @@ ip_data_xid_base(const IpSpecial *special)
 }
 
 /*
- * All xids of an undo page's records are in [base, base + 2^32).  newest_xid is one of
+ * All xids of an undo page's records are in [base, base + 2^32), modulo 2^64 where few xids have been used.  newest_xid is one of
  * them, and has the other half of the base.
  */
 static inline uint64
@@ -50,6 +50,13 @@ ip_undo_xid_base(const IpSpecial *special)
 	IpXid		newest = special->u.undo.newest_xid;
 
 	return newest - (uint32) ((uint32) newest - special->word);
+}
+
+/* The xids of an undo page's records are stored as differences to this one, the newest when the page was made. */
+static inline TransactionId
+ip_undo_xid_origin(const IpSpecial *special)
+{
+	return (TransactionId) (special->word + IP_UNDO_XIDS_BEFORE);
 }
 
 /* For ereport: where to look for more. */

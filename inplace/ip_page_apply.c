@@ -384,7 +384,7 @@ apply_undo(Page page, ByteReader *r, const IpOpContext *ctx)
 	const char *problem;
 	bool		decode = (flags & IP_REC_PREV) || (kind & IP_KIND_SKIP);
 
-	headlen = ip_undo_rec_start(head, kind, flags, ctx->xid, ctx->data_block, row_off);
+	headlen = ip_undo_rec_start(head, special, kind, flags, ctx->xid, ctx->data_block, row_off);
 	len = headlen + taillen;
 	if (r->bad)
 		return "operation is too short";
@@ -491,8 +491,7 @@ init_undo(Page page, ByteReader *r)
 	init_page(page, IP_PAGE_UNDO);
 	special = IpPageGetSpecial(page);
 	special->u.undo.newest_xid = bytes_get_u64(r);
-	special->word = (uint32) (special->u.undo.newest_xid -
-							  Min(special->u.undo.newest_xid, IP_UNDO_XIDS_BEFORE));
+	special->word = (uint32) (special->u.undo.newest_xid - IP_UNDO_XIDS_BEFORE);
 	special->u.undo.slot = bytes_get_u16(r);
 	special->u.undo.flags = bytes_get_u16(r);
 	special->u.undo.next = bytes_get_u32(r);

@@ -174,6 +174,8 @@ read_recent(Relation rel, BlockNumber block)
 Buffer
 ip_rel_read(Relation rel, BlockNumber block)
 {
+	Buffer		buffer;
+
 	Assert(CritSectionCount == 0);
 	if (block == IP_META_BLOCK || block == InvalidBlockNumber)
 		ereport(ERROR,
@@ -186,7 +188,11 @@ ip_rel_read(Relation rel, BlockNumber block)
 				 errmsg("relation \"%s\" refers to block %u, which is beyond its end",
 						RelationGetRelationName(rel), block),
 				 ip_page_check_hint(rel)));
-	return read_recent(rel, block);
+	buffer = read_recent(rel, block);
+	/* both ends are looked at first, when the page is locked */
+	__builtin_prefetch(BufferGetPage(buffer));
+	__builtin_prefetch((char *) BufferGetPage(buffer) + BLCKSZ - sizeof(IpSpecial));
+	return buffer;
 }
 
 Buffer

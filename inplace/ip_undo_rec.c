@@ -120,13 +120,13 @@ ip_undo_rec_put_home(ByteWriter *w, BlockNumber block, TransactionId xid, Offset
 }
 
 uint32
-ip_undo_rec_start(uint8 *start, uint8 kind, uint8 flags, TransactionId xid,
-				  BlockNumber row_block, OffsetNumber row_off)
+ip_undo_rec_start(uint8 *start, const IpSpecial *special, uint8 kind, uint8 flags,
+				  TransactionId xid, BlockNumber row_block, OffsetNumber row_off)
 {
 	ByteWriter	w = {start, start + IP_REC_MAX_START, false};
 
 	bytes_put_u16(&w, IpRecStore(kind, flags));
-	bytes_put_u32(&w, xid);
+	bytes_put_zigzag(&w, (int32) (xid - ip_undo_xid_origin(special)));
 	bytes_put_varint(&w, row_block);
 	bytes_put_varint(&w, row_off);
 	Assert(!w.bad);
@@ -169,7 +169,7 @@ ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len, 
 	rec->flags = IpRecLoadFlags(stored);
 	if (home && bytes_get_u8(&r) != IP_STATE_UNDO)
 		return "item is no undo record";
-	xid = bytes_get_u32(&r);
+	xid = home ? bytes_get_u32(&r) : ip_undo_xid_origin(special) + (uint32) bytes_get_zigzag(&r);
 	rec->xid = ip_xid_after(xid_base, xid);
 	row_block = home ? block : bytes_get_varint(&r);
 	ItemPointerSet(&rec->row, row_block, bytes_get_varint(&r));

@@ -78,9 +78,9 @@ extern void ip_undo_rec_put(ByteWriter *w, BlockNumber undo_block, TransactionId
 extern void ip_undo_rec_put_home(ByteWriter *w, BlockNumber block, TransactionId xid,
 								 OffsetNumber row_off, const IpUndoRec *rec);
 
-/* Write a record's start, of at most IP_REC_MAX_START bytes; its length. */
-extern uint32 ip_undo_rec_start(uint8 *start, uint8 kind, uint8 flags, TransactionId xid,
-								BlockNumber row_block, OffsetNumber row_off);
+/* Write the start of a record of the undo page with that special space, of at most IP_REC_MAX_START bytes; its length. */
+extern uint32 ip_undo_rec_start(uint8 *start, const IpSpecial *special, uint8 kind, uint8 flags,
+								TransactionId xid, BlockNumber row_block, OffsetNumber row_off);
 
 /*
  * Decode the bytes of an undo record of the page, an undo page or (a record at home) a data page; what is

@@ -24,7 +24,7 @@ def throughput_held(context):
     what = 'simple-update, snapshot held half of the time'
     seconds = context.seconds * 2
     hold = middle_half(seconds)
-    pairs = _in_turns(context, what, SIMPLE_UPDATE, TPCB, seconds, hold, lambda am: load_accounts(context.db, am, context.scale))
+    pairs = _in_turns(context, what, SIMPLE_UPDATE, seconds, hold, lambda am: load_accounts(context.db, am, context.scale))
     yield from _throughput(context, what, pairs, hold)
 
 
