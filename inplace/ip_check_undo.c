@@ -6,6 +6,7 @@
 #include "compat.h"
 
 #include "access/multixact.h"
+#include "common/hashfn.h"
 
 #include "ip_check_undo.h"
 #include "ip_runs.h"
@@ -81,8 +82,11 @@ ip_check_undo_records(IpCheck *c, BlockNumber block)
  * Links of a ring never lead anywhere but to other pages of the ring, whatever
  * happens meanwhile: pages are put between others, and the current one moves
  * on.  So a walk needs no lock; only how many pages it meets, and which of them
- * is the current one, depends on the time.
+ * is the current one, depends on the time.  Two walks that have met the same pages in the same state have
+ * met what was there at the second one's begin.
  */
+#define MAX_WALKS	10
+
 typedef struct Ring
 {
 	uint16		slot;
@@ -91,8 +95,8 @@ typedef struct Ring
 	XLogRecPtr	lsn;			/* and its LSN */
 	bool		unchanged;
 	BlockNumber where;			/* page of the problem */
-	BlockNumber other_current;	/* page that is marked as current, but is not */
-	bool		first_is_current;
+	uint32		marked;			/* pages that are marked as current */
+	uint32		state;			/* of all pages: a hash value */
 } Ring;
 
 static bool
@@ -108,11 +112,10 @@ read_ring_slot(IpCheck *c, uint16 slot, IpMetaSlot *ms, XLogRecPtr *lsn)
 
 /* Visit the page at r->where; *next is the next one. */
 static const char *
-ring_page_problem(IpCheck *c, Ring *r, bool first, BlockNumber *next)
+ring_page_problem(IpCheck *c, Ring *r, BlockNumber *next)
 {
 	Page		page = c->again.data;
 	IpSpecial	special;
-	bool		current;
 
 	if (r->where >= c->nblocks)
 		(void) ip_check_new_pages(c);
@@ -122,11 +125,11 @@ ring_page_problem(IpCheck *c, Ring *r, bool first, BlockNumber *next)
 	special = *IpPageGetSpecial(page);
 	if (special.u.undo.slot != r->slot)
 		return ip_check_fail(c, "undo ring %u leads to a page of ring %u", r->slot, special.u.undo.slot);
-	current = (special.u.undo.flags & IP_UNDO_CURRENT) != 0;
-	if (first)
-		r->first_is_current = current;
-	else if (current)
-		r->other_current = r->where;
+	if (special.u.undo.flags & IP_UNDO_CURRENT)
+		r->marked++;
+	/* a backend that appends a record changes pd_lower */
+	r->state = hash_combine(r->state, hash_bytes((unsigned char *) page, SizeOfPageHeaderData));
+	r->state = hash_combine(r->state, hash_bytes((unsigned char *) &special, sizeof(special)));
 	c->pages[r->where] |= PAGE_IN_RING;
 	*next = special.u.undo.next;
 	return NULL;
@@ -144,15 +147,16 @@ ring_is_unchanged(IpCheck *c, Ring *r)
 }
 
 static const char *
-ring_problem(IpCheck *c, Ring *r)
+walk_ring(IpCheck *c, Ring *r)
 {
-	BlockNumber first = r->before.current;
+	BlockNumber first = r->before.entry;
 	BlockNumber next = first;
 	uint32		n = 0;
 
 	r->where = IP_META_BLOCK;
+	r->marked = r->state = 0;
 	if ((first == InvalidBlockNumber) != (r->before.npages == 0))
-		return ip_check_fail(c, "undo slot %u has %u pages, and block %u is its current one",
+		return ip_check_fail(c, "undo slot %u has %u pages, and begins at block %u",
 							 r->slot, r->before.npages, first);
 	if (first == InvalidBlockNumber)
 		return NULL;
@@ -162,7 +166,7 @@ ring_problem(IpCheck *c, Ring *r)
 
 		CHECK_FOR_INTERRUPTS();
 		r->where = next;
-		problem = ring_page_problem(c, r, n == 0, &next);
+		problem = ring_page_problem(c, r, &next);
 		if (problem)
 			return problem;
 		if (++n > r->before.npages && (ring_is_unchanged(c, r) || n > r->after.npages))
@@ -171,11 +175,26 @@ ring_problem(IpCheck *c, Ring *r)
 	if (n < r->before.npages)
 		return ip_check_fail(c, "undo ring %u closes after %u pages instead of %u",
 							 r->slot, n, r->before.npages);
-	if (!r->first_is_current && ring_is_unchanged(c, r))
-		return ip_check_fail(c, "current page of undo ring %u is not marked so", r->slot);
-	r->where = r->other_current;
-	if (r->other_current != InvalidBlockNumber && ring_is_unchanged(c, r))
-		return ip_check_fail(c, "page of undo ring %u is marked as current, but block %u is", r->slot, first);
+	return NULL;
+}
+
+static const char *
+ring_problem(IpCheck *c, Ring *r)
+{
+	for (int walks = 0; walks < MAX_WALKS; walks++)
+	{
+		uint32		state = r->state;
+		const char *problem = walk_ring(c, r);
+
+		if (problem || r->before.npages == 0 || r->marked == 1)
+			return problem;
+		r->where = r->before.entry;
+		if (walks > 0 && r->state == state)
+			return ip_check_fail(c, "undo ring %u has %u pages that are marked as current", r->slot, r->marked);
+		/* else a writer is busy with it */
+		if (!read_ring_slot(c, r->slot, &r->before, &r->lsn))
+			return NULL;
+	}
 	return NULL;
 }
 
@@ -258,7 +277,7 @@ ip_check_undo_rings(IpCheck *c)
 		ip_check_report(c, IP_META_BLOCK, 0, "table has no metapage");
 	for (uint16 slot = 0; nblocks > 0 && slot < IP_UNDO_SLOTS; slot++)
 	{
-		Ring		r = {.slot = slot,.other_current = InvalidBlockNumber};
+		Ring		r = {.slot = slot};
 		const char *problem;
 
 		if (!read_ring_slot(c, slot, &r.before, &r.lsn))

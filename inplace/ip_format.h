@@ -123,8 +123,9 @@ StaticAssertDecl(offsetof(IpSpecial, kind) == 20, "kind is at byte 20");
 
 typedef struct IpMetaSlot
 {
-	BlockNumber current;		/* page that takes new records, or
-								 * InvalidBlockNumber */
+	BlockNumber entry;			/* a page of the ring: the one that takes new
+								 * records, or one from which links lead there
+								 * soon; or InvalidBlockNumber: no ring */
 	uint32		npages;			/* pages in this slot's ring */
 } IpMetaSlot;
 

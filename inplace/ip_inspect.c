@@ -304,8 +304,12 @@ typedef struct RingStats
 	int64		records;
 	int64		bytes;
 	IpXid		newest;
-	IpXid		oldest_page;
+	IpXid		oldest_page;	/* newest xid of the page behind the current
+								 * one, or of that if it is alone */
 	int64		removable;
+	BlockNumber current;
+	IpXid		first;			/* newest xid of the first page */
+	bool		was_current;	/* the last page */
 } RingStats;
 
 /* Add a page; the next one, or InvalidBlockNumber if this one is not the slot's. */
@@ -326,11 +330,14 @@ add_ring_page(Relation rel, BlockNumber block, uint16 slot, RingStats *stats)
 	stats->records += PageGetMaxOffsetNumber(page.data);
 	stats->bytes += ph->pd_special - ph->pd_upper;
 	stats->newest = Max(stats->newest, special.u.undo.newest_xid);
-	/* the page behind the current one, or the current one if it is alone */
-	if (stats->pages <= 2)
+	if (stats->pages == 1)
+		stats->first = special.u.undo.newest_xid;
+	if (stats->was_current)
 		stats->oldest_page = special.u.undo.newest_xid;
-	if (!(special.u.undo.flags & IP_UNDO_CURRENT) &&
-		ip_xid_removable(rel, special.u.undo.newest_xid))
+	stats->was_current = (special.u.undo.flags & IP_UNDO_CURRENT) != 0;
+	if (stats->was_current)
+		stats->current = block;
+	else if (ip_xid_removable(rel, special.u.undo.newest_xid))
 		stats->removable++;
 	return special.u.undo.next;
 }
@@ -339,21 +346,23 @@ add_ring_page(Relation rel, BlockNumber block, uint16 slot, RingStats *stats)
 static void
 emit_ring(ReturnSetInfo *rsinfo, Relation rel, uint16 slot, const IpMetaSlot *ms)
 {
-	BlockNumber block = ms->current;
-	RingStats	stats = {0};
+	BlockNumber block = ms->entry;
+	RingStats	stats = {.current = ms->entry};
 	IpResult	r = {.n = 0};
 
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
 		block = add_ring_page(rel, block, slot, &stats);
-	} while (block != InvalidBlockNumber && block != ms->current && stats.pages < ms->npages);
-	if (block == InvalidBlockNumber || block != ms->current)
+	} while (block != InvalidBlockNumber && block != ms->entry && stats.pages < ms->npages);
+	if (stats.was_current)
+		stats.oldest_page = stats.first;
+	if (block == InvalidBlockNumber || block != ms->entry)
 		ereport(DEBUG1,
 				(errmsg("ring %u of relation \"%s\" has changed, or is damaged",
 						slot, RelationGetRelationName(rel))));
 	ip_result_put_int(&r, slot);
-	ip_result_put(&r, Int64GetDatum(ms->current));
+	ip_result_put(&r, Int64GetDatum(stats.current));
 	ip_result_put(&r, Int64GetDatum(stats.pages));
 	ip_result_put(&r, Int64GetDatum(stats.records));
 	ip_result_put(&r, Int64GetDatum(stats.bytes));
@@ -382,7 +391,7 @@ inplace_undo_rings(PG_FUNCTION_ARGS)
 	{
 		const IpMetaSlot *ms = &IpPageGetMeta(page.data)->slots[slot];
 
-		if (ms->current != InvalidBlockNumber)
+		if (ms->entry != InvalidBlockNumber)
 			emit_ring((ReturnSetInfo *) fcinfo->resultinfo, rel, slot, ms);
 	}
 	relation_close(rel, AccessShareLock);

@@ -28,7 +28,7 @@ typedef enum IpOp
 	IP_OP_UNDO,					/* append an undo record */
 	IP_OP_NEWEST,				/* raise newest_xid */
 	IP_OP_RING,					/* next, flags of an undo page */
-	IP_OP_SLOT,					/* slot, current, npages of the metapage */
+	IP_OP_SLOT,					/* slot, entry, npages of the metapage */
 	IP_OP_ROWS,					/* put new rows of the default inserter */
 	IP_OP_FINAL_ROWS,			/* put new rows that all see */
 	IP_OP_XID,					/* what follows has this xid, not the record's */
@@ -182,6 +182,6 @@ extern void ip_op_undo(ByteWriter *w, OffsetNumber row_off, uint8 kind, uint8 fl
 extern void ip_op_newest(ByteWriter *w, uint64 newest_xid);
 extern void ip_op_ring(ByteWriter *w, BlockNumber next, uint16 flags);
 extern void ip_op_undo_pages(ByteWriter *w, BlockNumber first, uint32 n);
-extern void ip_op_slot(ByteWriter *w, uint16 slot, BlockNumber current, uint32 npages);
+extern void ip_op_slot(ByteWriter *w, uint16 slot, BlockNumber entry, uint32 npages);
 
 #endif							/* IP_OP_H */

@@ -53,7 +53,7 @@ init_meta(Page page)
 	meta->nruns = 0;
 	for (int i = 0; i < IP_UNDO_SLOTS; i++)
 	{
-		meta->slots[i].current = InvalidBlockNumber;
+		meta->slots[i].entry = InvalidBlockNumber;
 		meta->slots[i].npages = 0;
 	}
 	((PageHeader) page)->pd_lower = (char *) meta->runs - (char *) page;
@@ -503,7 +503,7 @@ apply_slot(IpMeta *meta, ByteReader *r)
 	uint16		slot = bytes_get_u16(r);
 	IpMetaSlot *ms = &meta->slots[slot % IP_UNDO_SLOTS];
 
-	ms->current = bytes_get_u32(r);
+	ms->entry = bytes_get_u32(r);
 	ms->npages = bytes_get_u32(r);
 }
 

@@ -148,9 +148,9 @@ static void
 desc_slot(StringInfo buf, ByteReader *r)
 {
 	uint16		slot = bytes_get_u16(r);
-	BlockNumber current = bytes_get_u32(r);
+	BlockNumber entry = bytes_get_u32(r);
 
-	appendStringInfo(buf, "slot %u current %u pages %u", slot, current, bytes_get_u32(r));
+	appendStringInfo(buf, "slot %u entry %u pages %u", slot, entry, bytes_get_u32(r));
 }
 
 static void

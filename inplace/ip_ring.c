@@ -30,6 +30,9 @@
 /* Others may make a page the current one just now, but not that often. */
 #define MAX_TRIES			1000
 
+/* The metapage learns of a new current page when the ring changes otherwise, or the page's number is a multiple of this. */
+#define TELL_EVERY			8
+
 bool
 ip_ring_page_is_old(Relation rel, Page page)
 {
@@ -100,7 +103,7 @@ ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot)
 	return current;
 }
 
-/* The current page and number of pages of a slot's ring. */
+/* What the metapage says of a slot's ring. */
 static IpMetaSlot
 read_slot(Relation rel, uint16 slot)
 {
@@ -139,6 +142,43 @@ ip_ring_is_current(Page page, uint16 slot)
 	return ip_ring_has(page, slot) && (IpPageGetSpecial(page)->u.undo.flags & IP_UNDO_CURRENT);
 }
 
+Buffer
+ip_ring_follow(Relation rel, IpMetaSlot from, uint16 slot, int mode, bool *waited)
+{
+	for (uint32 n = 0; n < from.npages && from.entry != InvalidBlockNumber; n++)
+	{
+		Buffer		buffer = ip_undo_lock_page(rel, from.entry, mode, waited);
+
+		CHECK_FOR_INTERRUPTS();
+		if (!BufferIsValid(buffer) || ip_ring_is_current(BufferGetPage(buffer), slot))
+			return buffer;
+		from.entry = ip_ring_has(BufferGetPage(buffer), slot) ?
+			IpPageGetSpecial(BufferGetPage(buffer))->u.undo.next : InvalidBlockNumber;
+		UnlockReleaseBuffer(buffer);
+	}
+	return InvalidBuffer;
+}
+
+/* A page on the way is damaged: is the current one among those that the metapage lists? */
+static Buffer
+search_current(Relation rel, uint16 slot, int mode, bool *waited)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+	IpRuns	   *runs = ip_ring_read_runs(rel, nblocks);
+	Buffer		buffer = InvalidBuffer;
+
+	for (uint32 i = 0; runs != NULL && i < runs->n && !BufferIsValid(buffer); i++)
+	{
+		IpMetaSlot	at = {runs->runs[i].first, 1};
+
+		for (; at.entry - runs->runs[i].first < runs->runs[i].n && !BufferIsValid(buffer); at.entry++)
+			buffer = ip_ring_follow(rel, at, slot, mode, waited);
+	}
+	if (runs != NULL)
+		pfree(runs);
+	return buffer;
+}
+
 void
 ip_ring_use_own(IpRelCache *cache)
 {
@@ -152,38 +192,40 @@ ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode, bo
 {
 	for (int tries = 0;; tries++)
 	{
+		/* from where it was the last time it is near, or the metapage tells better */
+		IpMetaSlot	from = {*block, TELL_EVERY};
 		Buffer		buffer;
 
 		if (*block == InvalidBlockNumber)
-			*block = read_slot(rel, slot).current;
-		if (*block == InvalidBlockNumber)
+			from = read_slot(rel, slot);
+		if (from.entry == InvalidBlockNumber)
 			return InvalidBuffer;
 
 		/*
 		 * VACUUM may have freed the ring; its page may be gone, or the data
 		 * page that our caller holds
 		 */
-		buffer = ip_undo_lock_page(rel, *block, mode, waited);
-		if (BufferIsValid(buffer))
-		{
-			if (ip_ring_is_current(BufferGetPage(buffer), slot))
-				return buffer;
-			UnlockReleaseBuffer(buffer);
-		}
+		buffer = ip_ring_follow(rel, from, slot, mode, waited);
 
 		/*
-		 * others of the slot may make it the current one again just now, but
-		 * not for long
+		 * others of the slot may make the next page the current one again
+		 * just now, but not for long
 		 */
-		if (tries > MAX_TRIES && read_slot(rel, slot).current == *block)
+		if (!BufferIsValid(buffer) && tries > MAX_TRIES)
+			buffer = search_current(rel, slot, mode, waited);
+		if (BufferIsValid(buffer))
 		{
-			BlockNumber at = *block;	/* it may be in the cache */
-
+			*block = BufferGetBlockNumber(buffer);
+			return buffer;
+		}
+		if (tries > MAX_TRIES && read_slot(rel, slot).entry == from.entry)
+		{
 			ip_ring_use_own(ip_rel_cache(rel));
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("block %u of relation \"%s\" is not the current page of undo slot %u",
-							at, RelationGetRelationName(rel), slot)));
+					 errmsg("undo slot %u of relation \"%s\" has no current page at block %u or behind it",
+							slot, RelationGetRelationName(rel), from.entry),
+					 ip_page_check_hint(rel)));
 		}
 		*block = InvalidBlockNumber;
 		CHECK_FOR_INTERRUPTS();
@@ -192,12 +234,12 @@ ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode, bo
 
 /* Set the metapage's slot as the change's last block; more may follow about the metapage. */
 static ByteWriter *
-change_slot(IpChange *change, Buffer meta, uint16 slot, BlockNumber current, uint32 npages)
+change_slot(IpChange *change, Buffer meta, uint16 slot, BlockNumber entry, uint32 npages)
 {
 	ByteWriter *ops = ip_change_block(change, meta, false);
 
 	Assert(BufferGetBlockNumber(meta) == IP_META_BLOCK);
-	ip_op_slot(ops, slot, current, npages);
+	ip_op_slot(ops, slot, entry, npages);
 	return ops;
 }
 
@@ -205,7 +247,8 @@ static void
 apply_ring_change(IpChange *change, Buffer meta)
 {
 	ip_change_apply(change);
-	UnlockReleaseBuffer(meta);
+	if (BufferIsValid(meta))
+		UnlockReleaseBuffer(meta);
 }
 
 Buffer
@@ -221,7 +264,7 @@ void
 ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 {
 	IpSpecial  *old = IpPageGetSpecial(BufferGetPage(oldest));
-	Buffer		meta = ip_ring_lock_meta(rel);
+	Buffer		meta = InvalidBuffer;
 	BlockNumber block = BufferGetBlockNumber(oldest);
 	IpChange	change;
 
@@ -235,7 +278,11 @@ ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	ip_op_ring(ip_change_block(&change, current, false), block, 0);
 	ip_op_init_undo(ip_change_block(&change, oldest, true), ip_xid_next() - 1, slot,
 					IP_UNDO_CURRENT, old->u.undo.next);
-	(void) change_slot(&change, meta, slot, block, IpPageGetMeta(BufferGetPage(meta))->slots[slot].npages);
+	if (block % TELL_EVERY == 0)
+	{
+		meta = ip_ring_lock_meta(rel);
+		(void) change_slot(&change, meta, slot, block, IpPageGetMeta(BufferGetPage(meta))->slots[slot].npages);
+	}
 	apply_ring_change(&change, meta);
 }
 
@@ -319,7 +366,7 @@ ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot, Buffer
 						i + 1 < n ? BufferGetBlockNumber(pages[i + 1]) : last_next);
 	if (BufferIsValid(current))
 		ip_op_ring(ip_change_block(&change, current, false), first, ahead ? IP_UNDO_CURRENT : 0);
-	put_pages(change_slot(&change, meta, slot, ahead ? ms.current : first, ms.npages + n), pages, n);
+	put_pages(change_slot(&change, meta, slot, ahead ? BufferGetBlockNumber(current) : first, ms.npages + n), pages, n);
 	apply_ring_change(&change, meta);
 	for (int i = 1; i < n; i++)
 		UnlockReleaseBuffer(pages[i]);
@@ -334,7 +381,7 @@ ip_ring_grow(Relation rel, Buffer current, uint16 slot, uint32 extent)
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
 	int			n;
 
-	if (!BufferIsValid(current) && ms.current != InvalidBlockNumber)
+	if (!BufferIsValid(current) && ms.entry != InvalidBlockNumber)
 	{
 		UnlockReleaseBuffer(meta);
 		return InvalidBuffer;
@@ -429,13 +476,12 @@ ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	Assert(ip_ring_page_is_old(rel, BufferGetPage(oldest)));	/* I9 */
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
 	change.conflict = old->u.undo.newest_xid;
-	if (current == oldest)
-		ms.current = InvalidBlockNumber;
-	else
+	ms.entry = current == oldest ? InvalidBlockNumber : BufferGetBlockNumber(current);
+	if (current != oldest)
 		ip_op_ring(ip_change_block(&change, current, false), old->u.undo.next, IP_UNDO_CURRENT);
 	ip_op_simple(ip_change_block(&change, oldest, true), IP_OP_INIT_FREE);
 	/* a damaged number must not wrap around */
-	ops = change_slot(&change, meta, slot, ms.current, current == oldest ? 0 : Max(ms.npages, 2) - 1);
+	ops = change_slot(&change, meta, slot, ms.entry, current == oldest ? 0 : Max(ms.npages, 2) - 1);
 	ip_op_undo_pages(ops, BufferGetBlockNumber(oldest), 0);
 	apply_ring_change(&change, meta);
 }

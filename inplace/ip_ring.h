@@ -3,7 +3,8 @@
  *	  The rings of undo pages.
  *
  * The lock of its current page is a ring's lock: only the backend that holds it
- * exclusively changes links and the metapage's slot.
+ * exclusively changes links and the metapage's slot.  The slot leads to a page of the ring (IpMetaSlot), from where
+ * the links lead to the current one: so most advances of a ring leave the metapage alone.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_RING_H
@@ -78,6 +79,12 @@ extern void ip_ring_read_slots(Relation rel, IpMetaSlot *slots);
 /* Is it a page of the slot's ring, and the current one?  Lock: share. */
 extern bool ip_ring_has(Page page, uint16 slot);
 extern bool ip_ring_is_current(Page page, uint16 slot);
+
+/*
+ * The slot's current page, locked, if it is found within from.npages pages from from.entry on; else InvalidBuffer.
+ * waited: see ip_undo_lock_page.
+ */
+extern Buffer ip_ring_follow(Relation rel, IpMetaSlot from, uint16 slot, int mode, bool *waited);
 
 /* Let the backend use its own ring from now on, which may have to be made. */
 extern void ip_ring_use_own(IpRelCache *cache);

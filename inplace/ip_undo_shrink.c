@@ -228,7 +228,7 @@ ip_undo_shrink_lost(Relation rel, IpXid limit, const BlockNumber *pages, BlockNu
 	ip_ring_read_slots(rel, slots);
 	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
 	{
-		if (mark_ring(rel, slot, slots[slot].current, in_ring, nblocks))
+		if (mark_ring(rel, slot, slots[slot].entry, in_ring, nblocks))
 			whole |= 1 << slot;
 	}
 	for (BlockNumber i = 0; i < npages; i++)

@@ -132,22 +132,21 @@ look_at_current(Buffer current, uint32 *free)
 }
 
 /*
- * The same for the current page of another slot's ring, which is not locked; false if it is another one by now, or
- * never was: where such a ring is damaged, that is not for us to report.
+ * The same for another slot's ring, which is not locked, and its current page; InvalidBlockNumber if that is not found: where such
+ * a ring is damaged, that is not for us to report.
  */
-static bool
-look_at_other(Relation rel, uint16 slot, BlockNumber current, BlockNumber *oldest, uint32 *free)
+static BlockNumber
+look_at_other(Relation rel, uint16 slot, IpMetaSlot ms, BlockNumber *oldest, uint32 *free)
 {
-	Buffer		buffer = ip_undo_lock_page(rel, current, BUFFER_LOCK_SHARE, NULL);
-	bool		found;
+	Buffer		buffer = ip_ring_follow(rel, ms, slot, BUFFER_LOCK_SHARE, NULL);
+	BlockNumber current;
 
 	if (!BufferIsValid(buffer))
-		return false;
-	found = ip_ring_is_current(BufferGetPage(buffer), slot);
-	if (found)
-		*oldest = look_at_current(buffer, free);
+		return InvalidBlockNumber;
+	current = BufferGetBlockNumber(buffer);
+	*oldest = look_at_current(buffer, free);
 	UnlockReleaseBuffer(buffer);
-	return found;
+	return current;
 }
 
 /* What else the page, which is the current one, tells a transaction that looks at it first. */
@@ -194,12 +193,13 @@ prepare_oldest(Relation rel, IpRelCache *cache, uint16 slot, BlockNumber block)
  * Use the slot's ring, which is another backend's, if its oldest page can be used again.
  */
 static bool
-try_ring(Relation rel, IpRelCache *cache, uint16 slot, BlockNumber current)
+try_ring(Relation rel, IpRelCache *cache, uint16 slot, IpMetaSlot ms)
 {
 	BlockNumber oldest;
 	uint32		free;
+	BlockNumber current = look_at_other(rel, slot, ms, &oldest, &free);
 
-	if (!look_at_other(rel, slot, current, &oldest, &free) || !prepare_oldest(rel, cache, slot, oldest))
+	if (current == InvalidBlockNumber || !prepare_oldest(rel, cache, slot, oldest))
 		return false;
 	cache->undo_slot = slot;
 	cache->undo_current = cache->undo_examined = current;
@@ -233,7 +233,7 @@ change_ring(Relation rel, IpRelCache *cache)
 		uint16		slot = (ip_own_slot() + i) % IP_UNDO_SLOTS;
 
 		if (slot != was && slots[slot].npages > limit &&
-			try_ring(rel, cache, slot, slots[slot].current))
+			try_ring(rel, cache, slot, slots[slot]))
 			return;
 	}
 }
@@ -255,10 +255,13 @@ find_ring(Relation rel, IpRelCache *cache)
 	{
 		uint16		slot = (ip_own_slot() + i) % IP_UNDO_SLOTS;
 
-		if (slots[slot].current == InvalidBlockNumber ||
-			(slot != ip_own_slot() && !look_at_other(rel, slot, slots[slot].current, &oldest, &free)))
+		BlockNumber current = slots[slot].entry;
+
+		if (current != InvalidBlockNumber && slot != ip_own_slot())
+			current = look_at_other(rel, slot, slots[slot], &oldest, &free);
+		if (current == InvalidBlockNumber)
 			continue;
-		ip_rel_set_ring(cache, slot, slots[slot].current);
+		ip_rel_set_ring(cache, slot, current);
 		return true;
 	}
 	return false;

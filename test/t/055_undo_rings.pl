@@ -20,7 +20,9 @@ use constant {
 	PD_SPECIAL   => 16,		# and where the special space begins
 	NEXT_OFFSET  => 8,		# in the special space of an undo page
 	SLOT_OFFSET  => 12,
-	FLAGS_OFFSET => 14
+	FLAGS_OFFSET => 14,
+	META         => 0,		# the metapage's block,
+	SLOTS_OFFSET => 40		# and where its slots begin
 };
 
 my $node = new_cluster('main', conf => "autovacuum = off\ninplace.debug_undo_at_home = off\nmax_prepared_transactions = 5\n");
@@ -109,12 +111,31 @@ my %damages = (
 		my ($file, $block) = @_;
 		substr($$file, special($file, $block) + NEXT_OFFSET, 4) = pack 'L<', 1;
 	},
+	'slot leads to the oldest page, and that beyond the end' => sub {
+		my ($file, $block) = @_;
+		my $oldest = lead_to_oldest($file, $block);
+		substr($$file, special($file, $oldest) + NEXT_OFFSET, 4) = pack 'L<', 100_000;
+	},
+	'two pages are marked as current' => sub {
+		my ($file, $block) = @_;
+		my $next = unpack 'L<', substr $$file, special($file, $block) + NEXT_OFFSET, 4;
+		substr($$file, special($file, $next) + FLAGS_OFFSET, 2) = pack 'S<', 1;
+	},
 	'oldest page leads into another ring' => sub {
 		my ($file, $block) = @_;
 		my ($other) = grep { $_->[1] != $block } @rings;
 		my $next = unpack 'L<', substr $$file, special($file, $block) + NEXT_OFFSET, 4;
 		substr($$file, special($file, $next) + NEXT_OFFSET, 4) = pack 'L<', $other->[1];
 	});
+
+# Let the metapage's slot lead to the oldest page of the ring with that current page; which it is.
+sub lead_to_oldest
+{
+	my ($file, $block) = @_;
+	my ($next, $slot) = unpack 'L<S<', substr $$file, special($file, $block) + NEXT_OFFSET, 6;
+	substr($$file, META * BLCKSZ + SLOTS_OFFSET + 8 * $slot, 4) = pack 'L<', $next;
+	return $next;
+}
 
 # The oldest page of the ring that has records.
 sub oldest_record
@@ -202,6 +223,23 @@ foreach my $damage (sort keys %damages)
 	$node->stop;
 }
 
+# A slot that leads to the oldest page of its ring leads to the current one all the same.
+{
+	my $file = $main;
+	lead_to_oldest(\$file, $_->[1]) foreach @rings;
+	start_with($path, $file);
+	# the visibility map is that of a later file
+	my $check = "SELECT * FROM inplace_check('base') WHERE problem !~ 'visibility map'";
+	is($node->safe_psql('postgres', $check), '', 'slots may lead to any page of their rings');
+	is_deeply([ rings() ], \@rings, 'inplace_undo_rings() finds the current pages');
+	my @all = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 16;
+	$_->query("$change WHERE id = 1") foreach @all;
+	is(join('', map { $_->{stderr} } @all), '', 'and so do writers');
+	$_->quit foreach @all;
+	is($node->safe_psql('postgres', $check), '', 'the rings are whole afterwards');
+	$node->stop;
+}
+
 # Who changes the very data page that his ring leads to does not wait for himself.
 {
 	my $file = $main;
@@ -231,7 +269,7 @@ my ($damaged, $block, $off, $undo) = $facts =~ /^(.*)\|\((\d+),(\d+)\)\|(\d+)$/;
 $node->stop;
 my $original = slurp_file($node->data_dir . "/$damaged");
 
-# Where in the row, or in the record, and what comes there.
+# Where in the row, or in the record (kind, flags, xid in one byte, row's TID), and what comes there.
 my $row = item(\$original, $block, $off);
 my $record = item(\$original, $undo, 1);
 # its last hunk: number of hunks, bytes to copy, bytes to put, n, t with its length
@@ -243,8 +281,8 @@ my %replacements = (
 	'row points to a record that is not there' => [ $row + 11,    pack('S<', 99) ],
 	'row points to its own page'              => [ $row + 7,     pack('L<', $block) ],
 	'record of an unknown kind'               => [ $record,      "\x7f" ],
-	'record of a transaction to come'         => [ $record + 2,  pack('L<', 10_000_000) ],
-	'record about a row of the metapage'      => [ $record + 6,  "\x00" ],
+	'record of a transaction to come'         => [ $record + 2,  "\xfe\xff\x7f" ],
+	'record about a row of the metapage'      => [ $record + 3,  "\x00" ],
 	'record without length'                   => [ $undo * BLCKSZ + HEADER_SIZE + 2, "\x00\x00" ],
 	'delta for a longer row'                  => [ $text - 6,    "\x7f\x7f" ]);
 
@@ -293,12 +331,12 @@ $record   = item(\$original, $records, 1);
 # its hunk: bytes to copy, to put, to drop; t's length
 $text     = index($original, 'bbbbbbbb', $record) - 4;
 is(unpack('H*', substr $original, $text - 4, 8), '0419ec0730000000', 'the record has the old value');
-# behind kind, flags, xid, and the row's TID
-is(unpack('H*', substr $original, $record + 6, 3), '010101', 'and the xid of who inserted it');
+# behind kind, flags; xid as the difference to the page's, the row's TID
+is(unpack('H*', substr $original, $record + 2, 4), '02010101', 'and the xid of who inserted it');
 %replacements = (
 	'version shorter than any row'                => [ $text - 4,   "\x00\x19\xf0\x07\x01" ],
 	'delta that ends before its record'           => [ $text - 3,   "\x17" ],
-	'version of a transaction that is to come'    => [ $record + 8, "\x7e" ]);
+	'version of a transaction that is to come'    => [ $record + 5, "\x7e" ]);
 foreach my $damage (sort keys %replacements)
 {
 	my ($at, $bytes) = @{ $replacements{$damage} };
