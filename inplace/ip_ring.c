@@ -192,7 +192,10 @@ ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode, bo
 {
 	for (int tries = 0;; tries++)
 	{
-		/* from where it was the last time it is near, or the metapage tells better */
+		/*
+		 * from where it was the last time it is near, or the metapage tells
+		 * better
+		 */
 		IpMetaSlot	from = {*block, TELL_EVERY};
 		Buffer		buffer;
 

@@ -21,7 +21,7 @@ CREATE TABLE upg (id int PRIMARY KEY, n int, note text) USING inplace WITH (auto
 INSERT INTO upg SELECT i, 0, 'note ' || i FROM generate_series(1, 50) i;
 VACUUM ANALYZE upg;
 -- one transaction's changes need all of their undo
-DO $$ BEGIN FOR i IN 1..300 LOOP UPDATE upg SET n = n + 1; END LOOP; END $$;
+DO $$ BEGIN FOR i IN 1..400 LOOP UPDATE upg SET n = n + 1; END LOOP; END $$;
 SELECT blocks('upg') > 40 AS is_long, sum(n) FROM upg;
 SELECT pages_of('SELECT sum(n) FROM upg') <= 4 AS few;
 SELECT pages_of('SELECT count(*) FROM upg TABLESAMPLE bernoulli (100)') <= 4 AS few;
