@@ -257,7 +257,7 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 		return false;
 	ip_scan_reuse_version(scan, slot);
 	if (snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() &&
-		ip_version_begin_before(v, rel, scan->block, scan->copy.data, off, snapshot, scan->horizon, &scan->known))
+		ip_version_begin_near(v, rel, scan->block, scan->copy.data, off, snapshot, scan->horizon, &scan->known))
 	{
 		ip_scan_store_version(scan, v, slot);
 		return true;

@@ -301,27 +301,53 @@ sees(Snapshot snapshot, IpXid xid, IpXid horizon, IpKnownXids *known)
 	return status == IP_STATUS_COMMITTED;
 }
 
+/* The row as it is on the page. */
+static void
+begin_newest(IpVersion *v, const IpRow *row)
+{
+	v->hdr = row->hdr;
+	v->state = row->state;
+	v->xid = row->xid;
+	v->ptr = row->ptr;
+	v->body = row->body;
+	v->bodylen = row->bodylen;
+	v->end_xid = IP_XID_NONE;
+	v->end_cid = 0;
+}
+
 /* Not inlined: a test stops processes here. */
 pg_noinline bool
-ip_version_begin_before(IpVersion *v, Relation rel, BlockNumber block, Page copy, OffsetNumber off, Snapshot snapshot,
-						IpXid horizon, IpKnownXids *known)
+ip_version_begin_near(IpVersion *v, Relation rel, BlockNumber block, Page copy, OffsetNumber off, Snapshot snapshot,
+					  IpXid horizon, IpKnownXids *known)
 {
 	IpUndoRec	rec;
 	IpRow		row;
 	int			len;
 
 	Assert(snapshot->snapshot_type == SNAPSHOT_MVCC && !ip_page_in_buffers(copy));
-	if (!ip_row_read_changed(copy, off, &row) ||
-		(row.xid != known->unseen && (sees(snapshot, row.xid, horizon, known) || row.xid != known->unseen)))
+	if (!ip_row_read_changed(copy, off, &row))
 		return false;
+	v->rel = rel;
 	ItemPointerSet(&v->tid, block, off);
+	v->rec_loaded = v->has_lock = false;
+	if (row.xid != known->unseen)
+	{
+		bool		seen = sees(snapshot, row.xid, horizon, known);
+
+		if (seen && !(row.state & (IP_ROW_DELETED | IP_ROW_OVERLAID)))
+		{
+			begin_newest(v, &row);
+			return true;
+		}
+		if (seen || row.xid != known->unseen)
+			return false;
+	}
 	if (!ip_undo_peek(rel, row.ptr, &v->tid, row.xid, copy, v->recbuf, &rec) ||
 		(!IpXidIsFinal(rec.prev_xid) && !sees(snapshot, rec.prev_xid, horizon, known)))
 		return false;
 	len = ip_undo_body(&row, &rec, v->bodybuf[0], BLCKSZ);
 	if (len < 0)
 		return false;
-	v->rel = rel;
 	v->hdr = (rec.flags & IP_REC_HDR) ? rec.hdr : row.hdr;
 	v->state = rec.prev_inserted ? IP_ROW_INSERTED : 0;
 	v->xid = rec.prev_xid;
@@ -330,6 +356,5 @@ ip_version_begin_before(IpVersion *v, Relation rel, BlockNumber block, Page copy
 	v->bodylen = len;
 	v->end_xid = row.xid;
 	v->end_cid = rec.cid;
-	v->rec_loaded = v->has_lock = false;
 	return true;
 }

@@ -54,12 +54,11 @@ typedef struct IpKnownXids
 } IpKnownXids;
 
 /*
- * If the MVCC snapshot does not see the newest change of the row at off of the private copy of a page, and sees what was before, let v
- * stand on that, for its body and ip_version_id, but for nothing else.  False: it is not so, or not found out here.  That is what
- * a scan meets most after changes of many rows which have aborted, or are too new, and takes half of what
- * ip_version_satisfy takes.  Serializable transactions have to note conflicts, and must not call this.  horizon as for ip_version_begin_copy.
+ * If the MVCC snapshot sees the newest version of the row at off of the private copy of a page, or not that but the one before, let v
+ * stand on it, for its body and ip_version_id, but for nothing else.  False: it is not so, or not found out here.  That is what
+ * a scan meets most after changes of many rows, of whatever outcome, and takes half of what ip_version_satisfy takes.  Serializable transactions have to note conflicts, and must not call this.  horizon as for ip_version_begin_copy.
  */
-extern bool ip_version_begin_before(IpVersion *v, Relation rel, BlockNumber block, Page copy, OffsetNumber off,
-									Snapshot snapshot, IpXid horizon, IpKnownXids *known);
+extern bool ip_version_begin_near(IpVersion *v, Relation rel, BlockNumber block, Page copy, OffsetNumber off,
+								  Snapshot snapshot, IpXid horizon, IpKnownXids *known);
 
 #endif							/* IP_VERSION_SATISFY_H */
