@@ -372,16 +372,17 @@ top_is_right(Page undo, const IpRowWrite *w, bool overlaid)
 }
 #endif
 
-/* The undo page for w's records; *off: the first one. */
+/* The undo page for w's records; *off: the first one.  It is not left before it is full. */
 static Buffer
-begin_undo(IpVersion *v, const IpRowWrite *w, OffsetNumber *off)
+begin_undo(IpVersion *v, const IpRowWrite *w, bool overlaid, OffsetNumber *off)
 {
+	static const IpUndoRec lock = {.kind = IP_UNDO_LOCK};
 	uint32		size = 0;
 
 	if (w->has_undo)
-		size += IP_UNDO_SPACE(w->undo.deltalen);
+		size += ip_undo_rec_space(&w->undo, overlaid);
 	if (w->lock.any)
-		size += IP_UNDO_SPACE(0);
+		size += ip_undo_rec_space(&lock, overlaid);
 	return ip_undo_use_begin(v->rel, size, off);
 }
 
@@ -418,7 +419,7 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	if (size == 0 || size > have)
 	{
 		home->off = 0;
-		undo = begin_undo(v, w, &undo_off);
+		undo = begin_undo(v, w, overlaid, &undo_off);
 		top_off = undo_off + (w->has_undo && w->lock.any ? 1 : 0);
 	}
 
