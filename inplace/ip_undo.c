@@ -50,6 +50,48 @@ ip_undo_item(Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec, bool *found)
 	return problem == NULL && !xids_are_old(rec, special) ? "bad transaction id" : problem;
 }
 
+/*
+ * Which buffer an undo page was in.  The walk down a long chain goes from one page to another, and the next row's walk
+ * to the same ones; mostly a page still is where it was, and there is no need to look up its block, and to share the lock of a part of
+ * core's table, for each record.
+ */
+#define KNOWN_BUFFERS	4096
+
+/* So often a buffer is used without looking up its block, which makes core keep the page. */
+#define KNOWN_USES		16
+
+typedef struct KnownBuffer
+{
+	BlockNumber block;			/* of some relation */
+	Buffer		buffer;
+	uint16		uses;			/* that are left; none at first */
+} KnownBuffer;
+
+static KnownBuffer known_buffers[KNOWN_BUFFERS];
+
+/* ip_rel_read, of an undo page. */
+static Buffer
+read_known(Relation rel, BlockNumber block)
+{
+	KnownBuffer *known = &known_buffers[block % KNOWN_BUFFERS];
+
+	/* VACUUM's cost is counted elsewhere */
+	if (VacuumCostActive)
+		return ip_rel_read(rel, block);
+	if (known->uses > 0 && known->block == block &&
+		ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, known->buffer))
+	{
+		known->uses--;
+		CompatCountBufferHit(rel);
+		return known->buffer;
+	}
+	known->uses = 0;
+	known->buffer = ip_rel_read(rel, block);
+	known->block = block;
+	known->uses = KNOWN_USES;
+	return known->buffer;
+}
+
 Buffer
 ip_undo_lock_page(Relation rel, BlockNumber block, int mode, bool *waited)
 {
@@ -61,7 +103,7 @@ ip_undo_lock_page(Relation rel, BlockNumber block, int mode, bool *waited)
 	/* VACUUM may have cut off the page, as it may have been recycled */
 	if (block == IP_META_BLOCK || block == InvalidBlockNumber || !ip_rel_has_block(rel, block))
 		return InvalidBuffer;
-	buffer = ip_rel_read(rel, block);
+	buffer = read_known(rel, block);
 	special = (IpSpecial *) (BufferGetPage(buffer) + BLCKSZ - sizeof(IpSpecial));
 	kind = special->kind;
 
