@@ -282,6 +282,23 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	return true;
 }
 
+bool
+ip_modify_lock_alike(IpVersion *v, Buffer buffer, TransactionId xid, LockTupleMode mode)
+{
+	const IpSpecial *special = IpPageGetSpecial(BufferGetPage(buffer));
+	IpChange	change;
+
+	Assert(v->locked && v->steps == 0);
+	if ((v->top_state & ~IP_ROW_INSERTED) != 0 || special->u.data.change_xid != xid ||
+		special->word != (IP_CHANGE_LOCK | mode) || !ip_home_enabled || (v->hdr & IP_HDR_SPECULATIVE) ||
+		ip_version_status(v) != IP_STATUS_COMMITTED)
+		return false;
+	ip_change_begin(&change, v->rel, IP_XLOG_LOCK, xid);
+	ip_op_changed(ip_change_block(&change, buffer, false), ItemPointerGetOffsetNumber(&v->tid), IP_ROW_LOCKED);
+	ip_change_apply(&change);
+	return true;
+}
+
 /* ---- any change ------------------------------------------------------------------------ */
 
 static IpRowMade
