@@ -388,7 +388,7 @@ take_lock(LockRequest *req, IpVersion *v, Buffer buffer)
 
 	Assert(v->locked && v->steps == 0);
 	ip_version_own_body(v);
-	if (!unseen && ip_lockers_held(v, req->mode))
+	if (!unseen && (ip_modify_lock_alike(v, buffer, req->xid, req->mode) || ip_lockers_held(v, req->mode)))
 		return;
 	ip_lockers_merge(v, req->xid, true, req->mode, &lock);
 	ip_modify_write_lock(v, buffer, req->xid, &lock, unseen ? &req->version_tid : NULL);

@@ -169,8 +169,12 @@ ip_lockers_conflict(IpVersion *v, LockTupleMode mode)
 {
 	TransactionId xid = InvalidTransactionId;
 	IpLocker   *lockers;
-	int			n = version_lockers(v, &lockers);
+	int			n;
 
+	/* most rows */
+	if (!(v->top_state & IP_ROW_LOCKED))
+		return InvalidTransactionId;
+	n = version_lockers(v, &lockers);
 	for (int i = 0; i < n && !TransactionIdIsValid(xid); i++)
 	{
 		if (!lockers[i].mine && ip_lockers_modes_conflict(lockers[i].mode, mode))

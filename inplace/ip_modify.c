@@ -198,6 +198,9 @@ IpFound
 ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid, const IpTarget *target)
 {
 	Assert(v->locked && v->steps == 0);
+	/* most rows */
+	if (IpXidIsFinal(v->xid) && !(v->state & IP_ROW_DELETED))
+		return IPF_OK;
 	switch (ip_version_status(v))
 	{
 		case IP_STATUS_MINE:

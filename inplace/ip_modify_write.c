@@ -282,6 +282,23 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	return true;
 }
 
+bool
+ip_modify_lock_alike(IpVersion *v, Buffer buffer, TransactionId xid, LockTupleMode mode)
+{
+	const IpSpecial *special = IpPageGetSpecial(BufferGetPage(buffer));
+	IpChange	change;
+
+	Assert(v->locked && v->steps == 0);
+	if ((v->top_state & ~IP_ROW_INSERTED) != 0 || special->u.data.change_xid != xid ||
+		special->word != (IP_CHANGE_LOCK | mode) || !ip_home_enabled || (v->hdr & IP_HDR_SPECULATIVE) ||
+		ip_version_status(v) != IP_STATUS_COMMITTED)
+		return false;
+	ip_change_begin(&change, v->rel, IP_XLOG_LOCK, xid);
+	ip_op_changed(ip_change_block(&change, buffer, false), ItemPointerGetOffsetNumber(&v->tid), IP_ROW_LOCKED);
+	ip_change_apply(&change);
+	return true;
+}
+
 /* ---- any change ------------------------------------------------------------------------ */
 
 static IpRowMade
@@ -372,16 +389,17 @@ top_is_right(Page undo, const IpRowWrite *w, bool overlaid)
 }
 #endif
 
-/* The undo page for w's records; *off: the first one. */
+/* The undo page for w's records; *off: the first one.  It is not left before it is full. */
 static Buffer
-begin_undo(IpVersion *v, const IpRowWrite *w, OffsetNumber *off)
+begin_undo(IpVersion *v, const IpRowWrite *w, bool overlaid, OffsetNumber *off)
 {
+	static const IpUndoRec lock = {.kind = IP_UNDO_LOCK};
 	uint32		size = 0;
 
 	if (w->has_undo)
-		size += IP_UNDO_SPACE(w->undo.deltalen);
+		size += ip_undo_rec_space(&w->undo, overlaid);
 	if (w->lock.any)
-		size += IP_UNDO_SPACE(0);
+		size += ip_undo_rec_space(&lock, overlaid);
 	return ip_undo_use_begin(v->rel, size, off);
 }
 
@@ -418,7 +436,7 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	if (size == 0 || size > have)
 	{
 		home->off = 0;
-		undo = begin_undo(v, w, &undo_off);
+		undo = begin_undo(v, w, overlaid, &undo_off);
 		top_off = undo_off + (w->has_undo && w->lock.any ? 1 : 0);
 	}
 

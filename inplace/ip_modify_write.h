@@ -80,4 +80,10 @@ extern void ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w);
 extern void ip_modify_write_lock(IpVersion *v, Buffer buffer, TransactionId xid,
 								 const IpLockState *lock, ItemPointerData *version_tid);
 
+/*
+ * The same for the lock of a row without a version block, as it is with each row of a statement but a page's first: the page's default changer
+ * is this lock already, and nobody else has locked the row.  False: it is not so, and nothing is done.
+ */
+extern bool ip_modify_lock_alike(IpVersion *v, Buffer buffer, TransactionId xid, LockTupleMode mode);
+
 #endif							/* IP_MODIFY_WRITE_H */

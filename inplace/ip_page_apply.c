@@ -457,12 +457,14 @@ apply_changed(Page page, ByteReader *r)
 {
 	OffsetNumber off = bytes_get_varint(r);
 	uint8		state = bytes_get_u8(r);
+	ItemId		lp = PageGetItemId(page, off);
 	uint8	   *item;
 
-	if (!ip_row_is_at(page, off) || !ip_item_is_ours(PageGetItemId(page, off)) ||
-		!ip_item_is_inside(page, PageGetItemId(page, off)))
+	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page) || !ip_item_is_ours(lp) ||
+		!ip_item_is_inside(page, lp))
 		return "no such row";
-	item = (uint8 *) page + ip_item_start(PageGetItemId(page, off));
+	item = (uint8 *) page + ip_item_start(lp);
+	/* an undo record at home has that bit, too */
 	if (item[IP_ROW_STATE] & IP_ROW_VERSION)
 		return "row is not as the operation expects";
 	item[IP_ROW_STATE] = (item[IP_ROW_STATE] & IP_ROW_DEFAULT) | IP_ROW_CHANGED | state;

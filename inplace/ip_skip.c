@@ -14,12 +14,20 @@
 #include "ip_xid.h"
 
 /*
- * One record of so many, and of one more for so many bytes of the row, but not of too many, for the one before has to be found: that
- * costs one or two bytes for an update of a short row, and more of long ones.
+ * Records of a list are so many apart on average, and one more for so many bytes of the row, but not too many, for the one before has to be
+ * found: that costs one or two bytes for an update of a short row, and more of long ones.
  */
 #define DISTANCE		48
 #define BYTES_FOR_ONE	8
 #define MAX_DISTANCE	80
+
+/*
+ * One change of so many, likewise, looks for the list's newest record.  If that is near there is no need for another one yet; so
+ * distances vary less than if they were left to chance, and the first record of a list is not far above the chain's end.
+ */
+#define TRY				12
+#define BYTES_FOR_TRY	4
+#define MAX_TRY			40
 
 /* Somebody's snapshot is older than so many transactions: chains may get long. */
 #define OLD_SNAPSHOT	256
@@ -29,6 +37,18 @@
 
 bool		ip_skip_enabled = true;
 
+static inline uint32
+distance(uint32 bodylen)
+{
+	return Min(DISTANCE + bodylen / BYTES_FOR_ONE, MAX_DISTANCE);
+}
+
+static inline uint32
+tries(uint32 bodylen)
+{
+	return Min(TRY + bodylen / BYTES_FOR_TRY, MAX_TRY);
+}
+
 /* By chance, but so that it can be repeated. */
 static bool
 is_drawn(IpVersion *v, TransactionId xid, CommandId cid)
@@ -37,7 +57,7 @@ is_drawn(IpVersion *v, TransactionId xid, CommandId cid)
 
 	hash = hash_combine(hash, murmurhash32(ItemPointerGetBlockNumber(&v->tid)));
 	hash = hash_combine(hash, murmurhash32(ItemPointerGetOffsetNumber(&v->tid)));
-	return hash % Min(DISTANCE + v->bodylen / BYTES_FOR_ONE, MAX_DISTANCE) == 0;
+	return hash % tries(v->bodylen) == 0;
 }
 
 /* Has the row got a chain in undo pages that others may have to pass? */
@@ -67,7 +87,7 @@ point_to(IpUndoSkip *skip, const IpVersion *v, IpXid newest)
 	return true;
 }
 
-/* Stand above the chain's newest record that is part of its skip list; false: it is not found. */
+/* Stand above the chain's newest record that is part of its skip list; false: it is not found above what all see. */
 static bool
 find_newest(IpVersion *below, IpVersion *v)
 {
@@ -75,7 +95,7 @@ find_newest(IpVersion *below, IpVersion *v)
 	/* damage down there is nothing to the writer */
 	below->soft = true;
 	below->damaged = false;
-	while (ip_version_load_rec(below) == IPV_OK)
+	while (!ip_xid_removable(v->rel, below->xid) && ip_version_load_rec(below) == IPV_OK)
 	{
 		if (below->rec.has_skip)
 			return true;
@@ -91,14 +111,18 @@ ip_skip_make(IpVersion *v, TransactionId xid, CommandId cid, uint32 newlen, IpUn
 	static IpVersion below;
 	IpXid		newest = Max(ip_xid_full(xid), v->xid);
 	uint32		target;
+	bool		found;
 
 	Assert(v->steps == 0);
 	if (!ip_skip_enabled || !may_be_long(v, xid) || !is_drawn(v, xid, cid))
 		return false;
+	found = find_newest(&below, v);
+	if (found && below.steps + tries(v->bodylen) < distance(v->bodylen))
+		return false;
 	skip->newlen = newlen;
 	skip->index = 0;
 	skip->n = 0;
-	if (!find_newest(&below, v) || !point_to(skip, &below, newest))
+	if (!found || !point_to(skip, &below, newest))
 		return true;
 	skip->index = below.rec.skip.index + 1;
 	target = skip->index & (skip->index - 1);

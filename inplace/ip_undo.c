@@ -50,6 +50,48 @@ ip_undo_item(Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec, bool *found)
 	return problem == NULL && !xids_are_old(rec, special) ? "bad transaction id" : problem;
 }
 
+/*
+ * Which buffer an undo page was in.  The walk down a long chain goes from one page to another, and the next row's walk
+ * to the same ones; mostly a page still is where it was, and there is no need to look up its block, and to share the lock of a part of
+ * core's table, for each record.
+ */
+#define KNOWN_BUFFERS	4096
+
+/* So often a buffer is used without looking up its block, which makes core keep the page. */
+#define KNOWN_USES		16
+
+typedef struct KnownBuffer
+{
+	BlockNumber block;			/* of some relation */
+	Buffer		buffer;
+	uint16		uses;			/* that are left; none at first */
+} KnownBuffer;
+
+static KnownBuffer known_buffers[KNOWN_BUFFERS];
+
+/* ip_rel_read, of an undo page. */
+static Buffer
+read_known(Relation rel, BlockNumber block)
+{
+	KnownBuffer *known = &known_buffers[block % KNOWN_BUFFERS];
+
+	/* VACUUM's cost is counted elsewhere */
+	if (VacuumCostActive)
+		return ip_rel_read(rel, block);
+	if (known->uses > 0 && known->block == block &&
+		ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, known->buffer))
+	{
+		known->uses--;
+		CompatCountBufferHit(rel);
+		return known->buffer;
+	}
+	known->uses = 0;
+	known->buffer = ip_rel_read(rel, block);
+	known->block = block;
+	known->uses = KNOWN_USES;
+	return known->buffer;
+}
+
 Buffer
 ip_undo_lock_page(Relation rel, BlockNumber block, int mode, bool *waited)
 {
@@ -61,7 +103,7 @@ ip_undo_lock_page(Relation rel, BlockNumber block, int mode, bool *waited)
 	/* VACUUM may have cut off the page, as it may have been recycled */
 	if (block == IP_META_BLOCK || block == InvalidBlockNumber || !ip_rel_has_block(rel, block))
 		return InvalidBuffer;
-	buffer = ip_rel_read(rel, block);
+	buffer = read_known(rel, block);
 	special = (IpSpecial *) (BufferGetPage(buffer) + BLCKSZ - sizeof(IpSpecial));
 	kind = special->kind;
 
@@ -126,19 +168,22 @@ get_page(Relation rel, IpPtr ptr, const ItemPointerData *row, Page home, Buffer 
 
 /*
  * A scan that passes many changes of rows reads one record after the other of the same undo pages.  So a page is
- * copied when it is read the second time in a row.  A copy may be old: what it does not have about the row is
+ * copied when it is read the third time in a row, of the pages that its copy competes with: by chance, as in walks down
+ * chains whose records are anywhere, that is rare, and a copy costs as much as several reads.  A copy may be old: what it does not have about the row is
  * looked up on the page.  But a change of a row by that xid that once was there is what it was: an address is used
  * again only when all see its record's xid, so not for the same xid; unless a transaction empties a file that is its
  * own.  (Row locks are not so easily told apart.)
  */
 #define UNDO_COPIES		8
+#define READS_BEFORE	3
 
 typedef struct UndoCopy
 {
 	Oid			relid;			/* InvalidOid: nothing */
 	RelFileNumber number;
 	BlockNumber block;
-	bool		copied;			/* else it has been read once */
+	bool		copied;
+	uint8		reads;			/* of the page itself, since it was copied */
 	PGAlignedBlock page;
 } UndoCopy;
 
@@ -152,17 +197,17 @@ is_copy_of(const UndoCopy *copy, Relation rel, BlockNumber block)
 
 /* Where the page's copy is, or would be; it is that page's from now on. */
 static UndoCopy *
-copy_of(Relation rel, BlockNumber block, bool *is_new)
+copy_of(Relation rel, BlockNumber block)
 {
 	UndoCopy   *copy = &undo_copies[block % UNDO_COPIES];
 
-	*is_new = !is_copy_of(copy, rel, block);
-	if (*is_new)
+	if (!is_copy_of(copy, rel, block))
 	{
 		copy->relid = RelationGetRelid(rel);
 		copy->number = CompatRelNumber(rel);
 		copy->block = block;
 		copy->copied = false;
+		copy->reads = 0;
 	}
 	return copy;
 }
@@ -179,9 +224,8 @@ ip_undo_find(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Pag
 			 IpUndoRec *rec, const char **problem)
 {
 	bool		found = false;
-	bool		is_new = true;
 	UndoCopy   *copy = is_home(ptr, row) || xid == IP_XID_NONE || CompatFileIsNew(rel) ? NULL :
-		copy_of(rel, ptr.block, &is_new);
+		copy_of(rel, ptr.block);
 	Buffer		buffer;
 	Page		page;
 
@@ -194,10 +238,11 @@ ip_undo_find(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Pag
 	page = get_page(rel, ptr, row, home, &buffer, problem);
 	if (page != NULL)
 		*problem = ip_undo_item(page, ptr, buf, rec, &found);
-	if (page != NULL && !is_new && *problem == NULL)
+	if (page != NULL && copy != NULL && *problem == NULL && ++copy->reads >= READS_BEFORE)
 	{
 		memcpy(copy->page.data, page, BLCKSZ);
 		copy->copied = true;
+		copy->reads = 0;
 	}
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);

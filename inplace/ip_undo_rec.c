@@ -75,6 +75,23 @@ put_tail(ByteWriter *t, BlockNumber block, TransactionId xid, const IpUndoRec *r
 	bytes_put(t, rec->delta, rec->deltalen);
 }
 
+/* The previous version's xid, block, and item. */
+#define MAX_PREV	(5 + 5 + 3)
+
+uint32
+ip_undo_rec_space(const IpUndoRec *rec, bool saved)
+{
+	uint32		size = IP_REC_MAX_START + MAX_PREV + rec->deltalen + sizeof(ItemIdData);
+
+	size += rec->cid != 0 ? 5 : 0;
+	size += saved ? IP_VERSION_BLOCK_SZ : 0;
+	size += rec->flags & IP_REC_HDR ? 2 : 0;
+	size += ItemPointerIsValid(&rec->forward) ? 6 : 0;
+	size += rec->kind == IP_UNDO_LOCK ? 5 : 0;
+	size += rec->has_skip ? IP_REC_MAX_SKIP : 0;
+	return size;
+}
+
 void
 ip_undo_rec_put(ByteWriter *w, BlockNumber undo_block, TransactionId xid, OffsetNumber row_off,
 				const IpUndoRec *rec)
@@ -94,6 +111,7 @@ ip_undo_rec_put(ByteWriter *w, BlockNumber undo_block, TransactionId xid, Offset
 	put_tail(&t, undo_block, xid, rec, &kind, &flags);
 	if (t.bad)
 		elog(ERROR, "undo record of an inplace table is too long");
+	Assert(IP_REC_MAX_START + (t.p - tail) + sizeof(ItemIdData) <= ip_undo_rec_space(rec, rec->saved != NULL));
 	ip_op_undo(w, row_off, kind, flags, tail, t.p - tail);
 }
 

@@ -61,8 +61,11 @@ typedef struct IpUndoRec
 /* A record names no xid that is older than the next one by more. */
 #define IP_UNDO_MAX_AGE		((IpXid) 1 << 30)
 
-/* Space that a record takes at most. */
+/* Space that a record of which no more is known takes at most. */
 #define IP_UNDO_SPACE(deltalen) (IP_REC_MAX_HEAD + (deltalen) + sizeof(ItemIdData))
+
+/* Space that a record like this takes at most, whatever page it goes to and whatever was before; saved: with an overlaid row's bytes. */
+extern uint32 ip_undo_rec_space(const IpUndoRec *rec, bool saved);
 
 /*
  * Put the operation that appends the record, made by xid, to undo_block; rec->xid and rec->row

@@ -378,8 +378,11 @@ ip_version_skip_lock(IpVersion *v)
 IpXidStatus
 ip_version_status(IpVersion *v)
 {
-	IpXidStatus status = ip_xid_status(v->xid, v->horizon);
+	IpXidStatus status;
 
+	if (IpXidIsFinal(v->xid))
+		return IP_STATUS_COMMITTED;
+	status = ip_xid_status(v->xid, v->horizon);
 	if (likely(status != IP_STATUS_FORGOTTEN))
 		return status;
 	if (v->locked)
