@@ -24,9 +24,6 @@
 #include "ip_undo.h"
 #include "ip_xid.h"
 
-/* Smaller tables are read without asking what of them is undo. */
-#define FEW_BLOCKS			4
-
 /* Others may make a page the current one just now, but not that often. */
 #define MAX_TRIES			1000
 
@@ -104,24 +101,27 @@ ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot)
 static IpMetaSlot
 read_slot(Relation rel, uint16 slot)
 {
-	Buffer		buffer = ReadBuffer(rel, IP_META_BLOCK);
-	IpMetaSlot	result;
+	IpMetaSlot	slots[IP_UNDO_SLOTS];
 
 	Assert(slot < IP_UNDO_SLOTS);
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	result = IpPageGetMeta(BufferGetPage(buffer))->slots[slot];
-	UnlockReleaseBuffer(buffer);
-	return result;
+	ip_ring_read_slots(rel, slots);
+	return slots[slot];
 }
 
 void
 ip_ring_read_slots(Relation rel, IpMetaSlot *slots)
 {
-	Buffer		buffer = ReadBuffer(rel, IP_META_BLOCK);
+	Buffer		meta = ip_rel_lock_meta(rel, BUFFER_LOCK_SHARE);
 
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	memcpy(slots, IpPageGetMeta(BufferGetPage(buffer))->slots, IP_UNDO_SLOTS * sizeof(IpMetaSlot));
-	UnlockReleaseBuffer(buffer);
+	for (int i = 0; !BufferIsValid(meta) && i < IP_UNDO_SLOTS; i++)
+	{
+		slots[i].current = InvalidBlockNumber;
+		slots[i].npages = 0;
+	}
+	if (!BufferIsValid(meta))
+		return;
+	memcpy(slots, IpPageGetMeta(BufferGetPage(meta))->slots, IP_UNDO_SLOTS * sizeof(IpMetaSlot));
+	UnlockReleaseBuffer(meta);
 }
 
 bool
@@ -208,20 +208,11 @@ apply_ring_change(IpChange *change, Buffer meta)
 	UnlockReleaseBuffer(meta);
 }
 
-Buffer
-ip_ring_lock_meta(Relation rel)
-{
-	Buffer		meta = ReadBuffer(rel, IP_META_BLOCK);
-
-	LockBuffer(meta, BUFFER_LOCK_EXCLUSIVE);
-	return meta;
-}
-
 void
 ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 {
 	IpSpecial  *old = IpPageGetSpecial(BufferGetPage(oldest));
-	Buffer		meta = ip_ring_lock_meta(rel);
+	Buffer		meta = ip_rel_make_meta(rel);
 	BlockNumber block = BufferGetBlockNumber(oldest);
 	IpChange	change;
 
@@ -330,7 +321,7 @@ Buffer
 ip_ring_grow(Relation rel, Buffer current, uint16 slot, uint32 extent)
 {
 	Buffer		pages[IP_UNDO_MAX_EXTENT];
-	Buffer		meta = ip_ring_lock_meta(rel);
+	Buffer		meta = ip_rel_make_meta(rel);
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
 	int			n;
 
@@ -387,7 +378,7 @@ give_pages_back(Relation rel, Buffer *pages, int n)
 		BlockNumber block = BufferGetBlockNumber(pages[i]);
 
 		UnlockReleaseBuffer(pages[i]);
-		RecordPageWithFreeSpace(rel, block, IP_FREE_PAGE_SPACE);
+		ip_space_record(rel, block, IpFreePageSpace(block));
 		FreeSpaceMapVacuumRange(rel, block, block + 1);
 	}
 }
@@ -407,7 +398,7 @@ ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot, BlockNumber oldest
 	current = lock_if_will_grow(rel, at, slot, oldest, BUFFER_LOCK_EXCLUSIVE);
 	if (n > 0 && BufferIsValid(current))
 	{
-		ip_ring_add_pages(rel, current, ip_ring_lock_meta(rel), slot, pages, n, true);
+		ip_ring_add_pages(rel, current, ip_rel_make_meta(rel), slot, pages, n, true);
 		UnlockReleaseBuffer(pages[0]);
 	}
 	else
@@ -420,7 +411,7 @@ void
 ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 {
 	IpSpecial  *old = IpPageGetSpecial(BufferGetPage(oldest));
-	Buffer		meta = ip_ring_lock_meta(rel);
+	Buffer		meta = ip_rel_make_meta(rel);
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
 	IpChange	change;
 	ByteWriter *ops;
@@ -443,7 +434,7 @@ ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 void
 ip_ring_drop_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 {
-	Buffer		meta = ip_ring_lock_meta(rel);
+	Buffer		meta = ip_rel_make_meta(rel);
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
 	BlockNumber next = InvalidBlockNumber;
 	IpChange	change;
@@ -477,11 +468,10 @@ ip_ring_pages(Relation rel)
 	Buffer		meta;
 	BlockNumber pages;
 
-	ip_rel_check_meta(rel);
-	if (rel->rd_amcache == NULL)
-		return 0;				/* nobody has written to the table yet */
-	meta = ReadBuffer(rel, IP_META_BLOCK);
-	LockBuffer(meta, BUFFER_LOCK_SHARE);
+	ip_rel_check_format(rel);
+	meta = ip_rel_lock_meta(rel, BUFFER_LOCK_SHARE);
+	if (!BufferIsValid(meta))
+		return 0;
 	pages = count_pages(BufferGetPage(meta));
 	UnlockReleaseBuffer(meta);
 	return pages;
@@ -496,11 +486,12 @@ ip_ring_read_runs(Relation rel, BlockNumber nblocks)
 	Page		page;
 	uint32		n;
 
-	if (nblocks <= FEW_BLOCKS || rel->rd_amcache == NULL)
+	if (nblocks <= IP_FEW_BLOCKS)
 		return NULL;
-	meta = ReadBuffer(rel, IP_META_BLOCK);
+	meta = ip_rel_lock_meta(rel, BUFFER_LOCK_SHARE);
+	if (!BufferIsValid(meta))
+		return NULL;
 	page = BufferGetPage(meta);
-	LockBuffer(meta, BUFFER_LOCK_SHARE);
 	/* damage: the pages are read, as those that are not listed */
 	n = ip_runs_problem(page) == NULL ? ip_runs_count(page) : 0;
 	memcpy(found, IpPageGetMeta(page)->runs, n * sizeof(IpUndoRun));
