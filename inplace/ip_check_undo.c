@@ -246,7 +246,7 @@ check_runs(IpCheck *c)
 	BlockNumber nblocks = RelationGetNumberOfBlocks(c->rel);
 	uint32		n;
 
-	if (nblocks == 0 || ip_check_copy_page(c, IP_META_BLOCK, meta) != NULL ||
+	if (ip_check_copy_page(c, IP_META_BLOCK, meta) != NULL ||
 		!ip_check_page_is(c, meta, IP_PAGE_META) || ip_runs_problem(meta) != NULL)
 		return;
 	n = ip_runs_count(meta);
@@ -271,11 +271,14 @@ ip_check_undo_rings(IpCheck *c)
 	bool		ring_ok[IP_UNDO_SLOTS] = {false};
 	bool		used = false;
 
+	if (nblocks <= IP_META_BLOCK)
+		return;
 	for (BlockNumber block = 0; block < nblocks; block++)
-		used |= ip_check_page_kind(c, block) != PAGE_NEW;
-	if (used && ip_check_page_kind(c, IP_META_BLOCK) == PAGE_NEW)
-		ip_check_report(c, IP_META_BLOCK, 0, "table has no metapage");
-	for (uint16 slot = 0; nblocks > 0 && slot < IP_UNDO_SLOTS; slot++)
+		used |= ip_check_page_kind(c, block) == IP_PAGE_UNDO;
+	/* it is made before the first of them */
+	if (used && ip_check_copy_page(c, IP_META_BLOCK, c->again.data) == NULL && PageIsNew(c->again.data))
+		ip_check_report(c, IP_META_BLOCK, 0, "table has pages of undo, but no metapage");
+	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
 	{
 		Ring		r = {.slot = slot};
 		const char *problem;

@@ -348,7 +348,7 @@ ip_fetch_begin(Relation rel)
 	fetch->buffer = InvalidBuffer;
 	fetch->unflushed = 0;
 	fetch->match = NULL;
-	ip_rel_check_meta(rel);
+	ip_rel_check_format(rel);
 	return &fetch->base;
 }
 

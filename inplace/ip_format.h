@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_format.h
- *	  On-disk format of inplace tables, version 5.
+ *	  On-disk format of inplace tables, version 7.
  *
  * docs/on-disk-format.md draws every structure byte by byte.  All pages live
  * in the main fork, have PostgreSQL's standard page header and keep no data
@@ -33,9 +33,19 @@
 #include "storage/bufpage.h"
 #include "storage/itemptr.h"
 
-#define IP_FORMAT_VERSION		6
-#define IP_PAGE_MAGIC			0x4950	/* "IP" */
-#define IP_META_BLOCK			0
+#define IP_FORMAT_VERSION		7
+
+/* Every page says what version it is of: its magic number is the letter I and the version ... */
+#define IP_MAGIC_LETTER			0x49
+#define IP_PAGE_MAGIC			(IP_MAGIC_LETTER << 8 | IP_FORMAT_VERSION)
+/* ... but up to version 6 it was "IP", and the metapage, block 0, had the version as its second word. */
+#define IP_OLD_PAGE_MAGIC		0x4950
+
+/*
+ * The metapage's block is left out when the relation is extended, and all zeros until the first ring is
+ * made: tables of one page, and others without undo pages, have no metapage.
+ */
+#define IP_META_BLOCK			1
 
 /* A transaction id with its epoch; 0 means "none", 2 "frozen". */
 typedef uint64 IpXid;
@@ -112,13 +122,27 @@ StaticAssertDecl(offsetof(IpSpecial, kind) == 20, "kind is at byte 20");
 /* ... and takes no records when xids are so far beyond the base. */
 #define IP_UNDO_XIDS			(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
 
-#define IpPageGetSpecial(page) ((IpSpecial *) PageGetSpecialPointer(page))
+/* On each page it is the end; block 0 has its decoy in front of it (IP_DECOY_BLOCK). */
+#define IP_SPECIAL_START		(BLCKSZ - sizeof(IpSpecial))
+#define IpPageGetSpecial(page) ((IpSpecial *) ((char *) (page) + IP_SPECIAL_START))
 
 /*
- * Metapage contents, right behind the page header.  The first word is a line pointer, to a heap
- * tuple whose xmax is a MultiXactId that does not exist: where an inplace table's file has come under
- * the heap access method, scans and VACUUM end with an error there, before they get to the rows.
+ * The first item of block 0, which is a data page or free, is a heap tuple whose xmax is a MultiXactId that
+ * does not exist: where an inplace table's file has come under the heap access method, scans and VACUUM end
+ * with an error there, before they get to the rows.  The tuple is in the page's special space, which no
+ * code for items looks at.  The item is one byte shorter than any tuple that heap inserts.
  */
+#define IP_DECOY_BLOCK			0
+#define IP_DECOY_SIZE			MAXALIGN(SizeofHeapTupleHeader)
+#define IP_DECOY_START			(IP_SPECIAL_START - IP_DECOY_SIZE)
+#define IP_DECOY_LENGTH			SizeofHeapTupleHeader
+
+StaticAssertDecl(IP_DECOY_LENGTH < IP_DECOY_SIZE, "heap has no tuple that short");
+
+/* The first offset of a row, or an undo record, in that block. */
+#define IpFirstOffset(block)	((block) == IP_DECOY_BLOCK ? FirstOffsetNumber + 1 : FirstOffsetNumber)
+
+/* Metapage contents, right behind the page header. */
 #define IP_UNDO_SLOTS			16
 
 typedef struct IpMetaSlot
@@ -140,8 +164,6 @@ typedef struct IpUndoRun
 
 typedef struct IpMeta
 {
-	ItemIdData	decoy;
-	uint32		version;		/* IP_FORMAT_VERSION */
 	uint32		nslots;			/* IP_UNDO_SLOTS */
 	uint32		nruns;
 	IpMetaSlot	slots[IP_UNDO_SLOTS];
@@ -149,12 +171,9 @@ typedef struct IpMeta
 										 * not there */
 } IpMeta;
 
-StaticAssertDecl(offsetof(IpMeta, runs) == 16 + 8 * IP_UNDO_SLOTS, "metapage layout");
+StaticAssertDecl(offsetof(IpMeta, runs) == 8 + 8 * IP_UNDO_SLOTS, "metapage layout");
 
 #define IpPageGetMeta(page) ((IpMeta *) PageGetContents(page))
-
-#define IP_DECOY_SIZE			MAXALIGN(SizeofHeapTupleHeader)
-#define IP_DECOY_START			(BLCKSZ - sizeof(IpSpecial) - IP_DECOY_SIZE)
 
 /*
  * TIDBitmap refuses offsets above MaxHeapTuplesPerPage (291 with 8 kB pages),
@@ -226,6 +245,10 @@ StaticAssertDecl(IP_HDR_HEAP_MASK == 0x0300, "bits 8 and 9 of hdr are heap's");
 #define IP_MAX_ITEM \
 	(BLCKSZ - SizeOfPageHeaderData - sizeof(IpSpecial) - sizeof(ItemIdData))
 #define IP_MAX_BODY				(IP_MAX_ITEM - IP_ROW_HDRSZ)
+
+/* Room for items, pointers included, on an empty page: block 0 has no room for the very largest row. */
+#define IpPageRoom(block) \
+	(IP_MAX_ITEM + sizeof(ItemIdData) - ((block) == IP_DECOY_BLOCK ? IP_DECOY_SIZE + sizeof(ItemIdData) : 0))
 
 /* ---- undo records (items of undo pages) ---------------------------------- */
 typedef enum IpUndoKind

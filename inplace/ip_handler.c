@@ -42,10 +42,7 @@ ip_slot_callbacks(Relation rel)
 
 /* ---- storage --------------------------------------------------------------------------- */
 
-/*
- * The metapage is made by the first writer, so an empty table has no blocks,
- * and an unlogged one's init fork has none either.
- */
+/* An empty table has no blocks, and an unlogged one's init fork has none either. */
 static void
 ip_set_new_filelocator(Relation rel, const RelFileLocator *locator, char persistence,
 					   TransactionId *freezeXid, MultiXactId *minmulti)
@@ -109,17 +106,18 @@ ip_toast_am(Relation rel)
 }
 
 /*
- * What of the table is undo has no rows, and is not read.  Core has taken it to be as full of rows as the rest: so it is where
+ * What of the table is undo, and the metapage with it, has no rows, and is not read.  Core has taken it to be as full of rows as the rest: so it is where
  * it has been counted with the rest, in relpages, but not what has come since.
  */
 static void
 leave_out_undo(Relation rel, BlockNumber *pages, double *tuples, double *allvisfrac)
 {
 	BlockNumber known = rel->rd_rel->relpages;
-	BlockNumber undo = *pages > ESTIMATE_MIN_PAGES ? ip_ring_pages(rel) : 0;
+	BlockNumber rings = *pages > ESTIMATE_MIN_PAGES ? ip_ring_pages(rel) : 0;
+	BlockNumber undo = rings + 1;
 	BlockNumber fresh;
 
-	if (undo == 0 || undo >= *pages)
+	if (rings == 0 || undo >= *pages)
 		return;
 	fresh = Min(undo, *pages - Min(known, *pages));
 	*tuples *= (double) (*pages - fresh) / *pages;

@@ -67,7 +67,7 @@ insert_row(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid, 
 
 	buffer = find_page(rel, row->bodylen, options, bistate, &init);
 	page = BufferGetPage(buffer);
-	off = init ? FirstOffsetNumber : ip_page_free_offset(page, InvalidOffsetNumber);
+	off = ip_put_offset(buffer, init);
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
 	ip_change_begin(&change, rel, IP_XLOG_INSERT, xid);
@@ -136,14 +136,12 @@ ip_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, int opt
 	IpChange	change;
 	ByteWriter *w;
 	Buffer		buffer;
-	Page		page;
 	bool		init;
 
 	ip_memo_note_speculative(cid);
 	ip_insert_form(rel, slot, options, &row);
 	buffer = find_page(rel, row.bodylen, options, bistate, &init);
-	page = BufferGetPage(buffer);
-	op.off = init ? FirstOffsetNumber : ip_page_free_offset(page, InvalidOffsetNumber);
+	op.off = ip_put_offset(buffer, init);
 	Assert(op.off <= IP_MAX_ROWS_PER_PAGE); /* I1 */
 	op.hdr = row.hdr | IP_HDR_SPECULATIVE;
 	op.body = row.body;
@@ -236,10 +234,10 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 	reserve = ip_space_keep(rel, INSERT_SPACE(rows[0].bodylen));
 	buffer = find_page(rel, rows[0].bodylen, options, bistate, &init);
 	page = BufferGetPage(buffer);
-	off = init ? FirstOffsetNumber : ip_page_free_offset(page, InvalidOffsetNumber);
+	off = ip_put_offset(buffer, init);
 	Assert(init || ip_page_free(page) >= ip_space_reserve(BufferGetBlockNumber(buffer), page));
 	if (init)
-		free = IP_MAX_ITEM + sizeof(ItemIdData);
+		free = IpPageRoom(BufferGetBlockNumber(buffer));
 	else
 		free = ip_page_free(page) - ip_space_reserve(BufferGetBlockNumber(buffer), page);
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);

@@ -203,7 +203,7 @@ inplace_rows(PG_FUNCTION_ARGS)
 	{
 		OffsetNumber max = PageGetMaxOffsetNumber(page.data);
 
-		for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+		for (OffsetNumber off = IpFirstOffset(block); off <= max; off++)
 			emit_row((ReturnSetInfo *) fcinfo->resultinfo, block, page.data, off, show_data);
 	}
 	relation_close(rel, AccessShareLock);
@@ -380,7 +380,8 @@ inplace_undo_rings(PG_FUNCTION_ARGS)
 	IpPageKind	kind = 0;
 
 	CompatInitMaterializedSRF(fcinfo);
-	if (RelationGetNumberOfBlocks(rel) > 0)
+	ip_rel_check_format(rel);
+	if (RelationGetNumberOfBlocks(rel) > IP_META_BLOCK)
 		kind = copy_page(rel, IP_META_BLOCK, page.data);
 	if (kind != 0 && kind != IP_PAGE_META)
 		ereport(ERROR,

@@ -269,6 +269,8 @@ ip_items_resize(Page page, OffsetNumber off, uint32 newlen)
 	if (off < FirstOffsetNumber || off > max + 1 || off > IP_MAX_ROWS_PER_PAGE)
 		return false;
 	lp = PageGetItemId(page, off);
+	if (off <= max && ip_item_is_decoy(lp))
+		return false;
 	/* one that is damaged may have a length, but is free all the same */
 	if (off <= max && ip_item_is_ours(lp))
 		len = ItemIdGetLength(lp);

@@ -39,8 +39,8 @@ ip_page_is_ours(Page page)
 	 * nor does the server look whether the array of line pointers begins
 	 * before it ends
 	 */
-	if (PageIsNew(page) || PageGetSpecialSize(page) != sizeof(IpSpecial) ||
-		((PageHeader) page)->pd_lower < SizeOfPageHeaderData)
+	if (PageIsNew(page) || ((PageHeader) page)->pd_lower < SizeOfPageHeaderData ||
+		(((PageHeader) page)->pd_special != IP_SPECIAL_START && ((PageHeader) page)->pd_special != IP_DECOY_START))
 		return false;
 	special = IpPageGetSpecial(page);
 	return special->magic == IP_PAGE_MAGIC &&
@@ -57,12 +57,32 @@ page_may_be_heap(Page page)
 		ph->pd_lower >= SizeOfPageHeaderData && PageGetPageSize(page) == BLCKSZ;
 }
 
+uint32
+ip_page_other_version(Page page)
+{
+	const IpSpecial *special = IpPageGetSpecial(page);
+
+	/* heap's pages have no special space */
+	if (PageIsNew(page) || ((PageHeader) page)->pd_special == BLCKSZ || special->magic >> 8 != IP_MAGIC_LETTER || special->magic == IP_PAGE_MAGIC)
+		return 0;
+	if (special->magic != IP_OLD_PAGE_MAGIC)
+		return special->magic & 0xFF;
+	/* its other pages do not tell: the last such version */
+	return special->kind == IP_PAGE_META ? ((uint32 *) PageGetContents(page))[1] : 6;
+}
+
 IpPageKind
 ip_page_kind(Relation rel, BlockNumber block, Page page)
 {
 	Assert(ip_page_is_locked(page, false));
 	if (PageIsNew(page))
 		return 0;
+	if (!ip_page_is_ours(page) && ip_page_other_version(page) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("relation \"%s\" has format version %u, but this library knows version %u only",
+						RelationGetRelationName(rel), ip_page_other_version(page), IP_FORMAT_VERSION),
+				 errhint("Use the version of the inplace library that wrote the table.")));
 	if (!ip_page_is_ours(page))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
@@ -72,6 +92,17 @@ ip_page_kind(Relation rel, BlockNumber block, Page page)
 				 errhint("It may be a page of a heap table. If a tool has swapped the table's file with a heap table's, "
 						 "set the table's pg_class.relam to that of heap, then use ALTER TABLE ... SET ACCESS METHOD.") : 0));
 	return IpPageGetSpecial(page)->kind;
+}
+
+bool
+ip_page_meta_is_idle(Page page)
+{
+	const IpMeta *meta = IpPageGetMeta(page);
+	bool		idle = meta->nruns == 0;
+
+	for (int i = 0; i < IP_UNDO_SLOTS; i++)
+		idle &= meta->slots[i].entry == InvalidBlockNumber;
+	return idle;
 }
 
 bool

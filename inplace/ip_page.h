@@ -77,6 +77,13 @@ extern bool ip_page_is_locked(Page page, bool exclusive);
 
 /* ---- items --------------------------------------------------------------- */
 
+/* Is it the decoy of block 0? */
+static inline bool
+ip_item_is_decoy(const ItemIdData *lp)
+{
+	return lp->lp_flags == LP_NORMAL && lp->lp_off == IP_DECOY_START && lp->lp_len == IP_DECOY_LENGTH;
+}
+
 /* Is it a row or an undo record?  Dead and unused ones are none, nor are heap's tuples. */
 static inline bool
 ip_item_is_ours(const ItemIdData *lp)
@@ -88,7 +95,7 @@ ip_item_is_ours(const ItemIdData *lp)
 static inline bool
 ip_item_is_used(const ItemIdData *lp)
 {
-	return lp->lp_flags == LP_REDIRECT || lp->lp_flags == LP_NORMAL;
+	return lp->lp_flags == LP_REDIRECT || (lp->lp_flags == LP_NORMAL && !ip_item_is_decoy(lp));
 }
 
 /* Where it begins, which may be anywhere on a damaged page. */
@@ -117,23 +124,23 @@ ip_item_set(ItemIdData *lp, uint32 start, uint32 len)
 	lp->lp_len = len;
 }
 
-/* Is that the metapage's decoy? */
-static inline bool
-ip_item_is_decoy(const ItemIdData *lp)
-{
-	return lp->lp_flags == LP_NORMAL && lp->lp_off == IP_DECOY_START && lp->lp_len == IP_DECOY_SIZE;
-}
-
 /* ---- reading ------------------------------------------------------------- */
 
 /*
  * Kind of a page; 0 if it is new (all zeros).  Errors: data_corrupted if the
- * page is none of ours.  The page may be a copy.
+ * page is none of ours, feature_not_supported if it is of a format version that this library does not know.
+ * The page may be a copy.
  */
 extern IpPageKind ip_page_kind(Relation rel, BlockNumber block, Page page);
 
 /* Is it a page of one of our kinds?  No if it is new. */
 extern bool ip_page_is_ours(Page page);
+
+/* Does the metapage know of no undo page? */
+extern bool ip_page_meta_is_idle(Page page);
+
+/* Another format version than ours that the page says it has; 0: none. */
+extern uint32 ip_page_other_version(Page page);
 
 /*
  * Do items share bytes?  Then a change of one damages another, and two changes that were checked

@@ -17,23 +17,14 @@
 /* The bodies that IP_OP_ROW works on; static, for there is no palloc here. */
 static IpRowBuffers row_buffers;
 
+/* See IP_DECOY_BLOCK. */
 static void
-init_page(Page page, IpPageKind kind)
-{
-	PageInit(page, BLCKSZ, sizeof(IpSpecial));
-	ip_items_begin();
-	IpPageGetSpecial(page)->kind = kind;
-	IpPageGetSpecial(page)->magic = IP_PAGE_MAGIC;
-}
-
-/* See IpMeta. */
-static void
-put_decoy(Page page, IpMeta *meta)
+put_decoy(Page page)
 {
 	HeapTupleHeader tuple = (HeapTupleHeader) (page + IP_DECOY_START);
 
-	ItemIdSetNormal(&meta->decoy, IP_DECOY_START, IP_DECOY_SIZE);
-	((PageHeader) page)->pd_upper = IP_DECOY_START;
+	((PageHeader) page)->pd_lower += sizeof(ItemIdData);
+	ItemIdSetNormal(PageGetItemId(page, FirstOffsetNumber), IP_DECOY_START, IP_DECOY_LENGTH);
 	HeapTupleHeaderSetXmin(tuple, FrozenTransactionId);
 	HeapTupleHeaderSetXmax(tuple, MaxMultiXactId);
 	ItemPointerSetInvalid(&tuple->t_ctid);
@@ -42,13 +33,24 @@ put_decoy(Page page, IpMeta *meta)
 }
 
 static void
-init_meta(Page page)
+init_page(Page page, BlockNumber block, IpPageKind kind)
+{
+	bool		decoy = block == IP_DECOY_BLOCK;
+
+	PageInit(page, BLCKSZ, sizeof(IpSpecial) + (decoy ? IP_DECOY_SIZE : 0));
+	ip_items_begin();
+	IpPageGetSpecial(page)->kind = kind;
+	IpPageGetSpecial(page)->magic = IP_PAGE_MAGIC;
+	if (decoy)
+		put_decoy(page);
+}
+
+static void
+init_meta(Page page, BlockNumber block)
 {
 	IpMeta	   *meta = IpPageGetMeta(page);
 
-	init_page(page, IP_PAGE_META);
-	put_decoy(page, meta);
-	meta->version = IP_FORMAT_VERSION;
+	init_page(page, block, IP_PAGE_META);
 	meta->nslots = IP_UNDO_SLOTS;
 	meta->nruns = 0;
 	for (int i = 0; i < IP_UNDO_SLOTS; i++)
@@ -486,11 +488,11 @@ set_changer(IpSpecial *special, TransactionId xid, CommandId cid)
 }
 
 static void
-init_undo(Page page, ByteReader *r)
+init_undo(Page page, BlockNumber block, ByteReader *r)
 {
 	IpSpecial  *special;
 
-	init_page(page, IP_PAGE_UNDO);
+	init_page(page, block, IP_PAGE_UNDO);
 	special = IpPageGetSpecial(page);
 	special->u.undo.newest_xid = bytes_get_u64(r);
 	special->word = (uint32) (special->u.undo.newest_xid - IP_UNDO_XIDS_BEFORE);
@@ -518,21 +520,21 @@ apply_undo_pages(Page page, ByteReader *r)
 }
 
 static const char *
-apply_op(Page page, IpOp op, ByteReader *r, IpOpContext *ctx)
+apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 {
 	IpSpecial  *special = PageIsNew(page) ? NULL : IpPageGetSpecial(page);
 
 	switch (op)
 	{
 		case IP_OP_INIT_META:
-			init_meta(page);
+			init_meta(page, block);
 			return NULL;
 		case IP_OP_INIT_DATA:
-			init_page(page, IP_PAGE_DATA);
+			init_page(page, block, IP_PAGE_DATA);
 			IpPageGetSpecial(page)->u.data.xid_base = bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;
 			return NULL;
 		case IP_OP_INIT_UNDO:
-			init_undo(page, r);
+			init_undo(page, block, r);
 			return NULL;
 		case IP_OP_DEFAULT:
 			set_default(special, ctx->xid, bytes_get_varint(r));
@@ -569,7 +571,7 @@ apply_op(Page page, IpOp op, ByteReader *r, IpOpContext *ctx)
 		case IP_OP_UNUSED:
 			return apply_unused(page, r);
 		case IP_OP_INIT_FREE:
-			init_page(page, IP_PAGE_FREE);
+			init_page(page, block, IP_PAGE_FREE);
 			return NULL;
 		case IP_OP_XID:
 			ctx->xid = bytes_get_u32(r);
@@ -600,7 +602,7 @@ apply_op(Page page, IpOp op, ByteReader *r, IpOpContext *ctx)
 }
 
 static const char *
-apply_ops(Page page, const uint8 *ops, uint32 len, IpOpContext *ctx)
+apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContext *ctx)
 {
 	ByteReader	r = {ops, ops + len, false};
 	TransactionId xid = ctx->xid;
@@ -609,7 +611,7 @@ apply_ops(Page page, const uint8 *ops, uint32 len, IpOpContext *ctx)
 	while (r.p < r.end)
 	{
 		IpOp		op = bytes_get_u8(&r);
-		const char *problem = apply_op(page, op, &r, ctx);
+		const char *problem = apply_op(page, block, op, &r, ctx);
 
 		if (problem == NULL && r.bad)
 			problem = "operation is too short";
@@ -643,12 +645,12 @@ ip_page_apply(Page page, BlockNumber block, const uint8 *ops, uint32 len,
 
 	Assert(CritSectionCount > 0 || InRecovery); /* I11 */
 	Assert(ip_page_is_locked(page, true));	/* I10 */
-	problem = apply_ops(page, ops, len, ctx);
+	problem = apply_ops(page, block, ops, len, ctx);
 	/* I20; what a change of a damaged page leaves is not known */
 	if (problem == NULL && was_sound)
 		problem = ip_page_problem(page, block);
 	return problem;
 #else
-	return apply_ops(page, ops, len, ctx);
+	return apply_ops(page, block, ops, len, ctx);
 #endif
 }

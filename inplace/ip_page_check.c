@@ -42,17 +42,19 @@ const char *
 ip_page_check_header(IpPageCheck *c, Page page)
 {
 	PageHeader	ph = (PageHeader) page;
-	IpSpecial  *special = (IpSpecial *) ((char *) page + BLCKSZ - sizeof(IpSpecial));
+	IpSpecial  *special = IpPageGetSpecial(page);
 	uint16		flags = special->kind == IP_PAGE_DATA ? PD_ALL_VISIBLE | PD_HAS_FREE_LINES : 0;
 
 	if (PageGetPageSize(page) != BLCKSZ || PageGetPageLayoutVersion(page) != PG_PAGE_LAYOUT_VERSION)
 		return fail(c, "page size or layout version is wrong: 0x%04X", ph->pd_pagesize_version);
-	if (ph->pd_special != BLCKSZ - sizeof(IpSpecial))
+	if (ph->pd_special != IP_SPECIAL_START && ph->pd_special != IP_DECOY_START)
 		return fail(c, "special space starts at %u", ph->pd_special);
 	if (ph->pd_lower < SizeOfPageHeaderData || ph->pd_lower > ph->pd_upper ||
 		ph->pd_upper > ph->pd_special)
 		return fail(c, "page has lower %u, upper %u, special %u",
 					ph->pd_lower, ph->pd_upper, ph->pd_special);
+	if (ip_page_other_version(page) != 0)
+		return fail(c, "page has format version %u", ip_page_other_version(page));
 	if (special->magic != IP_PAGE_MAGIC)
 		return fail(c, "page has magic number 0x%04X", special->magic);
 	if (special->kind < IP_PAGE_META || special->kind > IP_PAGE_FREE)
@@ -76,6 +78,8 @@ line_pointer_problem(IpPageCheck *c, Page page, ItemId lp, bool is_undo)
 	uint32		start = ip_item_start(lp);
 	uint32		len = ItemIdGetLength(lp);
 
+	if (lp == PageGetItemId(page, FirstOffsetNumber) && ((PageHeader) page)->pd_special == IP_DECOY_START)
+		return ip_item_is_decoy(lp) ? NULL : "item is not the page's decoy";
 	if (ItemIdIsNormal(lp))
 		return "item is a heap tuple";
 	if (!ip_item_is_ours(lp))
@@ -283,14 +287,10 @@ check_meta_page(IpPageCheck *c, Page page, BlockNumber block)
 	IpMeta	   *meta = IpPageGetMeta(page);
 
 	if (block != IP_META_BLOCK)
-		report(c, 0, "metapage is not the table's first page");
+		report(c, 0, fail(c, "metapage is not in block %u", IP_META_BLOCK));
 	if (ph->pd_lower != (char *) &meta->runs[ip_runs_count(page)] - (char *) page ||
-		ph->pd_upper != IP_DECOY_START)
+		ph->pd_upper != ph->pd_special)
 		report(c, 0, fail(c, "metapage has lower %u, upper %u", ph->pd_lower, ph->pd_upper));
-	if (!ip_item_is_decoy(&meta->decoy))
-		report(c, 0, "metapage does not begin with the line pointer of its decoy");
-	if (meta->version != IP_FORMAT_VERSION)
-		report(c, 0, fail(c, "format version is %u", meta->version));
 	if (meta->nslots != IP_UNDO_SLOTS)
 		report(c, 0, fail(c, "metapage has %u undo slots", meta->nslots));
 	report(c, 0, ip_runs_problem(page));
@@ -301,7 +301,14 @@ check_meta_page(IpPageCheck *c, Page page, BlockNumber block)
 bool
 ip_page_check(IpPageCheck *c, Page page, BlockNumber block)
 {
-	switch ((IpPageKind) IpPageGetSpecial(page)->kind)
+	IpPageKind	kind = IpPageGetSpecial(page)->kind;
+
+	if ((((PageHeader) page)->pd_special == IP_DECOY_START) != (block == IP_DECOY_BLOCK))
+	{
+		report(c, 0, block == IP_DECOY_BLOCK ? "page has no decoy" : "page has a decoy");
+		return false;
+	}
+	switch (kind)
 	{
 		case IP_PAGE_META:
 			check_meta_page(c, page, block);
@@ -317,10 +324,15 @@ ip_page_check(IpPageCheck *c, Page page, BlockNumber block)
 			check_undo_page(c, page, block);
 			break;
 		case IP_PAGE_FREE:
+			if (PageGetMaxOffsetNumber(page) >= IpFirstOffset(block))
+				report(c, 0, "free page has items");
+			(void) check_items(c, page, false);
 			break;
 	}
-	if (block == IP_META_BLOCK && IpPageGetSpecial(page)->kind != IP_PAGE_META)
-		report(c, 0, "the table's first page is not a metapage");
+	if (block == IP_META_BLOCK && kind != IP_PAGE_META)
+		report(c, 0, "page is in the metapage's place");
+	if (block == IP_DECOY_BLOCK && kind == IP_PAGE_UNDO)
+		report(c, 0, "page of undo is in the place of rows");
 	return true;
 }
 

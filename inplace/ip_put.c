@@ -22,6 +22,13 @@ ip_put_init(ByteWriter *w)
 	ip_op_init_data(w, data_page_base());
 }
 
+OffsetNumber
+ip_put_offset(Buffer buffer, bool init)
+{
+	return init ? IpFirstOffset(BufferGetBlockNumber(buffer)) :
+		ip_page_free_offset(BufferGetPage(buffer), InvalidOffsetNumber);
+}
+
 IpInserter
 ip_put_inserter(ByteWriter *w, Page page, bool init, TransactionId xid, CommandId cid)
 {

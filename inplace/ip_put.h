@@ -11,6 +11,9 @@
 /* Put the operation that makes a data page from nothing. */
 extern void ip_put_init(ByteWriter *w);
 
+/* The offset of the first new row on the page, which is about to be initialised or is a data page.  Lock: exclusive. */
+extern OffsetNumber ip_put_offset(Buffer buffer, bool init);
+
 /* How a new row names its inserter. */
 typedef enum IpInserter
 {

@@ -1,6 +1,10 @@
 /*-------------------------------------------------------------------------
  * ip_rel.c
  *	  The relation: its metapage, reading its blocks, and its extension.
+ *
+ * A relation without rings has no metapage: its block is new, or beyond the end.
+ * Whoever wants the first ring makes it, which a crash may undo at any point: what
+ * it leaves is such a block again.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -20,18 +24,11 @@ check_meta_page(Relation rel, Page page)
 {
 	IpMeta	   *meta = IpPageGetMeta(page);
 
-	if (ip_page_kind(rel, IP_META_BLOCK, page) != IP_PAGE_META ||
-		!ip_item_is_decoy(&meta->decoy))
+	if (ip_page_kind(rel, IP_META_BLOCK, page) != IP_PAGE_META)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("block %u of relation \"%s\" is not the metapage of an inplace table",
 						IP_META_BLOCK, RelationGetRelationName(rel))));
-	if (meta->version != IP_FORMAT_VERSION)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("relation \"%s\" has format version %u, but this library knows version %u only",
-						RelationGetRelationName(rel), meta->version, IP_FORMAT_VERSION),
-				 errhint("Use the version of the inplace library that wrote the table.")));
 	if (meta->nslots != IP_UNDO_SLOTS)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
@@ -39,12 +36,49 @@ check_meta_page(Relation rel, Page page)
 						RelationGetRelationName(rel), meta->nslots, IP_UNDO_SLOTS)));
 }
 
-/* Block 0 exists; a crash may have left it empty. */
-static void
-ensure_meta(Relation rel, Buffer buffer)
+Buffer
+ip_rel_lock_meta(Relation rel, int mode)
 {
+	Buffer		buffer;
+	Page		page;
+
+	if (!ip_rel_has_block(rel, IP_META_BLOCK))
+		return InvalidBuffer;
+	buffer = ReadBuffer(rel, IP_META_BLOCK);
+	LockBuffer(buffer, mode);
+	page = BufferGetPage(buffer);
+	if (!PageIsNew(page))
+	{
+		check_meta_page(rel, page);
+		return buffer;
+	}
+	UnlockReleaseBuffer(buffer);
+	return InvalidBuffer;
+}
+
+/* A block more, unless the metapage's is there by now. */
+static void
+extend_to_meta(Relation rel)
+{
+	uint32		extended;
+
+	LockRelationForExtension(rel, ExclusiveLock);
+	if (RelationGetNumberOfBlocks(rel) <= IP_META_BLOCK)
+		UnlockReleaseBuffer(compat_extend(rel, NULL, 1, &extended));
+	UnlockRelationForExtension(rel, ExclusiveLock);
+}
+
+Buffer
+ip_rel_make_meta(Relation rel)
+{
+	Buffer		buffer;
 	IpChange	change;
 
+	while (!ip_rel_has_block(rel, IP_META_BLOCK))
+		extend_to_meta(rel);
+	buffer = ReadBuffer(rel, IP_META_BLOCK);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	/* who of several was first has made it */
 	if (PageIsNew(BufferGetPage(buffer)))
 	{
 		ip_change_begin(&change, rel, IP_XLOG_INIT, InvalidTransactionId);
@@ -52,26 +86,7 @@ ensure_meta(Relation rel, Buffer buffer)
 		ip_change_apply(&change);
 	}
 	check_meta_page(rel, BufferGetPage(buffer));
-	UnlockReleaseBuffer(buffer);
-}
-
-static void
-make_meta(Relation rel)
-{
-	Buffer		buffer = InvalidBuffer;
-	uint32		extended;
-
-	LockRelationForExtension(rel, ExclusiveLock);
-	if (RelationGetNumberOfBlocks(rel) == 0)
-		buffer = ip_rel_extend(rel, NULL, 1, &extended);
-	UnlockRelationForExtension(rel, ExclusiveLock);
-
-	if (!BufferIsValid(buffer))
-	{
-		buffer = ReadBuffer(rel, IP_META_BLOCK);
-		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	}
-	ensure_meta(rel, buffer);
+	return buffer;
 }
 
 Relation
@@ -94,44 +109,39 @@ ip_rel_open_to_inspect(Oid relid)
 	return rel;
 }
 
-/* The metapage is there and has been checked. */
-static void
-set_cache(Relation rel)
-{
-	IpRelCache *cache = MemoryContextAllocZero(CacheMemoryContext, sizeof(IpRelCache));
-
-	Assert(rel->rd_amcache == NULL);
-	ip_rel_set_ring(cache, ip_own_slot(), InvalidBlockNumber);
-	rel->rd_amcache = cache;
-}
-
 IpRelCache *
 ip_rel_cache(Relation rel)
 {
-	if (rel->rd_amcache == NULL)
+	IpRelCache *cache = rel->rd_amcache;
+
+	if (cache == NULL)
 	{
-		make_meta(rel);
-		set_cache(rel);
+		cache = MemoryContextAllocZero(CacheMemoryContext, sizeof(IpRelCache));
+		ip_rel_set_ring(cache, ip_own_slot(), InvalidBlockNumber);
+		rel->rd_amcache = cache;
 	}
-	return rel->rd_amcache;
+	return cache;
 }
 
+/* Where a crash has left block 0 empty, or it is damaged, each other page tells when it is read. */
 void
-ip_rel_check_meta(Relation rel)
+ip_rel_check_format(Relation rel)
 {
+	IpRelCache *cache = ip_rel_cache(rel);
 	Buffer		buffer;
-	bool		found;
+	Page		page;
 
-	if (rel->rd_amcache != NULL || RelationGetNumberOfBlocks(rel) == 0)
+	if (cache->format_checked || RelationGetNumberOfBlocks(rel) == 0)
 		return;
-	buffer = ReadBuffer(rel, IP_META_BLOCK);
+	buffer = ReadBuffer(rel, IP_DECOY_BLOCK);
+	page = BufferGetPage(buffer);
+	Assert(RelationUsesLocalBuffers(rel) || !ip_page_is_locked(page, true));
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	found = !PageIsNew(BufferGetPage(buffer));
-	if (found)
-		check_meta_page(rel, BufferGetPage(buffer));
+	if (ip_page_other_version(page) != 0)
+		(void) ip_page_kind(rel, IP_DECOY_BLOCK, page);
 	UnlockReleaseBuffer(buffer);
-	if (found)
-		set_cache(rel);
+	/* reading the page may have accepted invalidations */
+	ip_rel_cache(rel)->format_checked = true;
 }
 
 /*
@@ -198,6 +208,17 @@ ip_rel_read(Relation rel, BlockNumber block)
 Buffer
 ip_rel_extend(Relation rel, BufferAccessStrategy strategy, uint32 n, uint32 *extended)
 {
+	Buffer		buffer;
+
 	Assert(n > 0 && CritSectionCount == 0);
-	return compat_extend(rel, strategy, n, extended);
+	Assert(n == 1 || ip_rel_has_block(rel, IP_META_BLOCK));
+	buffer = compat_extend(rel, strategy, n, extended);
+	if (BufferGetBlockNumber(buffer) == IP_META_BLOCK)
+	{
+		/* it is left as it is until somebody wants a ring */
+		UnlockReleaseBuffer(buffer);
+		buffer = compat_extend(rel, strategy, n, extended);
+	}
+	Assert(BufferGetBlockNumber(buffer) != IP_META_BLOCK);
+	return buffer;
 }

@@ -50,6 +50,7 @@ typedef struct IpFollowed
 typedef struct IpRelCache
 {
 	IpRecentBuffer recent[IP_RECENT_BUFFERS];
+	bool		format_checked;
 	uint16		undo_slot;		/* the ring that this backend writes to */
 	bool		undo_alone;		/* another's only if its own is too long */
 	uint16		undo_waits;		/* for the lock of another's ring */
@@ -88,15 +89,23 @@ ip_rel_set_ring(IpRelCache *cache, uint16 slot, BlockNumber current)
  */
 extern Relation ip_rel_open_to_inspect(Oid relid);
 
-/*
- * The relation's cache.  On first use makes the metapage if there is none,
- * and checks its format version.  Errors: feature_not_supported for a version
- * that this library does not know, data_corrupted.
- */
+/* The relation's cache.  May be called with pages locked. */
 extern IpRelCache *ip_rel_cache(Relation rel);
 
-/* Check the metapage before reading; nothing to do for an empty relation. */
-extern void ip_rel_check_meta(Relation rel);
+/*
+ * Check the format version, before reading or changing; nothing to do for an empty relation.  Lock: share on block 0, taken and
+ * released, so the caller must have no data page locked.  Errors: feature_not_supported for a version that this library does not know.
+ */
+extern void ip_rel_check_format(Relation rel);
+
+/*
+ * The metapage, locked in this mode; InvalidBuffer if there is none, for want of rings.  Errors: data_corrupted if its block
+ * is something else.
+ */
+extern Buffer ip_rel_lock_meta(Relation rel, int mode);
+
+/* The metapage, locked exclusively.  It is made if there is none, by a change of its own. */
+extern Buffer ip_rel_make_meta(Relation rel);
 
 /*
  * ReadBuffer for a block number that comes from a page.  Errors: data_corrupted,
@@ -106,7 +115,8 @@ extern Buffer ip_rel_read(Relation rel, BlockNumber block);
 
 /*
  * Extend rel by up to n pages, which are all zeros; returns the first, pinned and
- * exclusively locked.  The *extended - 1 others behind it are anybody's.
+ * exclusively locked.  The *extended - 1 others behind it are anybody's.  The
+ * metapage's block is left out; n is 1 as long as that is not there.
  */
 extern Buffer ip_rel_extend(Relation rel, BufferAccessStrategy strategy, uint32 n,
 							uint32 *extended);

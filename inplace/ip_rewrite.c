@@ -191,6 +191,14 @@ note_version(Rewrite *r, IpVersion *v, Past *past)
 	past->xid = IP_XID_NONE;
 	if (is_final(r, v))
 		return;
+	/* the table is locked: nobody else's transaction can be */
+	if (ip_version_status(v) == IP_STATUS_RUNNING)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("transaction id " UINT64_FORMAT " of row (%u,%u) of relation \"%s\" is in the future",
+						v->xid, ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid),
+						RelationGetRelationName(r->old)),
+				 ip_page_check_hint(r->old)));
 	past->xid = v->xid;
 	if (v->state & IP_ROW_INSERTED)
 	{

@@ -15,6 +15,7 @@
  */
 #include "compat.h"
 
+#include "common/hashfn.h"
 #include "storage/freespace.h"
 
 #include "ip_change.h"
@@ -24,14 +25,13 @@
 #include "ip_undo.h"
 #include "ip_xid.h"
 
-/* Smaller tables are read without asking what of them is undo. */
-#define FEW_BLOCKS			4
-
-/* Others may make a page the current one just now, but not that often. */
+/* Others may make a page the current one just now, but not that often, nor for that long: from SOME_TRIES on, a millisecond is between two. */
+#define SOME_TRIES			50
 #define MAX_TRIES			1000
 
-/* The metapage learns of a new current page when the ring changes otherwise, or the page's number is a multiple of this. */
+/* The metapage learns of a new current page when the ring changes otherwise, and of one in so many, whatever pattern their numbers have. */
 #define TELL_EVERY			8
+#define is_told(block)		(murmurhash32(block) % TELL_EVERY == 0)
 
 bool
 ip_ring_page_is_old(Relation rel, Page page)
@@ -107,24 +107,27 @@ ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot)
 static IpMetaSlot
 read_slot(Relation rel, uint16 slot)
 {
-	Buffer		buffer = ReadBuffer(rel, IP_META_BLOCK);
-	IpMetaSlot	result;
+	IpMetaSlot	slots[IP_UNDO_SLOTS];
 
 	Assert(slot < IP_UNDO_SLOTS);
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	result = IpPageGetMeta(BufferGetPage(buffer))->slots[slot];
-	UnlockReleaseBuffer(buffer);
-	return result;
+	ip_ring_read_slots(rel, slots);
+	return slots[slot];
 }
 
 void
 ip_ring_read_slots(Relation rel, IpMetaSlot *slots)
 {
-	Buffer		buffer = ReadBuffer(rel, IP_META_BLOCK);
+	Buffer		meta = ip_rel_lock_meta(rel, BUFFER_LOCK_SHARE);
 
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	memcpy(slots, IpPageGetMeta(BufferGetPage(buffer))->slots, IP_UNDO_SLOTS * sizeof(IpMetaSlot));
-	UnlockReleaseBuffer(buffer);
+	for (int i = 0; !BufferIsValid(meta) && i < IP_UNDO_SLOTS; i++)
+	{
+		slots[i].entry = InvalidBlockNumber;
+		slots[i].npages = 0;
+	}
+	if (!BufferIsValid(meta))
+		return;
+	memcpy(slots, IpPageGetMeta(BufferGetPage(meta))->slots, IP_UNDO_SLOTS * sizeof(IpMetaSlot));
+	UnlockReleaseBuffer(meta);
 }
 
 bool
@@ -231,6 +234,8 @@ ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode, bo
 					 ip_page_check_hint(rel)));
 		}
 		*block = InvalidBlockNumber;
+		if (tries >= SOME_TRIES)
+			pg_usleep(1000);
 		CHECK_FOR_INTERRUPTS();
 	}
 }
@@ -254,15 +259,6 @@ apply_ring_change(IpChange *change, Buffer meta)
 		UnlockReleaseBuffer(meta);
 }
 
-Buffer
-ip_ring_lock_meta(Relation rel)
-{
-	Buffer		meta = ReadBuffer(rel, IP_META_BLOCK);
-
-	LockBuffer(meta, BUFFER_LOCK_EXCLUSIVE);
-	return meta;
-}
-
 void
 ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 {
@@ -276,16 +272,15 @@ ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	Assert(ip_ring_has(BufferGetPage(oldest), slot));
 	Assert(IpPageGetSpecial(BufferGetPage(current))->u.undo.next == block);
 	Assert(ip_ring_page_is_old(rel, BufferGetPage(oldest)));
+	if (is_told(block))
+		meta = ip_rel_lock_meta(rel, BUFFER_LOCK_EXCLUSIVE);
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
 	change.conflict = old->u.undo.newest_xid;
 	ip_op_ring(ip_change_block(&change, current, false), block, 0);
 	ip_op_init_undo(ip_change_block(&change, oldest, true), ip_xid_next() - 1, slot,
 					IP_UNDO_CURRENT, old->u.undo.next);
-	if (block % TELL_EVERY == 0)
-	{
-		meta = ip_ring_lock_meta(rel);
+	if (BufferIsValid(meta))
 		(void) change_slot(&change, meta, slot, block, IpPageGetMeta(BufferGetPage(meta))->slots[slot].npages);
-	}
 	apply_ring_change(&change, meta);
 }
 
@@ -380,7 +375,7 @@ Buffer
 ip_ring_grow(Relation rel, Buffer current, uint16 slot, uint32 extent)
 {
 	Buffer		pages[IP_UNDO_MAX_EXTENT];
-	Buffer		meta = ip_ring_lock_meta(rel);
+	Buffer		meta = ip_rel_make_meta(rel);
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
 	int			n;
 
@@ -437,7 +432,7 @@ give_pages_back(Relation rel, Buffer *pages, int n)
 		BlockNumber block = BufferGetBlockNumber(pages[i]);
 
 		UnlockReleaseBuffer(pages[i]);
-		RecordPageWithFreeSpace(rel, block, IP_FREE_PAGE_SPACE);
+		ip_space_record(rel, block, IpFreePageSpace(block));
 		FreeSpaceMapVacuumRange(rel, block, block + 1);
 	}
 }
@@ -457,7 +452,7 @@ ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot, BlockNumber oldest
 	current = lock_if_will_grow(rel, at, slot, oldest, BUFFER_LOCK_EXCLUSIVE);
 	if (n > 0 && BufferIsValid(current))
 	{
-		ip_ring_add_pages(rel, current, ip_ring_lock_meta(rel), slot, pages, n, true);
+		ip_ring_add_pages(rel, current, ip_rel_make_meta(rel), slot, pages, n, true);
 		UnlockReleaseBuffer(pages[0]);
 	}
 	else
@@ -470,7 +465,7 @@ void
 ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 {
 	IpSpecial  *old = IpPageGetSpecial(BufferGetPage(oldest));
-	Buffer		meta = ip_ring_lock_meta(rel);
+	Buffer		meta = ip_rel_make_meta(rel);
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
 	IpChange	change;
 	ByteWriter *ops;
@@ -492,7 +487,7 @@ ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 void
 ip_ring_drop_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 {
-	Buffer		meta = ip_ring_lock_meta(rel);
+	Buffer		meta = ip_rel_make_meta(rel);
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
 	BlockNumber next = InvalidBlockNumber;
 	IpChange	change;
@@ -526,11 +521,10 @@ ip_ring_pages(Relation rel)
 	Buffer		meta;
 	BlockNumber pages;
 
-	ip_rel_check_meta(rel);
-	if (rel->rd_amcache == NULL)
-		return 0;				/* nobody has written to the table yet */
-	meta = ReadBuffer(rel, IP_META_BLOCK);
-	LockBuffer(meta, BUFFER_LOCK_SHARE);
+	ip_rel_check_format(rel);
+	meta = ip_rel_lock_meta(rel, BUFFER_LOCK_SHARE);
+	if (!BufferIsValid(meta))
+		return 0;
 	pages = count_pages(BufferGetPage(meta));
 	UnlockReleaseBuffer(meta);
 	return pages;
@@ -545,11 +539,12 @@ ip_ring_read_runs(Relation rel, BlockNumber nblocks)
 	Page		page;
 	uint32		n;
 
-	if (nblocks <= FEW_BLOCKS || rel->rd_amcache == NULL)
+	if (nblocks <= IP_FEW_BLOCKS)
 		return NULL;
-	meta = ReadBuffer(rel, IP_META_BLOCK);
+	meta = ip_rel_lock_meta(rel, BUFFER_LOCK_SHARE);
+	if (!BufferIsValid(meta))
+		return NULL;
 	page = BufferGetPage(meta);
-	LockBuffer(meta, BUFFER_LOCK_SHARE);
 	/* damage: the pages are read, as those that are not listed */
 	n = ip_runs_problem(page) == NULL ? ip_runs_count(page) : 0;
 	memcpy(found, IpPageGetMeta(page)->runs, n * sizeof(IpUndoRun));

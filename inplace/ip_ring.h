@@ -103,7 +103,7 @@ extern Buffer ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot);
 
 /*
  * Changes of the ring, each one WAL record.  current and oldest, pages and meta (by
- * ip_ring_lock_meta, and released) are locked exclusively, and stay so but for meta.
+ * ip_rel_make_meta, and released) are locked exclusively, and stay so but for meta.
  *
  * recycle: the oldest page becomes the current one.  drop_oldest: something of it is
  * damaged: it leaves the ring, so that the ring need not grow for ever, but its records stay
@@ -115,7 +115,6 @@ extern Buffer ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot);
 extern void ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot);
 extern void ip_ring_drop_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot);
 extern void ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot);
-extern Buffer ip_ring_lock_meta(Relation rel);
 extern void ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot,
 							  Buffer *pages, int n, bool ahead);
 

@@ -370,7 +370,7 @@ ip_scan_begin(Relation rel, Snapshot snapshot, int nkeys, struct ScanKeyData *ke
 	IpScan	   *scan;
 
 	RelationIncrementReferenceCount(rel);
-	ip_rel_check_meta(rel);
+	ip_rel_check_format(rel);
 	scan = palloc(sizeof(IpScan));
 	memset(scan, 0, offsetof(IpScan, v));
 	scan->rs_base.rs_rd = rel;

@@ -8,12 +8,27 @@
 #include "storage/buf_internals.h"
 #include "storage/freespace.h"
 
+#include "ip_change.h"
 #include "ip_prune.h"
 #include "ip_space.h"
 
 /* A bulk insertion makes this part of the table's pages at once, but not more than so many. */
 #define BULK_EXTEND_PART		64
 #define BULK_EXTEND_MAX			16
+
+static bool
+has_map(Relation rel)
+{
+	return ip_rel_has_block(rel, IP_FEW_BLOCKS) || smgrexists(RelationGetSmgr(rel), FSM_FORKNUM);
+}
+
+void
+ip_space_record(Relation rel, BlockNumber block, Size space)
+{
+	Assert(block != IP_META_BLOCK);
+	if (has_map(rel))
+		RecordPageWithFreeSpace(rel, block, space);
+}
 
 /* May the page be made into any kind of page? */
 static bool
@@ -38,14 +53,17 @@ lock_if_nobody_has(Buffer buffer)
 Buffer
 ip_space_try_free(Relation rel, BlockNumber block)
 {
-	Buffer		buffer = ReadBuffer(rel, block);
+	Buffer		buffer;
 
+	if (block == IP_DECOY_BLOCK)
+		return InvalidBuffer;
+	buffer = ReadBuffer(rel, block);
 	if (lock_if_nobody_has(buffer))
 	{
 		if (page_is_free(rel, block, BufferGetPage(buffer)))
 		{
 			/* so that others do not look at it */
-			RecordPageWithFreeSpace(rel, block, 0);
+			ip_space_record(rel, block, 0);
 			return buffer;
 		}
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
@@ -57,11 +75,23 @@ ip_space_try_free(Relation rel, BlockNumber block)
 Buffer
 ip_space_find_free(Relation rel)
 {
-	BlockNumber block = GetPageWithFreeSpace(rel, MaxHeapTupleSize);
+	BlockNumber block = IP_META_BLOCK;
+	Buffer		buffer;
 
-	if (block == InvalidBlockNumber || !ip_rel_has_block(rel, block))
-		return InvalidBuffer;
-	return ip_space_try_free(rel, block);
+	if (has_map(rel))
+	{
+		block = GetPageWithFreeSpace(rel, MaxHeapTupleSize);
+		if (block == InvalidBlockNumber || !ip_rel_has_block(rel, block))
+			return InvalidBuffer;
+		return ip_space_try_free(rel, block);
+	}
+	while (ip_rel_has_block(rel, ++block))
+	{
+		buffer = ip_space_try_free(rel, block);
+		if (BufferIsValid(buffer))
+			return buffer;
+	}
+	return InvalidBuffer;
 }
 
 void
@@ -69,7 +99,7 @@ ip_space_note_free(IpFreeBlocks *lowest, BlockNumber block)
 {
 	int			i = lowest->n;
 
-	if (i == IP_UNDO_SLOTS && lowest->blocks[--i] < block)
+	if (block == IP_DECOY_BLOCK || (i == IP_UNDO_SLOTS && lowest->blocks[--i] < block))
 		return;
 	for (; i > 0 && lowest->blocks[i - 1] > block; i--)
 		lowest->blocks[i] = lowest->blocks[i - 1];
@@ -90,8 +120,8 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	Buffer		buffer;
 	Page		page;
 
-	*found = NOT_LOOKED_AT;
-	if (BufferIsValid(other) && BufferGetBlockNumber(other) == block)
+	*found = block == IP_META_BLOCK ? 0 : NOT_LOOKED_AT;
+	if (block == IP_META_BLOCK || (BufferIsValid(other) && BufferGetBlockNumber(other) == block))
 		return InvalidBuffer;
 	buffer = strategy ? ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy) : ip_rel_read(rel, block);
 	if (!conditional)
@@ -105,23 +135,49 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	page = BufferGetPage(buffer);
 	*init = page_is_free(rel, block, page);
 	if (*init)
-		return buffer;
-	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
-		ip_page_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE)
+		*found = IpPageRoom(block);
+	else if (ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
+			 ip_page_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE)
 		*found = ip_space_free(block, page);
-	if (*found >= size && (!ip_prune_base_is_old(page) || ip_prune_for_base(rel, buffer)))
+	if (*found >= size && (*init || !ip_prune_base_is_old(page) || ip_prune_for_base(rel, buffer)))
 		return buffer;
 	*found = Min(*found, size - 1);
 	UnlockReleaseBuffer(buffer);
 	return InvalidBuffer;
 }
 
+/* Another block to look at, after so many; found is what is free in the last one. */
+static BlockNumber
+next_candidate(Relation rel, BlockNumber block, Size found, Size wanted, int tries)
+{
+	BlockNumber nblocks;
+
+	if (has_map(rel))
+		return found == NOT_LOOKED_AT ? GetPageWithFreeSpace(rel, wanted) :
+			RecordAndGetPageWithFreeSpace(rel, block, found, wanted);
+	/* each of them once */
+	nblocks = RelationGetNumberOfBlocks(rel);
+	return tries < nblocks ? (block + nblocks - 1) % nblocks : InvalidBlockNumber;
+}
+
+/* A new block 0 has no room for the row: it is a free page with a decoy. */
+static void
+leave_decoy_block(Relation rel, Buffer buffer)
+{
+	IpChange	change;
+
+	ip_change_begin(&change, rel, IP_XLOG_INIT, InvalidTransactionId);
+	ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
+	ip_change_apply(&change);
+	UnlockReleaseBuffer(buffer);
+}
+
 /*
- * A new page for the caller; a bulk insertion makes some more for itself, in the free space map for others to see: the
+ * A new page for the caller's row; a bulk insertion makes some more for itself, in the free space map for others to see: the
  * larger the table, the more.
  */
 static Buffer
-extend(Relation rel, BulkInsertState bistate)
+extend(Relation rel, Size size, BulkInsertState bistate)
 {
 	uint32		n = 1;
 	Buffer		buffer;
@@ -132,8 +188,13 @@ extend(Relation rel, BulkInsertState bistate)
 	buffer = ip_rel_extend(rel, bistate ? bistate->strategy : NULL, n, &n);
 	block = BufferGetBlockNumber(buffer);
 	Assert(PageIsNew(BufferGetPage(buffer)));
+	if (size > IpPageRoom(block))
+	{
+		leave_decoy_block(rel, buffer);
+		return extend(rel, size, bistate);
+	}
 	for (uint32 i = 1; i < n; i++)
-		RecordPageWithFreeSpace(rel, block + i, IP_FREE_PAGE_SPACE);
+		ip_space_record(rel, block + i, IpFreePageSpace(block + i));
 	return buffer;
 }
 
@@ -150,7 +211,8 @@ ip_space_find(Relation rel, Size size, int options, BulkInsertState bistate,
 
 	Assert(size <= IP_MAX_ITEM + sizeof(ItemIdData));
 	Assert(conditional || ip_page_none_is_locked());
-	(void) ip_rel_cache(rel);
+	if (!conditional)
+		ip_rel_check_format(rel);
 	wanted = Min(wanted, IP_MAX_ITEM + sizeof(ItemIdData));
 	block = RelationGetTargetBlock(rel);
 	if (block == InvalidBlockNumber && use_fsm)
@@ -161,10 +223,11 @@ ip_space_find(Relation rel, Size size, int options, BulkInsertState bistate,
 	}
 
 	/* the free space map may be wrong: a few tries, then a new page */
-	for (int tries = 0; block != InvalidBlockNumber && block != IP_META_BLOCK && tries < 10; tries++)
+	for (int tries = 0; block != InvalidBlockNumber && tries < 10; tries++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		buffer = try_page(rel, block, wanted, &found, strategy, conditional, other, init);
+		buffer = try_page(rel, block, Min(wanted, Max(size, IpPageRoom(block))), &found, strategy, conditional,
+						  other, init);
 		if (BufferIsValid(buffer))
 		{
 			RelationSetTargetBlock(rel, block);
@@ -177,12 +240,10 @@ ip_space_find(Relation rel, Size size, int options, BulkInsertState bistate,
 				break;
 			block++;
 		}
-		else if (found == NOT_LOOKED_AT)
-			block = GetPageWithFreeSpace(rel, wanted);
 		else
-			block = RecordAndGetPageWithFreeSpace(rel, block, found, wanted);
+			block = next_candidate(rel, block, found, wanted, tries + 1);
 	}
-	buffer = extend(rel, bistate);
+	buffer = extend(rel, size, bistate);
 	Assert(buffer != other);
 	*init = true;
 	RelationSetTargetBlock(rel, BufferGetBlockNumber(buffer));

@@ -12,8 +12,14 @@
 #include "ip_home.h"
 #include "ip_rel.h"
 
-/* What the free space map knows about a page that may become any kind of page. */
-#define IP_FREE_PAGE_SPACE	(BLCKSZ - SizeOfPageHeaderData)
+/* What the free space map knows about a page that may become any kind of page; block 0 has rows only. */
+#define IpFreePageSpace(block) \
+	((block) == IP_DECOY_BLOCK ? IpPageRoom(block) : BLCKSZ - SizeOfPageHeaderData)
+
+/*
+ * Tables of so many blocks or fewer have no free space map, which has three: to look at each page is as quick.
+ */
+#define IP_FEW_BLOCKS		4
 
 /* Tables of fewer blocks are small. */
 #define IP_SMALL_TABLE		64
@@ -68,6 +74,9 @@ extern Buffer ip_space_find(Relation rel, Size size, int options, BulkInsertStat
  */
 extern Buffer ip_space_find_free(Relation rel);
 extern Buffer ip_space_try_free(Relation rel, BlockNumber block);
+
+/* Let the free space map know, if there is one, or the table is large enough for one. */
+extern void ip_space_record(Relation rel, BlockNumber block, Size space);
 
 /* The lowest free blocks that VACUUM has seen, in order. */
 typedef struct IpFreeBlocks

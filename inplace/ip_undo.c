@@ -75,8 +75,11 @@ read_known(Relation rel, BlockNumber block)
 {
 	KnownBuffer *known = &known_buffers[block % KNOWN_BUFFERS];
 
-	/* VACUUM's cost is counted elsewhere */
-	if (VacuumCostActive)
+	/*
+	 * VACUUM's cost is counted elsewhere; a temporary table may have the file
+	 * number of another one
+	 */
+	if (VacuumCostActive || RelationUsesLocalBuffers(rel))
 		return ip_rel_read(rel, block);
 	if (known->uses > 0 && known->block == block &&
 		ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, known->buffer))

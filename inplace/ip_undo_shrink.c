@@ -82,7 +82,7 @@ shrink_ring(Relation rel, uint16 slot, IpXid limit, IpFreeBlocks *lowest)
 			continue;
 		if (tried == TRIED_FREED)
 		{
-			RecordPageWithFreeSpace(rel, o.block, IP_FREE_PAGE_SPACE);
+			ip_space_record(rel, o.block, IpFreePageSpace(o.block));
 			ip_space_note_free(lowest, o.block);
 			freed++;
 			continue;
@@ -111,7 +111,7 @@ move_ring(Relation rel, uint16 slot, BlockNumber to)
 		page = ip_space_try_free(rel, to);
 		if (BufferIsValid(page))
 		{
-			ip_ring_add_pages(rel, current, ip_ring_lock_meta(rel), slot, &page, 1, false);
+			ip_ring_add_pages(rel, current, ip_rel_make_meta(rel), slot, &page, 1, false);
 			UnlockReleaseBuffer(page);
 			moved = true;
 		}
@@ -170,7 +170,7 @@ may_reclaim(Relation rel, Page page, uint32 slots, IpXid limit)
 static void
 free_undo_page(Relation rel, Buffer buffer)
 {
-	Buffer		meta = ip_ring_lock_meta(rel);
+	Buffer		meta = ip_rel_make_meta(rel);
 	IpChange	change;
 
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
@@ -238,7 +238,7 @@ ip_undo_shrink_lost(Relation rel, IpXid limit, const BlockNumber *pages, BlockNu
 		compat_vacuum_delay_point(false);
 		if ((in_ring[block / 8] & (1 << (block % 8))) || !reclaim_page(rel, block, whole, limit))
 			continue;
-		RecordPageWithFreeSpace(rel, block, IP_FREE_PAGE_SPACE);
+		ip_space_record(rel, block, IpFreePageSpace(block));
 		ip_space_note_free(lowest, block);
 		reclaimed++;
 	}
@@ -255,9 +255,6 @@ ip_undo_shrink_rings(Relation rel, IpXid limit, IpFreeBlocks *lowest, bool *move
 	Assert(ip_page_none_is_locked());
 	Assert(!IpXidIsFinal(limit));
 	*moved = false;
-	ip_rel_check_meta(rel);
-	if (rel->rd_amcache == NULL)
-		return 0;				/* nobody has written to the table yet */
 	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
 		freed += shrink_ring(rel, slot, limit, lowest);
 

@@ -270,12 +270,14 @@ find_ring(Relation rel, IpRelCache *cache)
 void
 ip_undo_use_prepare(Relation rel)
 {
-	IpRelCache *cache = ip_rel_cache(rel);
+	IpRelCache *cache;
 	BlockNumber oldest;
 	Buffer		current;
 	uint16		slot;
 
 	Assert(ip_page_none_is_locked());
+	ip_rel_check_format(rel);
+	cache = ip_rel_cache(rel);
 
 	/*
 	 * The oldest page is prepared once for each current page, before

@@ -30,6 +30,7 @@
 #include "ip_modify.h"
 #include "ip_prune.h"
 #include "ip_prune_hint.h"
+#include "ip_put.h"
 #include "ip_rel.h"
 #include "ip_space.h"
 #include "ip_toast.h"
@@ -512,8 +513,7 @@ prepare_move(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w)
 		w->moved.buffer = buffer;
 	else
 		w->moved.buffer = ip_space_find(req->rel, size, 0, NULL, true, buffer, &w->moved.init);
-	w->moved.off = w->moved.init ? FirstOffsetNumber :
-		ip_page_free_offset(BufferGetPage(w->moved.buffer), InvalidOffsetNumber);
+	w->moved.off = ip_put_offset(w->moved.buffer, w->moved.init);
 	w->undo.kind = IP_UNDO_DELETE;
 	ItemPointerSet(&w->undo.forward, BufferGetBlockNumber(w->moved.buffer), w->moved.off);
 }

@@ -163,7 +163,7 @@ free_items(IpVacuum *v, Buffer buffer, const OffsetNumber *dead, int ndead)
 
 	Assert(ip_vacuum_nindexes(v) == 0 || v->n.index_scans > 0); /* I1 */
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
-		nused += ItemIdIsUsed(PageGetItemId(page, off)) ? 1 : 0;
+		nused += ip_item_is_used(PageGetItemId(page, off)) || ItemIdIsDead(PageGetItemId(page, off)) ? 1 : 0;
 	ip_change_begin(&change, v->rel, IP_XLOG_VACUUM, InvalidTransactionId);
 	if (nused == ndead)
 		ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
@@ -234,7 +234,7 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 		if (freed)
 		{
 			ip_space_note_free(&v->free, block);
-			return IP_FREE_PAGE_SPACE;
+			return IpFreePageSpace(block);
 		}
 		ip_vacuum_map_reconcile(v, block, buffer);
 	}
@@ -272,13 +272,14 @@ vacuum_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, i
 		note_undo_page(v, block);
 	else if (kind != IP_PAGE_DATA && kind != IP_PAGE_META)
 	{
-		space = IP_FREE_PAGE_SPACE; /* a free page, or one left empty by a
-									 * crash */
-		ip_space_note_free(&v->free, block);
+		/* a free page, or one left empty by a crash */
+		space = IpFreePageSpace(block);
+		if (block != IP_META_BLOCK)
+			ip_space_note_free(&v->free, block);
 	}
 	UnlockReleaseBuffer(buffer);
 	if (block != IP_META_BLOCK)
-		RecordPageWithFreeSpace(v->rel, block, space);
+		ip_space_record(v->rel, block, space);
 }
 
 /* ---- second pass -------------------------------------------------------------------------- */
@@ -303,7 +304,7 @@ next_with_dead(void *state, void *per_block)
 static void
 free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer, const OffsetNumber *dead, int ndead)
 {
-	Size		space = IP_FREE_PAGE_SPACE;
+	Size		space = IpFreePageSpace(block);
 
 	Assert(BufferGetBlockNumber(buffer) == block);
 	visibilitymap_pin(v->rel, block, &v->vm);
@@ -321,7 +322,7 @@ free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer, const OffsetNumbe
 		space = space_of(block, BufferGetPage(buffer));
 	}
 	UnlockReleaseBuffer(buffer);
-	RecordPageWithFreeSpace(v->rel, block, space);
+	ip_space_record(v->rel, block, space);
 }
 
 /* Two iterations over the same blocks: one for what is read ahead, and one for what is used. */
@@ -424,7 +425,7 @@ next_to_scan(void *state, void *per_block)
 			v->n.scanned++;
 			note_undo_page(v, v->ahead);
 			/* the map is not as it was before a crash */
-			RecordPageWithFreeSpace(v->rel, v->ahead, 0);
+			ip_space_record(v->rel, v->ahead, 0);
 		}
 		else if (!may_skip(v, v->ahead))
 			return v->ahead++;
@@ -537,7 +538,8 @@ vacuum_table(IpVacuum *v)
 	bool		skipped;
 
 	v->nblocks = RelationGetNumberOfBlocks(v->rel);
-	ip_rel_check_meta(v->rel);
+	/* a metapage that is none is found before anything is written */
+	(void) ip_ring_pages(v->rel);
 	v->runs = ip_ring_read_runs(v->rel, v->nblocks);
 	check_failsafe(v);
 	ip_vacuum_indexes_begin(v);
@@ -584,7 +586,7 @@ ip_vacuum_relation(Relation rel, VacuumParams *params, BufferAccessStrategy bstr
 				(errmsg("vacuuming \"%s.%s.%s\"", get_database_name(MyDatabaseId),
 						get_namespace_name(RelationGetNamespace(rel)),
 						RelationGetRelationName(rel))));
-	ip_rel_check_meta(rel);
+	ip_rel_check_format(rel);
 	vacuum_get_cutoffs(rel, params, &v->cutoffs);
 	v->horizon = ip_xid_full(v->cutoffs.OldestXmin);
 	Assert(v->n.scanned == 0);	/* I13 */

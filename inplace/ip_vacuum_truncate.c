@@ -47,6 +47,24 @@ others_wait(IpVacuum *v, instr_time since)
 		LockHasWaitersRelation(v->rel, AccessExclusiveLock);
 }
 
+/* Does nobody need the page?  Not the metapage either, if there is no page of undo. */
+static bool
+page_is_unused(IpVacuum *v, BlockNumber block, Page page)
+{
+	switch (ip_page_kind(v->rel, block, page))
+	{
+		case IP_PAGE_META:
+			return block == IP_META_BLOCK && ip_page_meta_is_idle(page);
+		case IP_PAGE_DATA:
+			return PageGetMaxOffsetNumber(page) < IpFirstOffset(block);
+		case IP_PAGE_UNDO:
+			return false;
+		case IP_PAGE_FREE:
+			return true;
+	}
+	return true;				/* new */
+}
+
 /*
  * The file consists of free pages from this block on.  With waited, the table is
  * locked against all others: stops and sets *waited when one of them waits.
@@ -59,10 +77,10 @@ first_of_free_tail(IpVacuum *v, bool *waited)
 
 	INSTR_TIME_SET_CURRENT(start);
 
-	while (block > IP_META_BLOCK + 1)
+	while (block > 0)
 	{
 		Buffer		buffer;
-		int			kind;
+		bool		unused;
 
 		CHECK_FOR_INTERRUPTS();
 		if (waited && block % 32 == 0 && others_wait(v, start))
@@ -72,11 +90,9 @@ first_of_free_tail(IpVacuum *v, bool *waited)
 		}
 		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block - 1, RBM_NORMAL, v->strategy);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		kind = ip_page_kind(v->rel, block - 1, BufferGetPage(buffer));
-		if (kind == IP_PAGE_DATA && PageGetMaxOffsetNumber(BufferGetPage(buffer)) == 0)
-			kind = IP_PAGE_FREE;
+		unused = page_is_unused(v, block - 1, BufferGetPage(buffer));
 		UnlockReleaseBuffer(buffer);
-		if (kind != IP_PAGE_FREE && kind != 0)
+		if (!unused)
 			break;
 		block--;
 	}

@@ -87,9 +87,14 @@ def spec_blocks(output):
     return blocks
 
 
-def next_block(text):
-    """Literal TIDs: block 0 of an inplace table is its metapage, its rows begin in block 1."""
-    shift = lambda match: "{0}({1},{2}){0}".format(match.group(1), int(match.group(2)) + 1, match.group(3))
+def move_tid(quote, block, off):
+    """In block 0 an inplace table's rows begin with item 2, and block 1 is kept for the metapage."""
+    return f'{quote}({block + (block > 0)},{off + (block == 0)}){quote}'
+
+
+def move_tids(text):
+    """The same for literal TIDs in a text."""
+    shift = lambda match: move_tid(match.group(1), int(match.group(2)), int(match.group(3)))
     return '\n'.join(line if 'seq\'' in line else LITERAL_TID.sub(shift, line) for line in text.split('\n'))
 
 

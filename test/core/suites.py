@@ -15,7 +15,7 @@ include $(PGXS)
 class Suite:
     """What regress and isolation have in common: a folder of inputs, a schedule, a driver.
 
-    literal_tids: tests that name rows by TID.  On inplace they run with all of them a block further.
+    literal_tids: tests that name rows by TID.  On inplace they run with these where its rows are.
     libraries, settings: what the server needs besides.
     """
     libraries, settings = (), ''
@@ -44,7 +44,7 @@ class Suite:
         for test in self.literal_tids:
             path = os.path.join(self.folder, self.scripts % test)
             with open(path) as file:
-                text = compare.next_block(file.read())
+                text = compare.move_tids(file.read())
             with open(path, 'w') as file:
                 file.write(text)
 
@@ -53,7 +53,7 @@ class Suite:
         found = [heap] if heap else []
         found += compare.variants(os.path.join(self.folder, 'expected'), test)
         if test in self.literal_tids:
-            found = [[compare.next_block(line) for line in output] for output in found]
+            found = [[compare.move_tids(line) for line in output] for output in found]
         return found
 
     def run(self, node, output):

@@ -187,7 +187,8 @@ my %places = (
 	'row'         => sub { position_in_item(KIND_DATA, 40) },
 	'undo header' => sub { position_in_item(KIND_UNDO, 28) },
 	'undo'        => sub { position_in_item(KIND_UNDO, 50) },
-	'metapage'    => sub { PAGE_HEADER + int rand 160 },
+	'metapage'    => sub { BLCKSZ + PAGE_HEADER + int rand 160 },
+	'decoy'       => sub { pick(PAGE_HEADER + int rand 4, BLCKSZ - 2 * SPECIAL_SIZE + int rand SPECIAL_SIZE) },
 	'anywhere'    => sub { int rand length $main });
 
 # How to damage what is there.
@@ -294,7 +295,7 @@ foreach my $variant (1 .. $variants)
 }
 
 # Undo pointers that lead out of the table: to the block behind its end, to a
-# segment that is not there, and as far as can be.
+# segment that is not there, and as far as can be.  The first item is the decoy.
 my $wild = slurp_file($wild_file);
 my %wild_blocks = (
 	2 => length($wild) / BLCKSZ,
@@ -302,8 +303,8 @@ my %wild_blocks = (
 	4 => 0xFFFFFFFE);
 foreach my $id (keys %wild_blocks)
 {
-	my ($lp) = unpack 'L<', substr($wild, BLCKSZ + PAGE_HEADER + 4 * ($id - 1), 4);
-	substr($wild, BLCKSZ + ($lp & 0x7FFF) + 20 + 7, 4) = pack 'L<', $wild_blocks{$id};
+	my ($lp) = unpack 'L<', substr($wild, PAGE_HEADER + 4 * $id, 4);
+	substr($wild, ($lp & 0x7FFF) + 20 + 7, 4) = pack 'L<', $wild_blocks{$id};
 }
 unlink $wild_file;
 append_to_file($wild_file, $wild);
@@ -315,13 +316,13 @@ foreach my $id (1 .. 5)
 {
 	my ($stdout, $stderr);
 	$node->psql(
-		'postgres', "\\set VERBOSITY verbose\nSELECT v FROM wild WHERE ctid = '(1,$id)'",
+		'postgres', "\\set VERBOSITY verbose\nSELECT v FROM wild WHERE ctid = '(0," . ($id + 1) . ")'",
 		stdout => \$stdout,
 		stderr => \$stderr);
 	if (my $block = $wild_blocks{$id})
 	{
 		like($stderr,
-			qr/ERROR:  XX001: undo record \($block,$id\) of row \(1,$id\) of relation "wild" is missing/,
+			qr/ERROR:  XX001: undo record \($block,$id\) of row \(0,@{[$id + 1]}\) of relation "wild" is missing/,
 			"undo pointer to block $block");
 	}
 	else
@@ -331,7 +332,7 @@ foreach my $id (1 .. 5)
 }
 is( $node->safe_psql(
 		'postgres', "SELECT string_agg(c.off::text, ',' ORDER BY c.off) FROM inplace_check('wild') c"),
-	'2,3,4',
+	'3,4,5',
 	'inplace_check finds them');
 
 # ---- probes --------------------------------------------------------------------
@@ -360,7 +361,7 @@ SET enable_indexscan = off;
 SELECT count(t::text) FROM :t t WHERE grp > 0;
 RESET enable_seqscan;
 RESET enable_indexscan;
-SELECT count(t::text) FROM :t t WHERE ctid >= '(1,1)';
+SELECT count(t::text) FROM :t t WHERE ctid >= '(0,1)';
 SELECT count(t::text) FROM :t t WHERE ctid = ANY (ARRAY(SELECT format('(%s,%s)', b, o)::tid FROM generate_series(0, 20) b, generate_series(1, 20) o));
 SELECT count(t::text) FROM :t t TABLESAMPLE SYSTEM (50);
 SELECT count(t::text) FROM :t t TABLESAMPLE BERNOULLI (50);
@@ -520,17 +521,19 @@ CREATE TABLE pointer (id int, s text) USING inplace WITH (autovacuum_enabled = o
 CREATE TABLE slot (id int, s text) USING inplace WITH (autovacuum_enabled = off);
 INSERT INTO pointer SELECT i, repeat('a', 100) FROM generate_series(1, 20) i;
 INSERT INTO slot SELECT i, repeat('a', 100) FROM generate_series(1, 20) i;
+SET inplace.debug_undo_at_home = off;
+UPDATE slot SET s = s WHERE id = 20;
 ));
 $node->safe_psql('postgres', 'VACUUM pointer');
 $node->safe_psql('postgres', 'DELETE FROM pointer WHERE id IN (5, 9)');
 my %file = map { $_ => $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$_')") } qw(pointer slot);
 $node->stop;
-patch($file{pointer}, BLCKSZ + PAGE_HEADER, sub { pack 'V', unpack('V', $_[0]) + (8 << 17) });
-patch($file{slot}, PAGE_HEADER + 16 + 8 * 5, sub { pack 'VV', 1, 3 });
+patch($file{pointer}, PAGE_HEADER + 4, sub { pack 'V', unpack('V', $_[0]) + (8 << 17) });
+patch($file{slot}, BLCKSZ + PAGE_HEADER + 8 + 8 * 5, sub { pack 'VV', 0, 3 });
 $node->start;
 my $offset = -s $node->logfile;
 my (undef, undef, $complaint) = $node->psql('postgres', 'VACUUM pointer');
-like($complaint, qr/ERROR:  (items of block 1 of relation "pointer" overlap, or reach outside of it|corrupted row)/,
+like($complaint, qr/ERROR:  (items of block 0 of relation "pointer" overlap, or reach outside of it|corrupted row)/,
 	'VACUUM of a page with an item that reaches outside');
 # sessions at the same time have different slots
 my @sessions = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 4;
@@ -567,16 +570,16 @@ unlike(slurp_file($node->logfile, $offset), qr/PANIC|TRAP|terminated by signal/,
 $node->safe_psql('postgres', q(
 SET inplace.debug_undo_at_home = off;
 CREATE TABLE hidden (id int, s text) USING inplace WITH (autovacuum_enabled = off);
-INSERT INTO hidden SELECT i, 'a row' FROM generate_series(1, 3) i;
-UPDATE hidden SET s = 'changed';
+INSERT INTO hidden SELECT i, 'a row' FROM generate_series(1, 300) i;
+UPDATE hidden SET s = 'changed' WHERE id < 3;
 ));
 is($node->safe_psql('postgres', q(SELECT count(*) FROM inplace_check('hidden'))), '0', 'before the metapage is damaged');
 $file{hidden} = $node->data_dir . '/' . $node->safe_psql('postgres', q(SELECT pg_relation_filepath('hidden')));
 $node->stop;
-patch($file{hidden}, PAGE_HEADER + 16 + 8 * 16, sub { is($_[0], pack('VV', 2, 1), 'the undo page is listed'); pack 'VV', 1, 2 });
+patch($file{hidden}, BLCKSZ + PAGE_HEADER + 8 + 8 * 16, sub { is($_[0], pack('VV', 3, 1), 'the undo page is listed'); pack 'VV', 2, 2 });
 $node->start;
 is($node->safe_psql('postgres', q(SELECT block, problem FROM inplace_check('hidden'))),
-	'1|metapage takes the page for one of undo', 'inplace_check of it');
+	'2|metapage takes the page for one of undo', 'inplace_check of it');
 
 $node->stop;
 done_testing();

@@ -15,14 +15,14 @@ use Test::More;
 
 use constant {
 	BLCKSZ       => 8192,
+	META_BLOCK   => 1,
 	HEADER_SIZE  => 24,		# of a page; then come the line pointers
 	PD_LOWER     => 12,		# where the page header says where the line pointers end,
 	PD_SPECIAL   => 16,		# and where the special space begins
 	NEXT_OFFSET  => 8,		# in the special space of an undo page
 	SLOT_OFFSET  => 12,
 	FLAGS_OFFSET => 14,
-	META         => 0,		# the metapage's block,
-	SLOTS_OFFSET => 40		# and where its slots begin
+	SLOTS_OFFSET => 32		# in the metapage
 };
 
 my $node = new_cluster('main', conf => "autovacuum = off\ninplace.debug_undo_at_home = off\nmax_prepared_transactions = 5\n");
@@ -95,7 +95,7 @@ my %damages = (
 	},
 	'oldest page is the metapage' => sub {
 		my ($file, $block) = @_;
-		substr($$file, special($file, $block) + NEXT_OFFSET, 4) = pack 'L<', 0;
+		substr($$file, special($file, $block) + NEXT_OFFSET, 4) = pack 'L<', META_BLOCK;
 	},
 	'record of the oldest page that has one is damaged' => sub {
 		my ($file, $block) = @_;
@@ -109,7 +109,7 @@ my %damages = (
 	},
 	'oldest page is a data page' => sub {
 		my ($file, $block) = @_;
-		substr($$file, special($file, $block) + NEXT_OFFSET, 4) = pack 'L<', 1;
+		substr($$file, special($file, $block) + NEXT_OFFSET, 4) = pack 'L<', 0;
 	},
 	'slot leads to the oldest page, and that beyond the end' => sub {
 		my ($file, $block) = @_;
@@ -133,7 +133,7 @@ sub lead_to_oldest
 {
 	my ($file, $block) = @_;
 	my ($next, $slot) = unpack 'L<S<', substr $$file, special($file, $block) + NEXT_OFFSET, 6;
-	substr($$file, META * BLCKSZ + SLOTS_OFFSET + 8 * $slot, 4) = pack 'L<', $next;
+	substr($$file, META_BLOCK * BLCKSZ + SLOTS_OFFSET + 8 * $slot, 4) = pack 'L<', $next;
 	return $next;
 }
 
@@ -243,12 +243,12 @@ foreach my $damage (sort keys %damages)
 # Who changes the very data page that his ring leads to does not wait for himself.
 {
 	my $file = $main;
-	substr($file, special(\$file, $_->[1]) + NEXT_OFFSET, 4) = pack 'L<', 1 foreach @rings;
+	substr($file, special(\$file, $_->[1]) + NEXT_OFFSET, 4) = pack 'L<', 0 foreach @rings;
 	start_with($path, $file);
 	my @all = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 16;
 	foreach my $one (@all)
 	{
-		$one->query("UPDATE base SET n = n + 1 WHERE ctid < '(2,0)'") foreach 1 .. 3;
+		$one->query("UPDATE base SET n = n + 1 WHERE ctid < '(1,0)'") foreach 1 .. 3;
 	}
 	is(join('', map { $_->{stderr} } @all), '', 'rings lead to the data page that is changed');
 	$_->quit foreach @all;
@@ -282,7 +282,7 @@ my %replacements = (
 	'row points to its own page'              => [ $row + 7,     pack('L<', $block) ],
 	'record of an unknown kind'               => [ $record,      "\x7f" ],
 	'record of a transaction to come'         => [ $record + 2,  "\xfe\xff\x7f" ],
-	'record about a row of the metapage'      => [ $record + 3,  "\x00" ],
+	'record about a row of the metapage'      => [ $record + 3,  chr META_BLOCK ],
 	'record without length'                   => [ $undo * BLCKSZ + HEADER_SIZE + 2, "\x00\x00" ],
 	'delta for a longer row'                  => [ $text - 6,    "\x7f\x7f" ]);
 
@@ -332,7 +332,7 @@ $record   = item(\$original, $records, 1);
 $text     = index($original, 'bbbbbbbb', $record) - 4;
 is(unpack('H*', substr $original, $text - 4, 8), '0419ec0730000000', 'the record has the old value');
 # behind kind, flags; xid as the difference to the page's, the row's TID
-is(unpack('H*', substr $original, $record + 2, 4), '02010101', 'and the xid of who inserted it');
+is(unpack('H*', substr $original, $record + 2, 4), '02000201', 'and the xid of who inserted it');
 %replacements = (
 	'version shorter than any row'                => [ $text - 4,   "\x00\x19\xf0\x07\x01" ],
 	'delta that ends before its record'           => [ $text - 3,   "\x17" ],
@@ -354,7 +354,7 @@ foreach my $damage (sort keys %replacements)
 	}
 	# an error too, but not where the lock tells it to leave the row alone
 	$node->psql('postgres', 'VACUUM d');
-	is($node->safe_psql('postgres', q(SELECT lp_state FROM inplace_rows('d', 1) WHERE off = 1)),
+	is($node->safe_psql('postgres', q(SELECT lp_state FROM inplace_rows('d', 0) WHERE off = 2)),
 		'normal', "$damage: after VACUUM the row is still there");
 	$node->stop;
 }

@@ -122,49 +122,77 @@ tables_ok($node, 'recovery with preload', 't');
 
 # ---- unknown format -------------------------------------------------------------
 
-# Metapage: the version is the second word behind the page header.
-my $version_at = 24 + 4;
+# The magic number, at the end of each page, is the letter I and the version.
+my $version_at = 8192 - 2;
 my $file = $node->data_dir . '/'
   . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t')");
-my $version = patch_file($version_at, pack 'L<', 99);
-is(unpack('L<', $version), 6, 'the test knows where the version is');
 
-# Puts bytes into the table's file while the server is stopped, returns the ones
-# that were there.
-sub patch_file
+# Changes the table's file while the server is stopped; returns what was in it.
+sub change_file
 {
-	my ($position, $bytes) = @_;
-	my $old;
+	my ($change) = @_;
 	$node->stop;
-	open my $fh, '+<:raw', $file or die "$file: $!";
-	seek $fh, $position, 0;
-	read $fh, $old, length $bytes;
-	seek $fh, $position, 0;
-	print $fh $bytes;
+	my $old = slurp_file($file);
+	my $new = $old;
+	$change->(\$new);
+	open my $fh, '>:raw', $file or die "$file: $!";
+	print $fh $new;
 	close $fh or die "$file: $!";
 	$node->start;
 	return $old;
 }
 
-foreach my $sql (
-	'SELECT count(*) FROM t;',
-	'SELECT * FROM t WHERE id = 3;',
-	'INSERT INTO t VALUES (0, 0);',
-	'UPDATE t SET v = 0;',
-	'VACUUM t;')
+my $sound = change_file(sub { substr(${ $_[0] }, $version_at, 2) = pack 'S<', 0x4900 + 99 });
+is(unpack('S<', substr $sound, $version_at, 2), 0x4907, 'the test knows where the version is');
+
+# All statements are refused, and nothing is written.
+sub refused_ok
 {
-	$stderr = errors_of($node, $sql);
-	like($stderr, qr/ERROR:  \w{5}: .*(version|format)/,
-		"unknown version: $sql fails");
-	unlike($stderr, qr/XX000/, "unknown version: $sql fails with a SQLSTATE of its own");
-	note($stderr);
+	my ($name, $number) = @_;
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	my $contents = slurp_file($file);
+	foreach my $sql (
+		'SELECT count(*) FROM t;',
+		'SELECT * FROM t WHERE id = 3;',
+		q(SELECT * FROM t WHERE ctid = '(2,5)';),
+		'INSERT INTO t VALUES (0, 0);',
+		q(COPY t FROM PROGRAM 'echo 5000 1' (DELIMITER ' ');),
+		'UPDATE t SET v = 0;',
+		'SELECT * FROM t FOR UPDATE;',
+		'VACUUM t;',
+		'ANALYZE t;',
+		'VACUUM FULL t;',
+		'CREATE INDEX ON t (v);',
+		q(SELECT * FROM inplace_undo_rings('t');),
+		q(SELECT * FROM inplace_rows('t', 0);))
+	{
+		$stderr = errors_of($node, $sql);
+		like($stderr, qr/ERROR:  0A000: relation "t" has format version $number, but this library knows version 7 only\nHINT:  Use/,
+			"$name: $sql fails");
+	}
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	ok($contents eq slurp_file($file), "$name: nothing is written");
+	return;
 }
+refused_ok('unknown version', 99);
+like($node->safe_psql('postgres', q(SELECT inplace_check('t'))), qr/^\(0,,"page has format version 99"\)/, 'unknown version: inplace_check');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM other'),
 	'1000', 'unknown version: other tables can be used');
 is(errors_of($node, 'BEGIN; DROP TABLE t; ROLLBACK; BEGIN; TRUNCATE t; INSERT INTO t VALUES (1, 1); ROLLBACK;'),
 	'', 'unknown version: the table can be dropped and truncated');
 
-patch_file($version_at, $version);
+# A table as version 6 had it: block 0 is the metapage, its second word the version; no page has it in its magic number.
+change_file(
+	sub {
+		my ($pages) = @_;
+		$$pages = $sound;
+		substr($$pages, 8192 * $_ - 2, 2) = pack 'S<', 0x4950 foreach 1 .. length($sound) / 8192;
+		substr($$pages, 24 + 4, 4) = pack 'L<', 6;
+		substr($$pages, 8192 - 4, 1) = chr 1;
+	});
+refused_ok('version 6', 6);
+
+change_file(sub { ${ $_[0] } = $sound });
 is(contents($node, 't', 'id', 'seq'),
 	$before, 'known version again: all rows are there');
 tables_ok($node, 'known version again', 't');

@@ -37,7 +37,7 @@ sub vacuum_all
 
 foreach my $case (
 	[ 'an index scan', 'ip_version_satisfy', 'SELECT n FROM forgets WHERE id = 1', '0' ],
-	[ 'a TID scan',    'ip_version_satisfy', q(SELECT n FROM forgets WHERE ctid = '(1,1)'), '0' ],
+	[ 'a TID scan',    'ip_version_satisfy', q(SELECT n FROM forgets WHERE ctid = '(0,2)'), '0' ],
 	[ 'a sequential scan', 'ip_version_begin_near',
 		'SET enable_indexscan = off; SET enable_seqscan = on; SELECT n FROM forgets WHERE id = 1', '0' ],
 	[ 'a bitmap scan', 'ip_version_begin_near',

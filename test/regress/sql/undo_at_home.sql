@@ -3,9 +3,9 @@ SET default_table_access_method = inplace;
 CREATE TABLE uah (id int PRIMARY KEY, k int, n int, t text) WITH (autovacuum_enabled = off);
 CREATE INDEX uah_k ON uah (k);
 CREATE FUNCTION uah_rows() RETURNS TABLE (off int, lp text, flags text[]) LANGUAGE sql AS
-  $$SELECT off, lp_state, flags FROM inplace_rows('uah', 1) ORDER BY off$$;
+  $$SELECT off, lp_state, flags FROM inplace_rows('uah', 0) ORDER BY off$$;
 CREATE FUNCTION uah_undo() RETURNS TABLE (kind text, flags text[], tid tid, cid bigint, forward tid, delta int)
-  LANGUAGE sql AS $$SELECT kind, flags, row_tid, cid, forward, delta_len FROM inplace_undo_records('uah', 1) ORDER BY off$$;
+  LANGUAGE sql AS $$SELECT kind, flags, row_tid, cid, forward, delta_len FROM inplace_undo_records('uah', 0) ORDER BY off$$;
 INSERT INTO uah SELECT i, i, 0, repeat('a', 20) FROM generate_series(1, 4) i;
 
 -- an update in place, one that moves the row, and a second one of the same row
@@ -68,7 +68,7 @@ SELECT * FROM uah ORDER BY id;
 ROLLBACK;
 SELECT * FROM uah ORDER BY id;
 DELETE FROM uah WHERE id = 2;
-SELECT * FROM uah_rows() WHERE off = 2;
+SELECT * FROM uah_rows() WHERE off = 3;
 BEGIN;
 DELETE FROM uah WHERE id = 3;
 SAVEPOINT s;
@@ -111,9 +111,9 @@ INSERT INTO uah_full SELECT i, 0, repeat('x', 900) FROM generate_series(1, 8) i;
 BEGIN;
 DO $$BEGIN FOR i IN 1 .. 80 LOOP UPDATE uah_full SET n = i WHERE id = 1; END LOOP; END$$;
 SELECT at_home > 0, in_ring > 0, at_home + in_ring
-FROM (SELECT count(*) AS at_home FROM inplace_undo_records('uah_full', 1)) h,
+FROM (SELECT count(*) AS at_home FROM inplace_undo_records('uah_full', 0)) h,
   (SELECT sum(records) AS in_ring FROM inplace_undo_rings('uah_full')) r;
-SELECT count(*), count(DISTINCT contents) FROM inplace_versions('uah_full', '(1,1)');
+SELECT count(*), count(DISTINCT contents) FROM inplace_versions('uah_full', '(0,2)');
 UPDATE uah_full SET t = upper(t) WHERE id = 2;
 DELETE FROM uah_full WHERE id = 3;
 ROLLBACK;
@@ -123,7 +123,7 @@ SELECT * FROM inplace_check('uah_full');
 BEGIN;
 SELECT id FROM uah_full WHERE id = 4 FOR UPDATE;
 UPDATE uah_full SET n = 7 WHERE id = 4;
-SELECT kind, flags, row_tid FROM inplace_undo_records('uah_full', 1);
+SELECT kind, flags, row_tid FROM inplace_undo_records('uah_full', 0);
 COMMIT;
 -- copies of undo pages: a file that its own transaction empties
 SET inplace.debug_undo_at_home = off;

@@ -46,7 +46,7 @@ SELECT * FROM vp_kinds('vp');
 INSERT INTO vp SELECT i, 'row ' || i FROM generate_series(30001, 31200) i;
 SELECT pg_relation_size('vp') <= :before AS no_larger;
 SELECT count(*) AS problems FROM inplace_check('vp');
--- all rows gone: only the metapage stays
+-- all rows gone: no page stays
 DELETE FROM vp;
 VACUUM vp;
 VACUUM vp;
