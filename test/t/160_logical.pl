@@ -538,6 +538,27 @@ INSERT INTO catalog VALUES (1);
 ), stderr => \$err);
 like($err, qr/inplace table "catalog" cannot be used as a catalog table/, 'user_catalog_table is refused');
 
+# The row's identity is looked up while its page is locked, which may throw away what the backend knows of the relation: that must not be looked
+# up on the page.  Servers without assertions cannot be made to forget.
+SKIP:
+{
+	my $name = 'a relation that is forgotten while its first page is locked';
+	skip $name, 1 if $publisher->safe_psql('postgres', 'SHOW debug_assertions') ne 'on';
+	$publisher->safe_psql('postgres', q(
+CREATE TABLE forgotten (id int PRIMARY KEY, n int) USING inplace;
+INSERT INTO forgotten SELECT i, 0 FROM generate_series(1, 3) i));
+	my $reader = $publisher->background_psql('postgres');
+	$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM forgotten');
+	$publisher->safe_psql('postgres', q(
+SET inplace.debug_undo_at_home = off;
+UPDATE forgotten SET n = 1;
+SET debug_discard_caches = 1;
+DELETE FROM forgotten WHERE id = 1));
+	is($reader->query_safe('SELECT sum(n) FROM forgotten'), '0', $name);
+	$reader->quit;
+	$publisher->safe_psql('postgres', 'DROP TABLE forgotten');
+}
+
 # ---- the end ---------------------------------------------------------------------
 
 my @inplace = map { "i_$_" } qw(a f x n p1 p2 r c spec);
