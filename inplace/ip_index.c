@@ -154,13 +154,17 @@ next_version(BuildState *build, IpVersion *v)
 	}
 }
 
+/* Of a parallel scan it is the leader that reports, by where it is itself: of what lies behind it others have read their part. */
 static void
 report_progress(IpScan *scan, BlockNumber *reported)
 {
-	/* the scan may go round */
-	BlockNumber done = (scan->block + scan->nblocks - scan->first) % scan->nblocks;
+	ParallelBlockTableScanDesc shared = (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
+	BlockNumber first = shared ? shared->phs_startblock : scan->first;
 
-	if (scan->rs_base.rs_parallel == NULL && done != *reported)
+	/* the scan may go round */
+	BlockNumber done = (scan->block + scan->nblocks - first) % scan->nblocks;
+
+	if (done != *reported)
 	{
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, done);
 		*reported = done;
@@ -342,10 +346,9 @@ ip_index_build_range_scan(Relation table, Relation index, IndexInfo *info, bool 
 	if (sscan->rs_parallel == NULL && !allow_sync)
 		ip_scan_set_range(scan, start_block, nblocks);
 	if (progress)
-		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
-									 sscan->rs_parallel ? scan->nblocks : scan->limit - scan->start);
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, scan->limit - scan->start);
 	build_rows(&build, scan, index, progress, callback, callback_state);
-	if (progress && sscan->rs_parallel == NULL)
+	if (progress)
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, scan->limit - scan->start);
 	table_endscan(sscan);
 	if (snapshot)

@@ -172,3 +172,31 @@ def builds_among_changes(tests):
         expect(am, failures, [])
     no_crash(cluster)
     return '%d builds' % (rounds * 16)
+
+
+@test
+def build_progress(tests):
+    """pg_stat_progress_create_index tells how far the scan of a table is, of an inplace table as of heap, alone and with workers."""
+    settings = SETTINGS.replace("'pbtree'", "'inplace,pbtree'", 1)
+    cluster, connection = tests.begin('build_progress', settings)
+    query(connection, 'CREATE EXTENSION inplace')
+    query(connection, """CREATE FUNCTION slow(int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS
+        'BEGIN IF $1 % 40 = 0 THEN PERFORM pg_sleep(.001); END IF; RETURN $1; END'""")
+    watcher = connect(cluster)
+    for table in ('heap', 'inplace'):
+        query(connection, 'DROP TABLE IF EXISTS t; CREATE TABLE t USING %s AS SELECT g, repeat(chr(65), 200) s FROM generate_series(1, 20000) g' % table)
+        for method in ('btree', 'pbtree'):
+            for workers in (0, 1):
+                query(connection, 'ALTER TABLE t SET (parallel_workers = %d); SET max_parallel_maintenance_workers = %d' % (workers, workers))
+                thread = threading.Thread(target=query, args=(connection, 'CREATE INDEX i ON t USING %s (slow(g))' % method))
+                thread.start()
+                seen = set()
+                while thread.is_alive():
+                    seen.update(query(watcher, 'SELECT blocks_done, blocks_total FROM pg_stat_progress_create_index WHERE blocks_total > 0'))
+                thread.join()
+                query(connection, 'DROP INDEX i')
+                blocks = query(connection, "SELECT pg_relation_size('t') / current_setting('block_size')::int")[0][0]
+                if len({done for done, total in seen if 0 < done < total == blocks}) < 5:
+                    raise Failed('%s, %s, %d workers: of %d blocks %s' % (table, method, workers, blocks, sorted(seen)[:20]))
+    no_crash(cluster)
+    return ''
