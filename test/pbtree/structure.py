@@ -356,3 +356,62 @@ def reuse_of_catalog(tests):
         expect('of a catalog table', found, [(catalog == 'true',)])
         no_crash(cluster)
     return ''
+
+
+# what a comparison function does, by a setting
+CONTRADICTIONS = ['normal', 'backwards', 'always 0', 'always 1', 'always -1', 'by chance', 'in a circle']
+CLASS = """CREATE FUNCTION contradict(a {type}, b {type}) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+    DECLARE how text := current_setting('test.how'); c int := {compare}(a, b);
+    BEGIN RETURN CASE how WHEN 'normal' THEN c WHEN 'backwards' THEN -c WHEN 'always 0' THEN 0 WHEN 'always 1' THEN 1 WHEN 'always -1' THEN -1
+        WHEN 'by chance' THEN floor(random() * 3) - 1 ELSE CASE WHEN hashtext(a::text) % 3 = hashtext(b::text) % 3 THEN c ELSE -c END END; END $$;
+    CREATE OPERATOR CLASS odd_{type} FOR TYPE {type} USING pbtree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+        FUNCTION 1 contradict({type}, {type})"""
+
+
+def contradict(cluster, connection, r, body, unique, counts):
+    """Statements under a function that says something else each time; an error is to be one of damage or of a duplicate."""
+    query(connection, "SET test.how = 'normal'; DROP TABLE IF EXISTS t; CREATE TABLE t (a int, n numeric, s text)")
+    query(connection, 'CREATE %s INDEX i ON t USING pbtree (%s)' % ('UNIQUE' if unique else '', body))
+    column = body.split()[0]
+    for number in range(40):
+        how = r.choice(CONTRADICTIONS)
+        low = r.randrange(3000)
+        value = {'a': '%d', 'n': '%d::numeric', 's': "'text %d'"}[column] % low
+        statement = r.choice(['INSERT INTO t SELECT g, g, {q} FROM generate_series({low}, {low} + 400) g', 'INSERT INTO t SELECT g, g, {q} FROM generate_series({low}, {low} + 30) g',
+                              'DELETE FROM t WHERE a BETWEEN {low} AND {low} + 200', 'SELECT count(a) FROM t WHERE {c} >= {v}', 'SELECT a FROM t WHERE {c} = {v}',
+                              'SELECT a FROM t WHERE {c} < {v} ORDER BY {c} DESC', 'SELECT count({c}) FROM t WHERE {c} = ANY (ARRAY[{v}, {v}])', 'VACUUM t', 'VACUUM t',
+                              'UPDATE t SET a = a + 1 WHERE {c} = {v}', "SELECT pbtree_check('i', true)", 'REINDEX INDEX i'])
+        statement = statement.format(low=low, v=value, c=column, q="'text ' || g")
+        query(connection, "SET test.how = '%s'" % how)
+        try:
+            query(connection, statement)
+            counts['done'] += 1
+        except (psycopg2.errors.IndexCorrupted, psycopg2.errors.UniqueViolation, psycopg2.errors.InternalError_):
+            counts['errors'] += 1
+        except psycopg2.errors.QueryCanceled as error:
+            raise Failed('%s, %s, %s: it does not end' % (body, how, statement)) from error
+    no_crash(cluster)
+    # no page has remained locked: another session gets at all of them, and a function that is right makes a right index
+    other = connect(cluster)
+    query(other, "SET test.how = 'normal'; SET statement_timeout = '60s'; DELETE FROM t WHERE ctid NOT IN (SELECT min(ctid) FROM t GROUP BY %s)" %
+          ', '.join(column.split()[0] for column in body.split(', ')))
+    for text in ('REINDEX INDEX i', 'VACUUM t', "SELECT pbtree_check('i', true)"):
+        query(other, text)
+    other.close()
+
+
+@test
+def contradictions(tests):
+    """Comparison functions that contradict themselves: rows are not found, or found damaged, but nothing crashes, waits or goes round for ever."""
+    cluster, connection = tests.begin('contradictions')
+    for kind, compare in (('int', 'btint4cmp'), ('numeric', 'numeric_cmp'), ('text', 'bttextcmp')):
+        query(connection, CLASS.format(type=kind, compare=compare))
+    query(connection, "SET statement_timeout = '60s'; SET enable_seqscan = off; SET enable_sort = off")
+    r = random.Random(tests.args.seed)
+    counts = {'done': 0, 'errors': 0}
+    for _ in range(6 if tests.args.full else 2):
+        for body in ('a odd_int', 'n odd_numeric', 's odd_text', 'a odd_int, s odd_text DESC', 's odd_text, n odd_numeric'):
+            for unique in (False, connection.server_version >= 180000):
+                contradict(cluster, connection, r, body, unique, counts)
+    no_crash(cluster)
+    return '%(done)d statements, and %(errors)d errors' % counts
