@@ -6,6 +6,8 @@
 #include "compat_index.h"
 
 #include "access/nbtree.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 
 #include "pb_build.h"
 #include "pb_change.h"
@@ -104,6 +106,23 @@ begin_file(Relation rel)
 	UnlockReleaseBuffer(buffer);
 }
 
+/* As core refuses btree's, by their names: their order is that of bytes, and their equality the collation's. */
+static void
+refuse_patterns(Relation rel)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(rel); i++)
+	{
+		Oid			proc = index_getprocid(rel, i + 1, BTORDER_PROC);
+
+		if ((proc == F_BTTEXT_PATTERN_CMP || proc == F_BTBPCHAR_PATTERN_CMP) && OidIsValid(rel->rd_indcollation[i]) &&
+			!get_collation_isdeterministic(rel->rd_indcollation[i]))
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("nondeterministic collations are not supported for operator class \"%s\"",
+							proc == F_BTTEXT_PATTERN_CMP ? "text_pattern_ops" : "bpchar_pattern_ops")));
+	}
+}
+
 IndexBuildResult *
 pb_build(Relation heap, Relation rel, IndexInfo *info)
 {
@@ -116,6 +135,7 @@ pb_build(Relation heap, Relation rel, IndexInfo *info)
 				 errmsg("access method \"pbtree\" does not support unique indexes before PostgreSQL 18"),
 				 errhint("Use a unique index of access method \"btree\".")));
 	pb_change_require_rmgr(rel);
+	refuse_patterns(rel);
 	begin_file(rel);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
 	build.index = pb_index_get(rel);
