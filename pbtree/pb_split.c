@@ -288,7 +288,11 @@ pb_split_page(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey
 	s->k = pb_pack_split_point(rel, index, buffer, slot, key);
 	s->least = false;
 	right = pb_space_get(rel);
-	/* now: a VACUUM that begins before the page is locked may pass it, and must be told to come back */
+
+	/*
+	 * now: a VACUUM that begins before the page is locked may pass it, and
+	 * must be told to come back
+	 */
 	cycle = _bt_vacuum_cycleid(rel);
 	if (!pb_page_is_rightmost(page))
 		far_right = pb_search_next(rel, buffer, PB_WRITE);
