@@ -23,7 +23,7 @@ publisher('CREATE TABLE t (id int, val text, n int)', 'ALTER TABLE t REPLICA IDE
 	'CREATE PUBLICATION p FOR TABLE t');
 publisher(q[SELECT pg_create_logical_replication_slot('s', 'pgoutput')]);
 subscriber('CREATE TABLE t (id int, val text, n int) USING inplace', 'ALTER TABLE t ALTER val SET STORAGE PLAIN',
-	"INSERT INTO t VALUES (1, $row, 77)", 'INSERT INTO t SELECT i, NULL, 0 FROM generate_series(2, 3000) i');
+	"INSERT INTO t VALUES (1, $row, 77)", 'INSERT INTO t SELECT i, NULL, 0 FROM generate_series(2, 4000) i');
 subscriber('UPDATE t SET n = n + 1 WHERE id > 1') for 1 .. 6;
 my $connection = $node->connstr('publisher') =~ s/'/''/gr;
 $node->safe_psql('postgres', "CREATE SUBSCRIPTION s CONNECTION '$connection' PUBLICATION p WITH (create_slot = false, copy_data = false)");
