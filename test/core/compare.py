@@ -89,7 +89,7 @@ def spec_blocks(output):
 
 def move_tid(quote, block, off):
     """In block 0 an inplace table's rows begin with item 2, and block 1 is kept for the metapage."""
-    return f'{quote}({block + (block > 0)},{off + (block == 0)}){quote}'
+    return f'{quote}({block + (block > 0)},{min(off + (block == 0), max(off, 65535))}){quote}'
 
 
 def move_tids(text):
