@@ -37,7 +37,8 @@ sub jump
 
 sql('CREATE TABLE ages (id int PRIMARY KEY, n int) USING inplace',
 	'INSERT INTO ages SELECT i, 0 FROM generate_series(1, 10) i');
-my $xid = sql('SELECT pg_current_xact_id()');
+my $xid  = sql('SELECT pg_current_xact_id()');
+my $span = 0;
 foreach my $age (1 .. 7)
 {
 	$xid += 400_000_000;
@@ -45,6 +46,9 @@ foreach my $age (1 .. 7)
 	my $reader = $node->background_psql('postgres', on_error_stop => 1);
 	$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT sum(n) FROM ages');
 	sql('UPDATE ages SET n = n + 1 WHERE id = 1');
+	my $now = sql('SELECT max(span) FROM (SELECT max(xid::text::bigint) - min(xid::text::bigint) AS span
+		FROM generate_series(2, pg_relation_size($$ages$$) / 8192 - 1) b, inplace_undo_records($$ages$$, b) GROUP BY b) s');
+	$span = $now if $now > $span;
 	sql('ALTER DATABASE template0 ALLOW_CONNECTIONS true');
 	$node->safe_psql($_, 'VACUUM (FREEZE)') foreach qw(template0 template1 postgres);
 	is($reader->query_safe('SELECT sum(n) FROM ages'), $age - 1, "age $age: the snapshot sees its version");
@@ -53,9 +57,7 @@ foreach my $age (1 .. 7)
 	is(sql('SELECT count(*) FROM inplace_check($$ages$$)'), '0', "age $age: inplace_check");
 }
 is(sql('SELECT sum(n) FROM ages'), '7', 'all changes are there');
-cmp_ok(
-	sql('SELECT max(xid::text::bigint) - min(xid::text::bigint) FROM generate_series(1, pg_relation_size($$ages$$) / 8192 - 1) b, inplace_undo_records($$ages$$, b)'),
-	'>', 1_000_000_000, 'undo has records of very different ages');
+cmp_ok($span, '>', 1_000_000_000, 'a page had records of very different ages');
 # and such pages can be used again
 sql(q(DO $$BEGIN FOR i IN 1..3000 LOOP UPDATE ages SET n = n + 1; COMMIT; END LOOP; END$$));
 cmp_ok(sql('SELECT pg_relation_size($$ages$$) / 8192'), '<', 12, 'its pages are used again');
