@@ -252,6 +252,9 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	{
 		if (snapshot->snapshot_type != SNAPSHOT_DIRTY && store_simple(scan, lp, off, slot))
 			return true;
+		/* a page of few rows that change often has many */
+		if (ip_item_is_undo(scan->copy.data, lp))
+			return false;
 	}
 	else if (!ip_item_is_used(lp))
 		return false;
