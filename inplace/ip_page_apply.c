@@ -27,8 +27,14 @@ put_decoy(Page page)
 	ItemIdSetNormal(PageGetItemId(page, FirstOffsetNumber), IP_DECOY_START, IP_DECOY_LENGTH);
 	HeapTupleHeaderSetXmin(tuple, FrozenTransactionId);
 	HeapTupleHeaderSetXmax(tuple, MaxMultiXactId);
-	ItemPointerSetInvalid(&tuple->t_ctid);
+	ItemPointerSet(&tuple->t_ctid, IP_DECOY_BLOCK, FirstOffsetNumber);
 	tuple->t_infomask = HEAP_XMIN_FROZEN | HEAP_XMAX_IS_MULTI;
+
+	/*
+	 * heap_get_root_tuples asks for xmax then, before it takes the rows'
+	 * items for the begins of chains, which lead out of the page
+	 */
+	tuple->t_infomask2 = HEAP_HOT_UPDATED;
 	tuple->t_hoff = IP_DECOY_SIZE;
 }
 
