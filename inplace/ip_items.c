@@ -35,57 +35,12 @@ typedef uint32 ItemWords __attribute__((vector_size(4 * sizeof(uint32))));
 #endif
 
 /*
- * Items from upper to start have moved by -grow.  This is much of what an update in place
- * costs, and a third of its redo, so it works on whole item pointers, in which an offset is
+ * Items from upper on move up by what the gaps above them have; a gap that ends in front of its start is room that is made.  This is
+ * much of what an update in place costs, and a third of its redo, so it works on whole item pointers, in which an offset is
  * a field of bits: neither offset leaves it.
  */
 static void
-move_offsets(ItemIdData *lps, int n, uint32 upper, uint32 start, int grow)
-{
-	const ItemIdData one = {.lp_off = 1};
-	const ItemIdData all = {.lp_off = 0x7FFF};
-	uint32		unit;
-	uint32		field;
-	uint32		low;
-	uint32		span;
-	uint32		distance;
-	int			i = 0;
-
-	StaticAssertStmt(sizeof(ItemIdData) == sizeof(uint32), "an item pointer is a word");
-	Assert(upper >= IP_ITEM_BIAS && start >= upper && start <= BLCKSZ);
-	memcpy(&unit, &one, sizeof(unit));
-	memcpy(&field, &all, sizeof(field));
-	low = (upper - IP_ITEM_BIAS) * unit;
-	span = (start - upper) * unit;
-	distance = grow * unit;
-
-#ifdef __GNUC__
-	for (; i + 4 <= n; i += 4)
-	{
-		const ItemWords fields = {field, field, field, field};
-		const ItemWords lows = {low, low, low, low};
-		const ItemWords spans = {span, span, span, span};
-		const ItemWords distances = {distance, distance, distance, distance};
-		ItemWords	words;
-
-		memcpy(&words, &lps[i], sizeof(words));
-		words -= (ItemWords) ((words & fields) - lows < spans) & distances;
-		memcpy(&lps[i], &words, sizeof(words));
-	}
-#endif
-	for (; i < n; i++)
-	{
-		uint32		word;
-
-		memcpy(&word, &lps[i], sizeof(word));
-		word -= (word & field) - low < span ? distance : 0;
-		memcpy(&lps[i], &word, sizeof(word));
-	}
-}
-
-/* The same, for items that move up by what the gaps above them have. */
-static void
-move_offsets_of_gaps(ItemIdData *lps, int n, uint32 upper, const ItemGap *gap, int ngap)
+move_offsets(ItemIdData *lps, int n, uint32 upper, const ItemGap *gap, int ngap)
 {
 	const ItemIdData one = {.lp_off = 1};
 	const ItemIdData all = {.lp_off = 0x7FFF};
@@ -94,6 +49,8 @@ move_offsets_of_gaps(ItemIdData *lps, int n, uint32 upper, const ItemGap *gap, i
 	uint32		low = upper - IP_ITEM_BIAS;
 	int			i = 0;
 
+	StaticAssertStmt(sizeof(ItemIdData) == sizeof(uint32), "an item pointer is a word");
+	Assert(upper >= IP_ITEM_BIAS && upper <= BLCKSZ);
 	memcpy(&unit, &one, sizeof(unit));
 	memcpy(&field, &all, sizeof(field));
 	low *= unit;
@@ -138,11 +95,12 @@ move_items(Page page, uint32 start, int grow)
 {
 	PageHeader	ph = (PageHeader) page;
 	uint32		upper = ph->pd_upper;
+	ItemGap		gap = {start, start - grow};
 
 	if (grow != 0 && start > upper)
 	{
 		memmove((char *) page + upper - grow, (char *) page + upper, start - upper);
-		move_offsets(ph->pd_linp, PageGetMaxOffsetNumber(page), upper, start, grow);
+		move_offsets(ph->pd_linp, PageGetMaxOffsetNumber(page), upper, &gap, 1);
 	}
 	Assert(ph->pd_upper - grow >= ph->pd_lower && ph->pd_upper - grow <= ph->pd_special);
 	ph->pd_upper -= grow;
@@ -188,7 +146,7 @@ close_gaps(Page page, int n)
 		if (gaps[i].end > (i > 0 ? gaps[i - 1].start : ph->pd_special))
 			return false;
 	}
-	move_offsets_of_gaps(ph->pd_linp, PageGetMaxOffsetNumber(page), upper, gaps, n);
+	move_offsets(ph->pd_linp, PageGetMaxOffsetNumber(page), upper, gaps, n);
 	for (int i = 0; i < n; i++)
 	{
 		uint32		from = i + 1 < n ? gaps[i + 1].end : upper;
