@@ -3,8 +3,8 @@
  *	  The relation: its metapage, reading its blocks, and its extension.
  *
  * A relation without rings has no metapage: its block is new, or beyond the end.
- * Whoever wants the first ring makes it, which a crash may undo at any point: what
- * it leaves is such a block again.
+ * The backend that wants the first ring makes it, which a crash may undo at any point: what
+ * that leaves is such a block again.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -78,7 +78,7 @@ ip_rel_make_meta(Relation rel)
 		extend_to_meta(rel);
 	buffer = ReadBuffer(rel, IP_META_BLOCK);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	/* who of several was first has made it */
+	/* the first of several backends has made it */
 	if (PageIsNew(BufferGetPage(buffer)))
 	{
 		ip_change_begin(&change, rel, IP_XLOG_INIT, InvalidTransactionId);
@@ -201,7 +201,7 @@ ip_rel_read(Relation rel, BlockNumber block)
 	buffer = read_recent(rel, block);
 	/* both ends are looked at first, when the page is locked */
 	__builtin_prefetch(BufferGetPage(buffer));
-	__builtin_prefetch((char *) BufferGetPage(buffer) + BLCKSZ - sizeof(IpSpecial));
+	__builtin_prefetch(IpPageGetSpecial(BufferGetPage(buffer)));
 	return buffer;
 }
 

@@ -107,7 +107,7 @@ ip_undo_lock_page(Relation rel, BlockNumber block, int mode, bool *waited)
 	if (block == IP_META_BLOCK || block == InvalidBlockNumber || !ip_rel_has_block(rel, block))
 		return InvalidBuffer;
 	buffer = read_known(rel, block);
-	special = (IpSpecial *) (BufferGetPage(buffer) + BLCKSZ - sizeof(IpSpecial));
+	special = IpPageGetSpecial(BufferGetPage(buffer));
 	kind = special->kind;
 
 	/*
