@@ -32,6 +32,7 @@ our @EXPORT = qw(
   random_crash_settings
   checkpoint_sometimes
   crash_and_recover
+  change_pages
   start_pgbench
   finish_pgbench
   tables_ok
@@ -43,6 +44,7 @@ our @EXPORT = qw(
   hold_backend
   is_held
   release_backend
+  server_forgets
 );
 
 # ---- seed and size of a run --------------------------------------------------
@@ -673,6 +675,52 @@ sub release_backend
 	append_to_file("$hold->{dir}/go", '');
 	$hold->{gdb}->finish;
 	return;
+}
+
+# ---- damage --------------------------------------------------------------------
+
+# Restarts the server with the table's pages as the sub makes them, which is given each page and returns it
+# changed, or undef; how many it has returned.
+sub change_pages
+{
+	my ($node, $table, $change) = @_;
+	my $path = $node->safe_psql('postgres', "SELECT pg_relation_filepath('$table')");
+	my $file = $node->data_dir . "/$path";
+	my $changed = 0;
+
+	$node->stop;
+	my $bytes = slurp_file($file);
+	for (my $at = 0; $at < length $bytes; $at += 8192)
+	{
+		my $page = $change->(substr $bytes, $at, 8192);
+		next if !defined $page;
+		substr($bytes, $at, 8192) = $page;
+		$changed++;
+	}
+	open my $out, '+<:raw', $file or die "$file: $!";
+	print $out $bytes;
+	close $out or die "$file: $!";
+	$node->start;
+	return $changed;
+}
+
+# ---- servers -------------------------------------------------------------------
+
+# 17.6 forgets that prepared transactions share a lock, of heap's rows, too.
+sub server_forgets
+{
+	my ($node) = @_;
+	$node->safe_psql(
+		'postgres', q(
+CREATE TABLE shared_heap (id int) USING heap;
+INSERT INTO shared_heap VALUES (1);
+BEGIN; SELECT FROM shared_heap FOR SHARE; PREPARE TRANSACTION 'one';
+BEGIN; SELECT FROM shared_heap FOR SHARE; PREPARE TRANSACTION 'two';
+));
+	my $status = $node->psql('postgres', 'SELECT FROM shared_heap FOR UPDATE NOWAIT');
+	$node->safe_psql('postgres', "ROLLBACK PREPARED 'one'; ROLLBACK PREPARED 'two'; DROP TABLE shared_heap");
+	note("this server forgets shared locks of prepared transactions") if $status == 0;
+	return $status == 0;
 }
 
 1;

@@ -74,24 +74,8 @@ sub for_both
 	  qw(i_ h_);
 }
 
-# 17.6 forgets that prepared transactions share a lock, of heap's rows, too: there the locks are to be as in heap.
-my $forgets;
-
-sub server_forgets
-{
-	$node->safe_psql(
-		'postgres', q(
-CREATE TABLE shared_heap (id int) USING heap;
-INSERT INTO shared_heap VALUES (1);
-BEGIN; SELECT FROM shared_heap FOR SHARE; PREPARE TRANSACTION 'one';
-BEGIN; SELECT FROM shared_heap FOR SHARE; PREPARE TRANSACTION 'two';
-));
-	my $status = $node->psql('postgres', 'SELECT FROM shared_heap FOR UPDATE NOWAIT');
-	$node->safe_psql('postgres', "ROLLBACK PREPARED 'one'; ROLLBACK PREPARED 'two'; DROP TABLE shared_heap");
-	note("this server forgets shared locks of prepared transactions") if $status == 0;
-	return $status == 0;
-}
-$forgets = server_forgets();
+# There the locks are to be as in heap.
+my $forgets = server_forgets($node);
 
 # One test: the locks are as they should be, on both tables.
 sub locks_ok

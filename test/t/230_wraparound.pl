@@ -242,6 +242,7 @@ is(sql('SELECT count(DISTINCT era) > 4 FROM i_t'), 't', 'rows of many eras are t
 
 # ---- prepared transactions stay open across a jump ----------------------------------------
 
+my $forgets = server_forgets($node);
 # The server makes room for the status of all ids from the oldest open one on, hence a short jump.
 foreach my $p ('i_', 'h_')
 {
@@ -259,7 +260,7 @@ check('beside prepared transactions, vacuumed');
 my (undef, undef, $refused) = $node->psql('postgres', 'SELECT FROM i_hot WHERE id = 20 FOR UPDATE NOWAIT');
 like($refused, qr/could not obtain lock/, 'their row locks hold');
 (undef, undef, $refused) = $node->psql('postgres', 'SELECT FROM i_hot WHERE id = 180 FOR UPDATE NOWAIT');
-like($refused, qr/could not obtain lock/, 'shared ones too');
+ok($forgets || $refused =~ /could not obtain lock/, 'shared ones too');
 is($node->psql('postgres', 'SELECT FROM i_hot WHERE id = 180 FOR NO KEY UPDATE NOWAIT'), 0, 'but keep nobody else away');
 foreach my $p ('i_', 'h_')
 {

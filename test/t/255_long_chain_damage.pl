@@ -42,25 +42,13 @@ sub begin_chain
 sub damage
 {
 	my ($change) = @_;
-	my $file = $node->data_dir . '/' . sql(q(SELECT pg_relation_filepath('chain')));
-	my $found = 0;
-
-	$node->stop;
-	my $bytes = slurp_file($file);
-	for (my $at = 0; $at < length $bytes; $at += BLCKSZ)
-	{
-		my $page = substr($bytes, $at, BLCKSZ);
-		next if unpack('v', substr($page, KIND_OFFSET, 2)) != KIND_UNDO || $page !~ /c{900}/;
-		substr($bytes, $at, BLCKSZ) = $change->($page);
-		$found++;
-	}
-	open my $out, '+<:raw', $file or die "$file: $!";
-	print $out $bytes;
-	close $out or die "$file: $!";
-	$node->start;
-	is($found, 1, 'the record is on one page');
+	is(change_pages($node, 'chain',
+			sub { my ($page) = @_; return kind_of($page) == KIND_UNDO && $page =~ /c{900}/ ? $change->($page) : undef; }),
+		1, 'the record is on one page');
 	return;
 }
+
+sub kind_of { return unpack 'v', substr $_[0], KIND_OFFSET, 2; }
 
 # A neighbour's updates fill undo pages again and again: they look at the damaged row each time
 # they could use a page again.
@@ -106,14 +94,7 @@ like($stderr, qr/corrupted version of row \(0,2\) of relation "chain"/, 'too lon
 # Two line pointers to one row: VACUUM would change it twice.
 sql('CREATE TABLE twice (id int, n int) USING inplace',
 	'INSERT INTO twice SELECT i, 0 FROM generate_series(1, 5) i', 'UPDATE twice SET n = 1');
-my $file = $node->data_dir . '/' . sql(q(SELECT pg_relation_filepath('twice')));
-$node->stop;
-my $bytes = slurp_file($file);
-substr($bytes, 32, 4) = substr($bytes, 28, 4);
-open my $out, '+<:raw', $file or die "$file: $!";
-print $out $bytes;
-close $out or die "$file: $!";
-$node->start;
+change_pages($node, 'twice', sub { my ($page) = @_; substr($page, 32, 4) = substr($page, 28, 4); return $page; });
 (undef, undef, $stderr) = $node->psql('postgres', 'VACUUM twice');
 like($stderr, qr/items of block 0 of relation "twice" overlap/, 'one row twice: VACUUM');
 
@@ -121,15 +102,10 @@ like($stderr, qr/items of block 0 of relation "twice" overlap/, 'one row twice: 
 sql('CREATE TABLE pointer (id int, n int) USING inplace',
 	'INSERT INTO pointer SELECT i, 0 FROM generate_series(1, 5) i', 'UPDATE pointer SET n = 7 WHERE id = 1');
 my $xid = pack 'V', sql('SELECT xmin FROM pointer WHERE id = 1');
-$file = $node->data_dir . '/' . sql(q(SELECT pg_relation_filepath('pointer')));
-$node->stop;
-$bytes = slurp_file($file);
 my $row = pack 'VV', 1, 7;
-is($bytes =~ s/\x01\Q$xid\E(.{4})..\Q$row\E/\x01$xid$1\x00\x00$row/s, 1, 'the row is on its page');
-open $out, '+<:raw', $file or die "$file: $!";
-print $out $bytes;
-close $out or die "$file: $!";
-$node->start;
+is( change_pages($node, 'pointer',
+		sub { my ($page) = @_; return $page =~ s/\x01\Q$xid\E(.{4})..\Q$row\E/\x01$xid$1\x00\x00$row/s ? $page : undef; }),
+	1, 'the row is on its page');
 foreach my $what ('SELECT * FROM pointer WHERE id = 1 FOR KEY SHARE', 'UPDATE pointer SET n = 8 WHERE id = 1')
 {
 	(undef, undef, $stderr) = $node->psql('postgres', $what);

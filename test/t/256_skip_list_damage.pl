@@ -13,7 +13,6 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 use constant {
-	BLCKSZ      => 8192,
 	KIND_OFFSET => 8192 - 4,
 	KIND_UNDO   => 3,
 	ITEM_BIAS   => 20,
@@ -35,29 +34,23 @@ sub skips
 # The last byte of each record that is part of a list is not there any more.
 sub damage
 {
-	my $file = $node->data_dir . '/' . sql(q(SELECT pg_relation_filepath('chain')));
 	my $found = 0;
-
-	$node->stop;
-	my $bytes = slurp_file($file);
-	for (my $at = 0; $at < length $bytes; $at += BLCKSZ)
-	{
-		my $page = substr($bytes, $at, BLCKSZ);
-		next if unpack('v', substr($page, KIND_OFFSET, 2)) != KIND_UNDO;
-		my $lower = unpack('v', substr($page, 12, 2));
-		for (my $lp = 24; $lp < $lower; $lp += 4)
-		{
-			my $word = unpack('V', substr($page, $lp, 4));
-			my $kind = ord substr($page, ($word & 0x7FFF) + ITEM_BIAS, 1);
-			next if ($kind & 0x0F) != IS_UPDATE || !($kind & HAS_SKIP);
-			substr($bytes, $at + $lp, 4) = pack('V', $word - (1 << 17));
-			$found++;
-		}
-	}
-	open my $out, '+<:raw', $file or die "$file: $!";
-	print $out $bytes;
-	close $out or die "$file: $!";
-	$node->start;
+	change_pages(
+		$node, 'chain',
+		sub {
+			my ($page) = @_;
+			return if unpack('v', substr($page, KIND_OFFSET, 2)) != KIND_UNDO;
+			my $lower = unpack 'v', substr($page, 12, 2);
+			for (my $lp = 24; $lp < $lower; $lp += 4)
+			{
+				my $word = unpack 'V', substr($page, $lp, 4);
+				my $kind = ord substr($page, ($word & 0x7FFF) + ITEM_BIAS, 1);
+				next if ($kind & 0x0F) != IS_UPDATE || !($kind & HAS_SKIP);
+				substr($page, $lp, 4) = pack 'V', $word - (1 << 17);
+				$found++;
+			}
+			return $page;
+		});
 	return $found;
 }
 
