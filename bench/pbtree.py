@@ -32,7 +32,6 @@ TIMES = [('(transaction)', 'u', 1.0), ('(county, city, locality)', 'county, city
 
 
 # tables, of 300,000 rows, by their secondary indexes; the update of one indexed column; bars for TPS, WAL, size
-ROWS = 300000
 UPDATES = [('an index on abalance', 'aid int PRIMARY KEY, bid int, abalance int, filler char(84)', "g, 1, 0, ''",
             ['abalance'], 'abalance = abalance + :v', (1.4, .6, .5)),
            ('five indexes', 'aid int PRIMARY KEY, a int, b int, c int, d timestamptz, e text, filler char(60)',
@@ -170,7 +169,7 @@ class Bench:
             tps, wal, size = {}, {}, {}
             for am, method in (('heap', 'btree'), ('inplace', 'pbtree')):
                 self.ask('DROP TABLE IF EXISTS by_%s; CREATE TABLE by_%s (%s) USING %s' % (am, am, columns, am))
-                self.ask('INSERT INTO by_%s SELECT %s FROM generate_series(1, %d) g' % (am, values, ROWS))
+                self.ask('INSERT INTO by_%s SELECT %s FROM generate_series(1, %d) g' % (am, values, self.args.rows))
                 for column in indexes:
                     self.ask('CREATE INDEX ON by_%s USING %s (%s)' % (am, method, column))
                 self.ask('VACUUM ANALYZE by_%s' % am)
@@ -179,7 +178,7 @@ class Bench:
                 for am in tps:
                     begin = self.ask('SELECT pg_current_wal_insert_lsn()')
                     tps[am].append(self.pgbench('\\set aid random(1, %d)\n\\set v random(1, %d)\nUPDATE by_%s SET %s WHERE aid = :aid;\n' % (
-                        ROWS, ROWS, am, change), ['-c', '2', '-t', str(self.args.inserts // 10)]))
+                        self.args.rows, self.args.rows, am, change), ['-c', '2', '-t', str(self.args.inserts // 10)]))
                     wal[am].append(float(self.ask("SELECT pg_current_wal_insert_lsn() - '%s'" % begin)) / (self.args.inserts // 10 * 2))
                     size[am] = self.ask("SELECT pg_total_relation_size('by_%s')" % am) / 1e6
             for name, found, form, bar in (('TPS', tps, '%.0f', bars[0]), ('WAL of one', wal, '%.0f B', bars[1])):
