@@ -2,6 +2,7 @@
 import os
 import platform
 import time
+from contextlib import contextmanager
 
 import psycopg2
 
@@ -48,6 +49,29 @@ class Database:
         self.execute(f'CREATE SCHEMA IF NOT EXISTS {am}')
         self.execute(f'SET search_path = {am}')
         self.execute(f'SET default_table_access_method = {am}')
+
+    def autovacuum_only(self, am):
+        """From now on autovacuum leaves the other access method's tables alone: each side's turns pay for its own."""
+        for schema in AMS:
+            for table, in self.rows("SELECT c.oid::regclass FROM pg_class c WHERE relkind = 'r' AND"
+                                    " relnamespace = to_regnamespace(%s)", schema):
+                self.execute(f'ALTER TABLE {table} SET (autovacuum_enabled = {schema == am})')
+
+    @contextmanager
+    def naptime(self, seconds):
+        """Autovacuum looks around more often than by default, for both alike."""
+        self.execute(f"ALTER SYSTEM SET autovacuum_naptime = '{seconds}s'")
+        self.execute('SELECT pg_reload_conf()')
+        try:
+            yield
+        finally:
+            self.execute('ALTER SYSTEM RESET autovacuum_naptime')
+            self.execute('SELECT pg_reload_conf()')
+
+    def wait_for_autovacuum(self):
+        """Until its workers have ended."""
+        while self.value("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'"):
+            time.sleep(0.1)
 
     def table_size(self, table):
         """Table and undo (both in the main fork), TOAST, free space and visibility maps."""

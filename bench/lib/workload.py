@@ -182,8 +182,10 @@ class Holder:
 
 
 def measure(db, workload, am, seconds, hold=NEVER, seed=1, tick=lambda second, tps: None):
-    """Runs a workload and follows it; tick is called every second."""
+    """Runs a workload and follows it; tick is called every second.  The WAL and the processor time of an autovacuum that it
+    has started are its own."""
     db.use(am)
+    db.autovacuum_only(am)
     run = Run(am, seconds, hold, size_series=[db.full_size(workload.table)])
     holder = Holder(run, workload.table)
     wal, cpu = db.wal_position(), db.server_cpu_seconds()
@@ -203,6 +205,7 @@ def measure(db, workload, am, seconds, hold=NEVER, seed=1, tick=lambda second, t
     if process.wait():
         raise RuntimeError(f'pgbench failed:\n{output}')
     run.tps, run.transactions = float(TPS.search(output)[1]), int(TRANSACTIONS.search(output)[1])
+    db.wait_for_autovacuum()
     run.wal_bytes = db.wal_position() - wal
     run.cpu_seconds = db.server_cpu_seconds() - cpu
     run.size_after = db.full_size(workload.table)

@@ -1,7 +1,6 @@
 """VACUUM and autovacuum: their cost, and sizes and speed in the long run."""
 import threading
 import time
-from contextlib import contextmanager
 
 from lib import report
 from lib.db import AMS, Database
@@ -116,7 +115,7 @@ def reload(context):
     naptime = 1 if context.quick else 10
     reloads = 5 if context.quick else RELOADS
     courses = {}
-    with _naptime(context.db, naptime):
+    with context.db.naptime(naptime):
         for am in AMS:
             courses[am] = _reload_all(context, am, rows, reloads, naptime)
             _check_sound(context.db, am, 'staging')
@@ -168,7 +167,7 @@ def after_hold(context):
     hold, after = (10, 30) if context.quick else (120, 60)
     held = (SETTLED, SETTLED + hold)
     runs, sizes = {}, {}
-    with _naptime(context.db, 2 if context.quick else 10):
+    with context.db.naptime(2 if context.quick else 10):
         for am in AMS:
             context.progress.step(f'snapshot held for {hold} s: {am}')
             load_accounts(context.db, am, 2)
@@ -201,7 +200,7 @@ def queue(context):
     seconds = 24 if context.quick else 120
     hold = middle_half(seconds)
     pairs = []
-    with _naptime(context.db, 2 if context.quick else 10):
+    with context.db.naptime(2 if context.quick else 10):
         for number, order in enumerate(orders(min(context.rounds, 2))):
             runs = {}
             for am in order:
@@ -241,18 +240,6 @@ def _recovery(run):
 
 
 # ---- common -----------------------------------------------------------------------------------------------------------------
-
-@contextmanager
-def _naptime(db, seconds):
-    """Autovacuum looks around more often than by default, for both alike."""
-    db.execute(f"ALTER SYSTEM SET autovacuum_naptime = '{seconds}s'")
-    db.execute('SELECT pg_reload_conf()')
-    try:
-        yield
-    finally:
-        db.execute('ALTER SYSTEM RESET autovacuum_naptime')
-        db.execute('SELECT pg_reload_conf()')
-
 
 def _check_sound(db, am, table):
     """What has been measured must have left the table and its indexes sound."""
