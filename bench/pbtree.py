@@ -175,10 +175,15 @@ class Bench:
                 self.ask('VACUUM ANALYZE by_%s' % am)
                 tps[am], wal[am] = [], []
             for _ in range(self.args.rounds):
-                for am in tps:
+                for am, other in (('heap', 'inplace'), ('inplace', 'heap')):
+                    # each side's turns have its own autovacuum
+                    self.ask('ALTER TABLE by_%s SET (autovacuum_enabled = off)' % other)
+                    self.ask('ALTER TABLE by_%s SET (autovacuum_enabled = on)' % am)
                     begin = self.ask('SELECT pg_current_wal_insert_lsn()')
                     tps[am].append(self.pgbench('\\set aid random(1, %d)\n\\set v random(1, %d)\nUPDATE by_%s SET %s WHERE aid = :aid;\n' % (
                         self.args.rows, self.args.rows, am, change), ['-c', '2', '-t', str(self.args.inserts // 10)]))
+                    while self.ask("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'"):
+                        time.sleep(.1)
                     wal[am].append(float(self.ask("SELECT pg_current_wal_insert_lsn() - '%s'" % begin)) / (self.args.inserts // 10 * 2))
                     size[am] = self.ask("SELECT pg_total_relation_size('by_%s')" % am) / 1e6
             for name, found, form, bar in (('TPS', tps, '%.0f', bars[0]), ('WAL of one', wal, '%.0f B', bars[1])):
