@@ -12,6 +12,7 @@ import argparse
 import os
 import statistics
 import subprocess
+import time
 
 import psycopg2
 
