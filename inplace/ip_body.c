@@ -583,7 +583,7 @@ ip_body_deform_slot(IpSlot *slot, int natts)
 /* See ip_body.h */
 void
 ip_body_deform(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen,
-			   Datum *values, bool *isnull)
+			   int natts, Datum *values, bool *isnull)
 {
 	IpSlot		slot = {
 		.base = {
@@ -598,8 +598,8 @@ ip_body_deform(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen,
 	};
 
 	/* the slot is gone at return, but its scratch buffer lives on */
-	ip_body_deform_slot(&slot, desc->natts);
+	ip_body_deform_slot(&slot, natts);
 
-	for (int i = slot.base.tts_nvalid; i < desc->natts; i++)
+	for (int i = slot.base.tts_nvalid; i < natts; i++)
 		values[i] = getmissingattr(desc, i + 1, &isnull[i]);
 }

@@ -91,7 +91,7 @@ static void
 load_version(Rewrite *r, IpVersion *v)
 {
 	ExecClearTuple(r->slot);
-	ip_body_deform(RelationGetDescr(r->old), v->hdr, v->body, v->bodylen,
+	ip_body_deform(RelationGetDescr(r->old), v->hdr, v->body, v->bodylen, RelationGetDescr(r->old)->natts,
 				   r->slot->tts_values, r->slot->tts_isnull);
 }
 

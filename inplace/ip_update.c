@@ -355,6 +355,18 @@ compare_column(ModifyRequest *req, int i, const Datum *olds, const bool *old_nul
 		req->mode = LockTupleExclusive;
 }
 
+/* The last one of those that update_columns compares: what is behind it need not be looked at. */
+static int
+last_column(const ModifyRequest *req)
+{
+	int			last = Max(bms_prev_member(req->blocking, -1), bms_prev_member(req->summarized, -1)) +
+		FirstLowInvalidHeapAttributeNumber;
+
+	for (int i = 0; i < req->nfollowed; i++)
+		last = Max(last, req->followed.columns[i]);
+	return Max(last, 0);
+}
+
 /*
  * Which columns of interest differ between v and the new row?  Sets the row
  * lock's mode, and whether an update in place is out of the question.
@@ -367,6 +379,7 @@ update_columns(ModifyRequest *req, IpVersion *v)
 	static bool old_null[MaxHeapAttributeNumber];
 	static bool new_null[MaxHeapAttributeNumber];
 	TupleDesc	desc = RelationGetDescr(req->rel);
+	int			natts;
 	int			i;
 
 	req->mode = LockTupleNoKeyExclusive;
@@ -375,8 +388,9 @@ update_columns(ModifyRequest *req, IpVersion *v)
 	req->blocked = may_be_queued(req, v);
 	if (req->blocking == NULL && req->summarized == NULL && req->nfollowed == 0)
 		return;
-	ip_body_deform(desc, v->hdr, v->body, v->bodylen, olds, old_null);
-	ip_body_deform(desc, req->row.hdr, req->row.body, req->row.bodylen, news, new_null);
+	natts = last_column(req);
+	ip_body_deform(desc, v->hdr, v->body, v->bodylen, natts, olds, old_null);
+	ip_body_deform(desc, req->row.hdr, req->row.body, req->row.bodylen, natts, news, new_null);
 	for (i = -1; (i = bms_next_member(req->blocking, i)) >= 0;)
 		compare_column(req, i, olds, old_null, news, new_null);
 	for (i = -1; (i = bms_next_member(req->summarized, i)) >= 0;)
@@ -470,8 +484,8 @@ blocking_are_unchanged(const ModifyRequest *req, const IpRowWrite *w)
 	bool	   *isnull = palloc(2 * desc->natts * sizeof(bool));
 	int			i = -1;
 
-	ip_body_deform(desc, w->undo.hdr, w->from, w->fromlen, values, isnull);
-	ip_body_deform(desc, w->hdr, w->body, w->bodylen, values + desc->natts, isnull + desc->natts);
+	ip_body_deform(desc, w->undo.hdr, w->from, w->fromlen, desc->natts, values, isnull);
+	ip_body_deform(desc, w->hdr, w->body, w->bodylen, desc->natts, values + desc->natts, isnull + desc->natts);
 	while ((i = bms_next_member(req->blocking, i)) >= 0)
 	{
 		if (column_changed(desc, i + FirstLowInvalidHeapAttributeNumber, values, isnull,
@@ -560,11 +574,14 @@ update_prepare(ModifyRequest *req, IpVersion *v, Buffer buffer, const IpLockStat
 static bool
 lacks_room(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w, bool in_place)
 {
-	if (ip_prune_is_useless(req->rel, BufferGetPage(buffer)))
-		return false;
+	Page		page = BufferGetPage(buffer);
+
+	/* this notes that there is nothing to prune */
+	if (PageIsAllVisible(page))
+		return !ip_prune_is_useless(req->rel, page);
 	if (in_place)
 		return ip_modify_lacks_home(v, buffer, w);
-	return v->top_itemlen + ip_page_free(BufferGetPage(buffer)) <
+	return v->top_itemlen + ip_page_free(page) <
 		ip_item_size(IP_ROW_VERSION, v->bodylen) + req->row.bodylen + MOVE_SPACE;
 }
 
