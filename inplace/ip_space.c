@@ -10,6 +10,7 @@
 
 #include "ip_change.h"
 #include "ip_prune.h"
+#include "ip_runs.h"
 #include "ip_space.h"
 
 /* A bulk insertion makes this part of the table's pages at once, but not more than so many. */
@@ -109,6 +110,26 @@ ip_space_note_free(IpFreeBlocks *lowest, BlockNumber block)
 	lowest->n = Min(lowest->n + 1, IP_UNDO_SLOTS);
 }
 
+/* An undo page that damage has made all zeros: scans leave it out.  The page is locked, and the metapage comes after it. */
+static bool
+is_lost_undo(Relation rel, BlockNumber block, Page page)
+{
+	Buffer		buffer;
+	Page		meta;
+	bool		listed;
+
+	if (!PageIsNew(page))
+		return false;
+	buffer = ip_rel_lock_meta(rel, BUFFER_LOCK_SHARE);
+	if (!BufferIsValid(buffer))
+		return false;
+	meta = BufferGetPage(buffer);
+	listed = ip_runs_problem(meta) == NULL &&
+		ip_runs_have(IpPageGetMeta(meta)->runs, ip_runs_count(meta), block);
+	UnlockReleaseBuffer(buffer);
+	return listed;
+}
+
 /* try_page: somebody else has the page, so its free space is not known */
 #define NOT_LOOKED_AT	((Size) -1)
 
@@ -133,10 +154,10 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	}
 	*found = 0;
 	page = BufferGetPage(buffer);
-	*init = page_is_free(rel, block, page);
+	*init = page_is_free(rel, block, page) && !is_lost_undo(rel, block, page);
 	if (*init)
 		*found = IpPageRoom(block);
-	else if (ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
+	else if (!PageIsNew(page) && ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
 			 ip_page_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE)
 		*found = ip_space_free(block, page);
 	if (*found >= size && (*init || !ip_prune_base_is_old(page) || ip_prune_for_base(rel, buffer)))

@@ -32,6 +32,7 @@ our @EXPORT = qw(
   random_crash_settings
   checkpoint_sometimes
   crash_and_recover
+  change_file
   change_pages
   start_pgbench
   finish_pgbench
@@ -679,28 +680,42 @@ sub release_backend
 
 # ---- damage --------------------------------------------------------------------
 
-# Restarts the server with the table's pages as the sub makes them, which is given each page and returns it
-# changed, or undef; how many it has returned.
-sub change_pages
+# Restarts the server with the table's file as the sub makes it, which is given a reference to its contents.
+sub change_file
 {
 	my ($node, $table, $change) = @_;
 	my $path = $node->safe_psql('postgres', "SELECT pg_relation_filepath('$table')");
 	my $file = $node->data_dir . "/$path";
-	my $changed = 0;
 
 	$node->stop;
 	my $bytes = slurp_file($file);
-	for (my $at = 0; $at < length $bytes; $at += 8192)
-	{
-		my $page = $change->(substr $bytes, $at, 8192);
-		next if !defined $page;
-		substr($bytes, $at, 8192) = $page;
-		$changed++;
-	}
-	open my $out, '+<:raw', $file or die "$file: $!";
+	$change->(\$bytes);
+	open my $out, '>:raw', $file or die "$file: $!";
 	print $out $bytes;
 	close $out or die "$file: $!";
 	$node->start;
+	return;
+}
+
+# The same, page by page: the sub is given a page and its block's number, and returns it changed, or undef; how many it
+# has changed.
+sub change_pages
+{
+	my ($node, $table, $change) = @_;
+	my $changed = 0;
+
+	change_file(
+		$node, $table,
+		sub {
+			my ($bytes) = @_;
+			foreach my $block (0 .. length($$bytes) / 8192 - 1)
+			{
+				my $page = $change->(substr($$bytes, $block * 8192, 8192), $block);
+				next if !defined $page;
+				substr($$bytes, $block * 8192, 8192) = $page;
+				$changed++;
+			}
+		});
 	return $changed;
 }
 
