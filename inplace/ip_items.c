@@ -133,7 +133,7 @@ lay_out_items(Page page)
 	return true;
 }
 
-/* Of several gaps: what is between two of them is moved once.  False if they overlap. */
+/* Of several gaps: what is between two of them is moved once.  False if they overlap, or are not among the items. */
 static bool
 close_gaps(Page page, int n)
 {
@@ -143,7 +143,7 @@ close_gaps(Page page, int n)
 
 	for (int i = 0; i < n; i++)
 	{
-		if (gaps[i].end > (i > 0 ? gaps[i - 1].start : ph->pd_special))
+		if (gaps[i].start < upper || gaps[i].end > (i > 0 ? gaps[i - 1].start : ph->pd_special))
 			return false;
 	}
 	move_offsets(ph->pd_linp, PageGetMaxOffsetNumber(page), upper, gaps, n);

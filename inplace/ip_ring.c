@@ -82,6 +82,26 @@ ip_ring_is_needed(Page page, BlockNumber block, IpOldestPage *o)
 	return o->ntids > 0;
 }
 
+/*
+ * A look at a page without its lock: if the links of two rings are damaged and lead to each other's current page, which
+ * their users have locked, these must not wait for each other.
+ */
+static bool
+seems_of_ring(Relation rel, BlockNumber block, uint16 slot)
+{
+	volatile IpSpecial *special;
+	Buffer		buffer;
+	bool		seems;
+
+	if (block == IP_META_BLOCK || block == InvalidBlockNumber || !ip_rel_has_block(rel, block))
+		return false;
+	buffer = ip_rel_read(rel, block);
+	special = IpPageGetSpecial(BufferGetPage(buffer));
+	seems = special->kind == IP_PAGE_UNDO && special->u.undo.slot == slot;
+	ReleaseBuffer(buffer);
+	return seems;
+}
+
 Buffer
 ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot)
 {
@@ -92,7 +112,8 @@ ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot)
 	Assert(ip_ring_is_current(BufferGetPage(current), slot));
 	if (block == BufferGetBlockNumber(current))
 		return current;
-	oldest = ip_undo_lock_page(rel, block, BUFFER_LOCK_EXCLUSIVE, NULL);
+	oldest = seems_of_ring(rel, block, slot) ?
+		ip_undo_lock_page(rel, block, BUFFER_LOCK_EXCLUSIVE, NULL) : InvalidBuffer;
 	if (BufferIsValid(oldest))
 	{
 		if (ip_ring_has(BufferGetPage(oldest), slot))
@@ -397,7 +418,7 @@ will_grow(Relation rel, Buffer current, uint16 slot, BlockNumber oldest)
 	Buffer		buffer;
 	bool		old;
 
-	if (IpPageGetSpecial(BufferGetPage(current))->u.undo.next != oldest)
+	if (IpPageGetSpecial(BufferGetPage(current))->u.undo.next != oldest || !seems_of_ring(rel, oldest, slot))
 		return false;
 	buffer = ip_undo_lock_page(rel, oldest, BUFFER_LOCK_SHARE, NULL);
 	if (!BufferIsValid(buffer))

@@ -110,9 +110,8 @@ ip_space_note_free(IpFreeBlocks *lowest, BlockNumber block)
 	lowest->n = Min(lowest->n + 1, IP_UNDO_SLOTS);
 }
 
-/* An undo page that damage has made all zeros: scans leave it out.  The page is locked, and the metapage comes after it. */
-static bool
-is_lost_undo(Relation rel, BlockNumber block, Page page)
+bool
+ip_space_is_lost_undo(Relation rel, BlockNumber block, Page page)
 {
 	Buffer		buffer;
 	Page		meta;
@@ -154,7 +153,7 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	}
 	*found = 0;
 	page = BufferGetPage(buffer);
-	*init = page_is_free(rel, block, page) && !is_lost_undo(rel, block, page);
+	*init = page_is_free(rel, block, page) && !ip_space_is_lost_undo(rel, block, page);
 	if (*init)
 		*found = IpPageRoom(block);
 	else if (!PageIsNew(page) && ip_page_kind(rel, block, page) == IP_PAGE_DATA &&

@@ -258,10 +258,7 @@ queued_versions(ModifyRequest *req)
 		{
 			case RI_TRIGGER_NONE:
 
-				/*
-				 * deferrable unique constraints: queued only after index
-				 * insertions
-				 */
+				/* deferrable unique constraints: queued after index insertions */
 				if (trigger->tgfoid == F_UNIQUE_KEY_RECHECK)
 					continue;
 				break;

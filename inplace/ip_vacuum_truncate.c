@@ -8,6 +8,7 @@
 #include "storage/latch.h"
 
 #include "ip_page.h"
+#include "ip_space.h"
 #include "ip_vacuum_truncate.h"
 
 /* Truncation has to be worth an exclusive lock: so many blocks, or that part of all. */
@@ -62,7 +63,8 @@ page_is_unused(IpVacuum *v, BlockNumber block, Page page)
 		case IP_PAGE_FREE:
 			return true;
 	}
-	return true;				/* new */
+	/* new; what is cut off comes again, and may get rows then */
+	return !ip_space_is_lost_undo(v->rel, block, page);
 }
 
 /*

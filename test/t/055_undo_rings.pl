@@ -121,6 +121,11 @@ my %damages = (
 		my $next = unpack 'L<', substr $$file, special($file, $block) + NEXT_OFFSET, 4;
 		substr($$file, special($file, $next) + FLAGS_OFFSET, 2) = pack 'S<', 1;
 	},
+	'current page leads to another ring\'s' => sub {
+		my ($file, $block) = @_;
+		my ($other) = grep { $_->[1] != $block } @rings;
+		substr($$file, special($file, $block) + NEXT_OFFSET, 4) = pack 'L<', $other->[1];
+	},
 	'oldest page leads into another ring' => sub {
 		my ($file, $block) = @_;
 		my ($other) = grep { $_->[1] != $block } @rings;
