@@ -258,7 +258,7 @@ queued_versions(ModifyRequest *req)
 		{
 			case RI_TRIGGER_NONE:
 
-				/* deferrable unique constraints: queued after index insertions */
+				/* of deferrable constraints: queued after indexes */
 				if (trigger->tgfoid == F_UNIQUE_KEY_RECHECK)
 					continue;
 				break;
