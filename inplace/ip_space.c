@@ -117,7 +117,8 @@ ip_space_is_lost_undo(Relation rel, BlockNumber block, Page page)
 	Page		meta;
 	bool		listed;
 
-	if (!PageIsNew(page))
+	/* the metapage, which the caller has locked, may be new */
+	if (!PageIsNew(page) || block == IP_META_BLOCK)
 		return false;
 	buffer = ip_rel_lock_meta(rel, BUFFER_LOCK_SHARE);
 	if (!BufferIsValid(buffer))
