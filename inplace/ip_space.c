@@ -209,11 +209,6 @@ extend(Relation rel, Size size, BulkInsertState bistate)
 	buffer = ip_rel_extend(rel, bistate ? bistate->strategy : NULL, n, &n);
 	block = BufferGetBlockNumber(buffer);
 	Assert(PageIsNew(BufferGetPage(buffer)));
-	if (ip_space_is_lost_undo(rel, block, BufferGetPage(buffer)))
-	{
-		UnlockReleaseBuffer(buffer);
-		return extend(rel, size, bistate);
-	}
 	if (size > IpPageRoom(block))
 	{
 		leave_decoy_block(rel, buffer);

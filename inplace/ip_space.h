@@ -76,7 +76,7 @@ extern Buffer ip_space_find_free(Relation rel);
 extern Buffer ip_space_try_free(Relation rel, BlockNumber block);
 
 /*
- * Is the page all zeros, but listed by the metapage as one of undo?  Damage has made it so, or has cut off the file, and scans leave it out: no row may be
+ * Is the page all zeros, but listed by the metapage as one of undo?  Damage has made it so, and scans leave it out: no row may be
  * put into that block.  Lock: the page's; the metapage is locked after it.
  */
 extern bool ip_space_is_lost_undo(Relation rel, BlockNumber block, Page page);
