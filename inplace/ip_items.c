@@ -168,6 +168,8 @@ ip_items_end(Page page)
 		return lay_out_items(page);
 	if (n > 1)
 		return close_gaps(page, n);
+	if (n == 1 && gaps[0].start < ((PageHeader) page)->pd_upper)
+		return false;
 	if (n == 1)
 		move_items(page, gaps[0].start, (int) gaps[0].start - (int) gaps[0].end);
 	return true;

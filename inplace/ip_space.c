@@ -118,13 +118,14 @@ ip_space_is_lost_undo(Relation rel, BlockNumber block, Page page)
 	bool		listed;
 
 	/* the metapage, which the caller has locked, may be new */
-	if (!PageIsNew(page) || block == IP_META_BLOCK)
+	if (!PageIsNew(page) || block <= IP_META_BLOCK)
 		return false;
-	buffer = ip_rel_lock_meta(rel, BUFFER_LOCK_SHARE);
-	if (!BufferIsValid(buffer))
-		return false;
+	/* a damaged metapage stops only what needs it */
+	buffer = ReadBuffer(rel, IP_META_BLOCK);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	meta = BufferGetPage(buffer);
-	listed = ip_runs_problem(meta) == NULL &&
+	listed = !PageIsNew(meta) && ip_page_is_ours(meta) && IpPageGetSpecial(meta)->kind == IP_PAGE_META &&
+		ip_runs_problem(meta) == NULL &&
 		ip_runs_have(IpPageGetMeta(meta)->runs, ip_runs_count(meta), block);
 	UnlockReleaseBuffer(buffer);
 	return listed;
