@@ -293,8 +293,15 @@ like($verbose,
 	'the failsafe warns');
 like($verbose, qr/index scan bypassed by failsafe/, 'and VERBOSE says so');
 is(dead_items('i_failsafe'), 2500, 'dead items stay');
-sql(q(COMMIT PREPARED 'old'), 'VACUUM i_failsafe');
-is(sql("SELECT age(relfrozenxid) < 1000 FROM pg_class WHERE relname = 'i_failsafe'"), 't', 'relfrozenxid is young');
+sql(q(COMMIT PREPARED 'old'));
+# a worker against wraparound may have a snapshot from before
+my $young = 'f';
+for (my $tries = 0; $young ne 't' && $tries < 100; $tries++)
+{
+	sql('VACUUM i_failsafe');
+	$young = sql("SELECT age(relfrozenxid) < 1000 FROM pg_class WHERE relname = 'i_failsafe'");
+}
+is($young, 't', 'relfrozenxid is young');
 sql('VACUUM (INDEX_CLEANUP ON) i_failsafe');
 is(dead_items('i_failsafe'), 0, 'the next VACUUM cleans the index');
 tables_ok($node, 'after the failsafe', 'i_failsafe');

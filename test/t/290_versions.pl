@@ -124,6 +124,10 @@ sub reads_together
 		my $result = $node->safe_psql('postgres', $sql);
 		is($result, $wanted, "$name: result") if defined $wanted;
 		skip "$name: reads are not counted so before 18", 1 if $version < 180000;
+		# the session tells when it ends, which may be later
+		my $all_told = q{SELECT sum(read_bytes) / 8192 > 1000 FROM pg_stat_io
+			WHERE backend_type = 'client backend' AND object = 'relation'};
+		$node->poll_query_until('postgres', $all_told) or diag("$name: few blocks were read");
 		my ($reads, $blocks) = split /\|/, $node->safe_psql('postgres', q{
 			SELECT sum(reads), sum(read_bytes) / 8192 FROM pg_stat_io
 			WHERE backend_type = 'client backend' AND object = 'relation'});
@@ -172,7 +176,7 @@ $node->safe_psql('postgres', q{
 my $settings = 'SET min_parallel_index_scan_size = 0; SET max_parallel_maintenance_workers = 2';
 my $vacuum = $node->background_psql('postgres');
 my $pid = $vacuum->query_safe('SELECT pg_backend_pid()');
-$vacuum->query_safe("$settings; SET vacuum_cost_delay = 5; SET vacuum_cost_limit = 20");
+$vacuum->query_safe("$settings; SET vacuum_cost_delay = 15; SET vacuum_cost_limit = 20");
 $vacuum->query_until(qr/begun/, "\\echo begun\nVACUUM (PARALLEL 2) workers;\n");
 my $slept = 0;
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_progress_vacuum WHERE pid = $pid") or die;
