@@ -32,7 +32,7 @@ TIMES = [('(transaction)', 'u', 1.0), ('(county, city, locality)', 'county, city
          ('(bool, "char", date, int4)', 'b, c, d, p', .95)]
 
 
-# tables, of 300,000 rows, by their secondary indexes; the update of one indexed column; bars for TPS, WAL, size
+# tables by their secondary indexes; the update of one indexed column; bars for TPS, WAL, size
 UPDATES = [('an index on abalance', 'aid int PRIMARY KEY, bid int, abalance int, filler char(84)', "g, 1, 0, ''",
             ['abalance'], 'abalance = abalance + :v', (1.4, .6, .5)),
            ('five indexes', 'aid int PRIMARY KEY, a int, b int, c int, d timestamptz, e text, filler char(60)',

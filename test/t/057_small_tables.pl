@@ -24,7 +24,6 @@ sub kinds
 {
 	return sql("SELECT string_agg(kind, ' ' ORDER BY b) FROM generate_series(0, pg_relation_size('$_[0]') / 8192 - 1) b, inplace_page('$_[0]', b)");
 }
-sub path { return $node->data_dir . '/' . sql("SELECT pg_relation_filepath('$_[0]')"); }
 
 # As many updates as it takes to fill the only page of ten rows, while somebody may still see the versions before.
 sub fill_page
