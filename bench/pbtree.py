@@ -3,8 +3,8 @@
 
     bench/pbtree.py --socket FOLDER --data FILE.sql [--port N] [--rows N] [--rounds N] [PART ...]
 
-The server has pbtree in shared_preload_libraries; parts: size build insert lookup descent; and update, of heap with btree
-and of inplace (preloaded, too) with pbtree, which needs pgbench on the PATH and no FILE.sql.  FILE.sql makes the table
+The server has pbtree in shared_preload_libraries; parts: size build insert lookup clients descent; and update, of heap with btree
+and of inplace (preloaded, too) with pbtree.  update and clients need pgbench on the PATH, update no FILE.sql.  FILE.sql makes the table
 land_registry_price_paid_uk (psql variable n: its rows).  Times are the processor time of the backend that does the work,
 which others on the machine disturb less than the time that passes.  Prints a line of a Markdown table for each figure.
 """
@@ -143,6 +143,16 @@ class Bench:
                 return self.timed(statement) / times * 1e6
             self.line(what, *self.pair(measure), 1.0, '%.2f us')
 
+    def clients(self):
+        """Point lookups by 8 clients; each side keeps its index."""
+        for method in ('btree', 'pbtree'):
+            self.ask('DROP TABLE IF EXISTS looked_up_%s; CREATE TABLE looked_up_%s AS SELECT i4, p FROM misc' % (method, method))
+            self.index(method, 'looked_up_' + method, 'i4', 'looked_up_' + method + '_i4')
+            self.ask('VACUUM ANALYZE looked_up_' + method)
+        self.line('point lookup, int4, 8 clients: TPS', *self.pair(lambda method: self.pgbench(
+            '\\set i random(1, %d)\nSELECT p FROM looked_up_%s WHERE i4 = :i;\n' % (self.args.rows, method),
+            ['-c', '8', '-j', '2', '-T', '5'])), 1.0, '%.0f')
+
     def descent(self):
         """Columns compared for a lookup of a whole key, as pbtree_counters tells."""
         self.ask('SET enable_seqscan = off; SET enable_bitmapscan = off')
@@ -200,7 +210,7 @@ def main():
     parser.add_argument('--rows', type=int, default=3000000)
     parser.add_argument('--inserts', type=int, default=500000)
     parser.add_argument('--rounds', type=int, default=3)
-    parser.add_argument('parts', nargs='*', default=['size', 'build', 'insert', 'lookup', 'descent'])
+    parser.add_argument('parts', nargs='*', default=['size', 'build', 'insert', 'lookup', 'clients', 'descent'])
     args = parser.parse_args()
     bench = Bench(args)
     if args.parts != ['update']:

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_format.h
- *	  On-disk format of inplace tables, version 7.
+ *	  On-disk format of inplace tables, version 8.
  *
  * docs/on-disk-format.md draws every structure byte by byte.  All pages live
  * in the main fork, have PostgreSQL's standard page header and keep no data
@@ -21,8 +21,9 @@
  *
  * With IP_ROW_OVERLAID the version block covers the first 10 bytes of the
  * body, and those bytes are in the undo record that it points to: so a version
- * block fits on a page that has no free byte left.  That is why a body is
- * never shorter than 10 bytes (it is padded with zeros).
+ * block fits on a page that has no free byte left, and where there is room, no
+ * other item has to make way for it.  That is why a body is never shorter than 10
+ * bytes (it is padded with zeros).
  *-------------------------------------------------------------------------
  */
 #ifndef IP_FORMAT_H
@@ -33,7 +34,7 @@
 #include "storage/bufpage.h"
 #include "storage/itemptr.h"
 
-#define IP_FORMAT_VERSION		7
+#define IP_FORMAT_VERSION		8
 
 /* Every page says what version it is of: its magic number is the letter I and the version ... */
 #define IP_MAGIC_LETTER			0x49
@@ -294,7 +295,7 @@ typedef enum IpUndoKind
  *		   [forward TID (6)] [LOCK: locker (4) mode (1)] [skip section] [UPDATE: delta]
  *
  * At home, a byte IP_STATE_UNDO is in front of xid (4), and there is no row block: it is the
- * record's own.  In undo pages, xid is a zigzag difference, see ip_undo_xid_origin().  There are no lock records at home, nor bytes of overlaid rows.
+ * record's own.  In undo pages, xid is a zigzag difference, see ip_undo_xid_origin().  There are no lock records at home.
  *
  * Row block and what follows are varints, where no size is given.  The previous
  * xid is the zigzag difference to xid.  The previous pointer is a cid

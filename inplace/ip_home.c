@@ -19,6 +19,7 @@ ip_home_note(IpHomes *homes, BlockNumber block, Page page)
 
 	Assert(ip_page_is_locked(page, true));
 	memset(homes->keep, 0, sizeof(homes->keep));
+	memset(homes->has_bytes, 0, sizeof(homes->has_bytes));
 	homes->n = 0;
 	for (ptr.off = FirstOffsetNumber; ptr.off <= max; ptr.off++)
 	{
@@ -39,6 +40,14 @@ ip_home_note(IpHomes *homes, BlockNumber block, Page page)
 	}
 }
 
+void
+ip_home_keep_bytes(IpHomes *homes, BlockNumber block, uint8 state, IpPtr ptr)
+{
+	if ((state & (IP_ROW_OVERLAID | IP_ROW_LOCKED)) == IP_ROW_OVERLAID && ptr.block == block &&
+		ptr.off <= IP_MAX_ROWS_PER_PAGE)
+		homes->has_bytes[ptr.off] = true;
+}
+
 int
 ip_home_useless(const IpHomes *homes, Relation rel, IpXid horizon, OffsetNumber *offs,
 				IpXid *conflict, IpXid *oldest)
@@ -49,9 +58,9 @@ ip_home_useless(const IpHomes *homes, Relation rel, IpXid horizon, OffsetNumber 
 	{
 		const IpHomeRecord *home = &homes->records[i];
 
-		if (home->status == IP_STATUS_ABORTED && !homes->keep[home->row])
+		if (home->status == IP_STATUS_ABORTED && !homes->keep[home->row] && !homes->has_bytes[home->off])
 			offs[n++] = home->off;
-		else if (home->status == IP_STATUS_COMMITTED &&
+		else if (home->status == IP_STATUS_COMMITTED && !homes->has_bytes[home->off] &&
 				 (home->xid < horizon || ip_xid_removable(rel, home->xid)))
 		{
 			*conflict = Max(*conflict, home->xid);

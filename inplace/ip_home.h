@@ -30,6 +30,9 @@ typedef struct IpHomes
 	IpHomeRecord records[IP_MAX_ROWS_PER_PAGE];
 	bool		keep[IP_MAX_ROWS_PER_PAGE + 1]; /* rows that need theirs, even
 												 * if aborted */
+	bool		has_bytes[IP_MAX_ROWS_PER_PAGE + 1];	/* records with the
+														 * bytes of a row that
+														 * stays overlaid */
 } IpHomes;
 
 /*
@@ -39,8 +42,14 @@ typedef struct IpHomes
 extern void ip_home_note(IpHomes *homes, BlockNumber block, Page page);
 
 /*
+ * A row of the block will have this state, and this pointer: if it is overlaid, the record at home that has its bytes has to stay.  All may see
+ * the change by now, when some did not as the row was looked at; or it is a deletion that is not flushed.
+ */
+extern void ip_home_keep_bytes(IpHomes *homes, BlockNumber block, uint8 state, IpPtr ptr);
+
+/*
  * The offsets, in order, of the records that nobody needs: of changes that all see, and of aborted ones,
- * which have been put back unless the row is in homes->keep.  horizon: what precedes it is removable.
+ * which have been put back unless the row is in homes->keep; none in homes->has_bytes.  horizon: what precedes it is removable.
  * Raises *conflict to the xids that all see, lowers *oldest to those of records that stay.
  */
 extern int	ip_home_useless(const IpHomes *homes, Relation rel, IpXid horizon, OffsetNumber *offs,

@@ -36,7 +36,7 @@ typedef uint32 ItemWords __attribute__((vector_size(4 * sizeof(uint32))));
 
 /*
  * Items from upper on move up by what the gaps above them have; a gap that ends in front of its start is room that is made.  This is
- * much of what an update in place costs, and a third of its redo, so it works on whole item pointers, in which an offset is
+ * much of what an update costs that makes room, and of its redo, so it works on whole item pointers, in which an offset is
  * a field of bits: neither offset leaves it.
  */
 static void

@@ -10,6 +10,7 @@
 #include "ip_home.h"
 #include "ip_modify.h"
 #include "ip_prune.h"
+#include "ip_prune_hint.h"
 #include "ip_rel.h"
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"

@@ -18,6 +18,9 @@
 #include "ip_undo_use.h"
 #include "ip_xid.h"
 
+/* Bytes that are worth it to read a row's first bytes in its undo record */
+#define MIN_SPARED	512
+
 void
 ip_modify_same(IpRowWrite *w, IpVersion *v, uint8 info, TransactionId xid)
 {
@@ -38,6 +41,21 @@ static bool
 may_overlay(IpVersion *v)
 {
 	return !(v->top_state & IP_ROW_VERSION) || (v->top_state & IP_ROW_OVERLAID);
+}
+
+/*
+ * Shall it, though the page has room?  If so many bytes lie below the row that would have to make way for the block, and once more when a
+ * prune takes it away.  With the next change, if that comes before the prune, the row gets a block of its own: then records that
+ * have not got the bytes are shorter.
+ */
+static bool
+spares_a_move(IpVersion *v, Page page, uint32 bodylen)
+{
+	ItemId		lp = PageGetItemId(page, ItemPointerGetOffsetNumber(&v->tid));
+
+	return !(v->top_state & IP_ROW_VERSION) &&
+		ip_item_size(IP_ROW_VERSION | IP_ROW_OVERLAID, bodylen) == v->top_itemlen &&
+		ip_item_start(lp) - ((PageHeader) page)->pd_upper >= MIN_SPARED;
 }
 
 bool
@@ -171,7 +189,7 @@ may_be_home(const IpRowWrite *w)
 
 /* Make the record; what it takes with the row, or 0: it cannot be at home. */
 static uint32
-make_home(IpVersion *v, Buffer buffer, IpRowWrite *w, bool final, Home *home)
+make_home(IpVersion *v, Buffer buffer, IpRowWrite *w, bool final, bool overlaid, Home *home)
 {
 	ByteWriter	out = {home->record, home->record + sizeof(home->record), false};
 	BlockNumber block = BufferGetBlockNumber(buffer);
@@ -186,12 +204,14 @@ make_home(IpVersion *v, Buffer buffer, IpRowWrite *w, bool final, Home *home)
 	if (home->off > IP_MAX_ROWS_PER_PAGE)
 		return 0;
 	set_prev(&w->undo, v, final || w->cut);
+	w->undo.saved = overlaid ? w->body : NULL;
 	home_args(v, w, &home->op);
 	ip_undo_rec_put_home(&out, block, w->xid, ItemPointerGetOffsetNumber(&v->tid), &w->undo);
 	if (out.bad)
 		return 0;
 	home->len = out.p - home->record;
-	return ip_item_size(IP_ROW_VERSION, w->bodylen) + home->len + sizeof(ItemIdData);
+	return ip_item_size(overlaid ? IP_ROW_VERSION | IP_ROW_OVERLAID : IP_ROW_VERSION, w->bodylen) + home->len +
+		sizeof(ItemIdData);
 }
 
 static bool
@@ -230,7 +250,7 @@ ip_modify_lacks_home(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	if (w->away)
 		return true;
 	ip_version_skip_lock(v);
-	size = make_home(v, buffer, w, is_final(v), &home_space);
+	size = make_home(v, buffer, w, is_final(v), false, &home_space);
 	w->away = size == 0 || size > have;
 	/* an item pointer, which others have that may go */
 	return size == 0 ? has_home_records(BufferGetPage(buffer)) : w->away;
@@ -311,7 +331,8 @@ put_row(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool final, bool overlaid,
 		.own_xid = w->has_undo,
 		.xid = final ? FrozenTransactionId : (TransactionId) v->xid,
 		.undo_off = undo_off,
-		.base = w->saved ? IP_BASE_OVERLAID : IP_BASE_ROW,.saved = w->saved,
+		.base = w->saved ? IP_BASE_OVERLAID : IP_BASE_ROW,
+		.saved = w->saved,.saved_at_home = ip_version_saved_at_home(v),
 		.from = w->from,.fromlen = w->fromlen,.body = w->body,.bodylen = w->bodylen
 	};
 
@@ -340,7 +361,7 @@ put_moved(ByteWriter *ops, IpVersion *v, const IpRowWrite *w, Buffer buffer)
 	const IpRowMoved *moved = &w->moved;
 	IpInserter	inserter = ip_put_inserter(ops, BufferGetPage(moved->buffer), moved->init, w->xid, w->cid);
 
-	if (moved->buffer == buffer && w->saved == NULL)
+	if (moved->buffer == buffer && (w->saved == NULL || ip_version_saved_at_home(v)))
 		ip_put_row(ops, inserter, moved->off, &moved->row, w->cid,
 				   ItemPointerGetOffsetNumber(&v->tid), w->from, w->fromlen);
 	else
@@ -429,17 +450,18 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	/* damage of the row is not to be copied to the undo page */
 	if (!final && !(v->state & IP_ROW_INSERTED) && v->ptr.off == 0)
 		ip_version_damaged(v);
-	overlaid = ip_item_size(IP_ROW_VERSION, w->bodylen) > have;
-	Assert(!overlaid || may_overlay(v));	/* I7 */
 	w->away |= is_too_long(w, have);
-	size = make_home(v, buffer, w, final, home);
+	overlaid = spares_a_move(v, BufferGetPage(buffer), w->bodylen);
+	size = make_home(v, buffer, w, final, overlaid, home);
 	if (size == 0 || size > have)
 	{
 		home->off = 0;
+		overlaid = ip_item_size(IP_ROW_VERSION, w->bodylen) > have;
 		undo = begin_undo(v, w, overlaid, &undo_off);
 		top_off = undo_off + (w->has_undo && w->lock.any ? 1 : 0);
 	}
 
+	Assert(!overlaid || may_overlay(v));	/* I7 */
 	ip_change_begin(&change, v->rel, w->info, w->xid);
 	change.conflict = w->conflict;
 	change.replay = w->replay;

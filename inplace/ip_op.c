@@ -101,8 +101,9 @@ ip_op_row(ByteWriter *w, const IpRowOp *op)
 	Assert(OffsetNumberIsValid(op->off));
 	Assert(op->bodylen >= IP_ROW_MIN_BODY);
 	Assert((op->base == IP_BASE_OVERLAID) == (op->saved != NULL));
+	Assert(!op->saved_at_home || op->saved != NULL);
 	Assert((op->base == IP_BASE_NONE) == (op->from == NULL));
-	Assert(op->home_off == 0 || (op->own_xid && op->undo_off == 0 && !(op->state & IP_ROW_OVERLAID)));
+	Assert(op->home_off == 0 || (op->own_xid && op->undo_off == 0));
 	Assert(op->home_off == 0 || op->base == IP_BASE_ROW || op->base == IP_BASE_OVERLAID);
 	Assert(!(op->state & IP_ROW_OVERLAID) || (op->state & IP_ROW_VERSION));
 	Assert(!op->own_xid || (op->state & IP_ROW_VERSION));
@@ -112,6 +113,8 @@ ip_op_row(ByteWriter *w, const IpRowOp *op)
 		how |= IP_OP_OWN_UNDO;
 	if (op->home_off != 0)
 		how |= IP_OP_HOME;
+	if (op->saved_at_home)
+		how |= IP_OP_SAVED_AT_HOME;
 	bytes_put_u8(w, IP_OP_ROW);
 	bytes_put_varint(w, op->off);
 	bytes_put_u16(w, op->hdr);
@@ -131,7 +134,7 @@ ip_op_row(ByteWriter *w, const IpRowOp *op)
 			bytes_put_varint(w, op->ptr.off);
 		}
 	}
-	if (op->base == IP_BASE_OVERLAID)
+	if (op->base == IP_BASE_OVERLAID && !op->saved_at_home)
 		bytes_put(w, op->saved, IP_VERSION_BLOCK_SZ);
 	if (op->base == IP_BASE_OTHER)
 		bytes_put_varint(w, op->other);

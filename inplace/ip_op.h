@@ -50,8 +50,8 @@ typedef enum IpRowBase
 {
 	IP_BASE_NONE = 0,			/* nowhere: a new row, whole */
 	IP_BASE_ROW,				/* the row as it is */
-	IP_BASE_OVERLAID,			/* the same, with its overlaid bytes in the
-								 * operation */
+	IP_BASE_OVERLAID,			/* the same, with its overlaid bytes, in the
+								 * operation or in its undo record */
 	IP_BASE_OTHER				/* a new row, from another row of the page */
 } IpRowBase;
 
@@ -61,6 +61,8 @@ typedef enum IpRowBase
 #define IP_OP_OWN_UNDO		0x08
 #define IP_OP_HOME			0x10	/* the undo record is at home, and made
 									 * here */
+#define IP_OP_SAVED_AT_HOME	0x20	/* IP_BASE_OVERLAID: the row's undo
+									 * record, at home, has the overlaid bytes */
 
 /* IP_OP_HOME: what of the record is not derived from the row before and after */
 #define IP_HOME_DELETE		0x01	/* a deletion, else an update */
@@ -134,6 +136,8 @@ typedef struct IpRowOp
 	IpRowBase	base;
 	OffsetNumber other;			/* IP_BASE_OTHER */
 	const uint8 *saved;			/* IP_BASE_OVERLAID */
+	bool		saved_at_home;	/* the row's undo record has these bytes: redo
+								 * reads them there */
 	const uint8 *from;			/* base's body, whole */
 	uint32		fromlen;
 	const uint8 *body;			/* new body, whole */

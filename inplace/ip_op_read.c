@@ -58,7 +58,7 @@ ip_op_read_row(ByteReader *r, const IpOpContext *ctx, IpRowHead *h)
 			h->ptr.block = bytes_get_varint(r);
 		h->ptr.off = bytes_get_varint(r);
 	}
-	if (h->base == IP_BASE_OVERLAID)
+	if (h->base == IP_BASE_OVERLAID && !(how & IP_OP_SAVED_AT_HOME))
 		h->saved = bytes_get(r, IP_VERSION_BLOCK_SZ);
 	h->other = h->base == IP_BASE_OTHER ? bytes_get_varint(r) : h->off;
 	if (h->at_home)

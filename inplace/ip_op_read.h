@@ -34,7 +34,8 @@ typedef struct IpRowHead
 	IpRowBase	base;
 	TransactionId xid;
 	IpPtr		ptr;
-	const uint8 *saved;
+	const uint8 *saved;			/* IP_BASE_OVERLAID; NULL: in the row's undo
+								 * record, at home */
 	OffsetNumber other;
 	bool		at_home;
 	IpHomeOp	home;

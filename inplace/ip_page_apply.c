@@ -67,20 +67,46 @@ init_meta(Page page, BlockNumber block)
 	((PageHeader) page)->pd_lower = (char *) meta->runs - (char *) page;
 }
 
-/* The body that the operation's delta starts from, into row_buffers; *row: the row that has it. */
+/* A row's undo record that is at home. */
+static const char *
+read_record(Page page, IpPtr ptr, IpUndoRec *rec)
+{
+	ItemId		lp;
+
+	if (ptr.off < FirstOffsetNumber || ptr.off > PageGetMaxOffsetNumber(page))
+		return "no such undo record";
+	lp = PageGetItemId(page, ptr.off);
+	if (!ip_item_is_undo(page, lp))
+		return "no such undo record";
+	return ip_undo_rec_decode(page, ptr.block, (uint8 *) page + ip_item_start(lp), ItemIdGetLength(lp), rec);
+}
+
+/*
+ * The body that the operation's delta starts from, into row_buffers; *row: the row that has it.  An overlaid row's first bytes are in
+ * saved, or (NULL) in its undo record, which is at home then.
+ */
 static const char *
 load_base(Page page, OffsetNumber off, IpRowBase base, const uint8 *saved, int into, IpRow *row)
 {
 	uint8	   *body = row_buffers.body[into];
 	const char *problem;
+	IpUndoRec	rec;
 	uint32		skip;
 
 	if (!ip_row_is_at(page, off))
 		return "no such row";
 	if ((problem = ip_row_decode(page, off, row)) != NULL)
 		return problem;
-	if ((base == IP_BASE_OVERLAID) != ((row->state & IP_ROW_OVERLAID) != 0))
+	if ((row->state & IP_ROW_OVERLAID) ? base == IP_BASE_ROW : base == IP_BASE_OVERLAID)
 		return "row is not as the operation expects";
+	if ((row->state & IP_ROW_OVERLAID) && saved == NULL)
+	{
+		problem = read_record(page, row->ptr, &rec);
+		if (problem == NULL && (saved = rec.saved) == NULL)
+			problem = "undo record has not kept the overlaid bytes";
+		if (problem != NULL)
+			return problem;
+	}
 	skip = saved ? IP_VERSION_BLOCK_SZ : 0;
 	if (saved)
 		memcpy(body, saved, IP_VERSION_BLOCK_SZ);
@@ -108,7 +134,10 @@ derive_record(Page page, const IpRowHead *h, const IpRow *row, int from, int to,
 	ByteWriter	dw = {delta, delta + sizeof(delta), false};
 	const IpHomeOp *home = &h->home;
 	uint32		oldlen = (home->flags & IP_HOME_LEN) ? home->oldlen : row_buffers.len[from];
-	IpUndoRec	rec = {.kind = IP_UNDO_UPDATE,.cid = home->cid,.forward = home->forward};
+	IpUndoRec	rec = {
+		.kind = IP_UNDO_UPDATE,.cid = home->cid,.forward = home->forward,
+		.saved = (h->state & IP_ROW_OVERLAID) ? row_buffers.body[to] : NULL
+	};
 
 	rec.flags |= home->flags & IP_HOME_KEYS ? IP_REC_KEYS : 0;
 	rec.flags |= home->flags & IP_HOME_PARTITION ? IP_REC_PARTITION : 0;
@@ -259,20 +288,6 @@ apply_rows(Page page, ByteReader *r, uint8 state, const IpFormed *rows)
 	if (!decode)
 		r->p = r->end;
 	return NULL;
-}
-
-/* The undo record that IP_OP_RESTORE reads at home. */
-static const char *
-read_record(Page page, IpPtr ptr, IpUndoRec *rec)
-{
-	ItemId		lp;
-
-	if (ptr.off < FirstOffsetNumber || ptr.off > PageGetMaxOffsetNumber(page))
-		return "no such undo record";
-	lp = PageGetItemId(page, ptr.off);
-	if (!ip_item_is_undo(page, lp))
-		return "no such undo record";
-	return ip_undo_rec_decode(page, ptr.block, (uint8 *) page + ip_item_start(lp), ItemIdGetLength(lp), rec);
 }
 
 /* The row, with the change whose undo it is about, becomes *result; a delta that is not the record's own follows in r. */

@@ -187,6 +187,36 @@ all_visible_problem(IpPageCheck *c, Page page)
 	return NULL;
 }
 
+/* I8, of a record at home */
+static const char *
+saved_problem(Page page, BlockNumber block, OffsetNumber off, const IpRow *row)
+{
+	uint8		buf[BLCKSZ];
+	IpUndoRec	rec;
+
+	if ((row->state & (IP_ROW_OVERLAID | IP_ROW_LOCKED)) != IP_ROW_OVERLAID || row->ptr.block != block)
+		return NULL;
+	if (row->ptr.off > PageGetMaxOffsetNumber(page) || !ip_item_is_undo(page, PageGetItemId(page, row->ptr.off)) ||
+		ip_page_check_record(page, block, row->ptr.off, buf, &rec) != NULL || rec.saved == NULL ||
+		rec.xid != row->xid || ItemPointerGetOffsetNumberNoCheck(&rec.row) != off)
+		return "overlaid row has no undo record with its first bytes";
+	return NULL;
+}
+
+static const char *
+data_item_problem(IpPageCheck *c, Page page, BlockNumber block, OffsetNumber off)
+{
+	uint8		buf[BLCKSZ];
+	const char *problem;
+	IpUndoRec	rec;
+	IpRow		row;
+
+	if (ip_item_is_undo(page, PageGetItemId(page, off)))
+		return ip_page_check_record(page, block, off, buf, &rec);
+	problem = ip_page_check_row(c, page, off, &row);
+	return problem ? problem : saved_problem(page, block, off, &row);
+}
+
 static void
 check_data_page(IpPageCheck *c, Page page, BlockNumber block)
 {
@@ -194,9 +224,6 @@ check_data_page(IpPageCheck *c, Page page, BlockNumber block)
 	TransactionId xid = special->u.data.default_xid;
 	TransactionId changer = special->u.data.change_xid;
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
-	uint8		buf[BLCKSZ];
-	IpUndoRec	rec;
-	IpRow		row;
 
 	if (TransactionIdIsValid(changer) ? !TransactionIdIsNormal(changer) : special->word != 0)
 		report(c, 0, fail(c, "default changer has bad transaction id %u, command %u", changer,
@@ -212,9 +239,7 @@ check_data_page(IpPageCheck *c, Page page, BlockNumber block)
 		ItemId		lp = PageGetItemId(page, off);
 
 		if (ip_item_is_ours(lp))
-			report(c, off, ip_item_is_undo(page, lp) ?
-				   ip_page_check_record(page, block, off, buf, &rec) :
-				   ip_page_check_row(c, page, off, &row));
+			report(c, off, data_item_problem(c, page, block, off));
 	}
 }
 

@@ -39,6 +39,8 @@ desc_row(StringInfo buf, ByteReader *r)
 	if (r->bad)
 		return;
 	appendStringInfo(buf, "%s %u", bases[h.base], h.off);
+	if (h.base == IP_BASE_OVERLAID && h.saved == NULL)
+		appendStringInfoString(buf, " by its undo record");
 	if (h.base == IP_BASE_OTHER)
 		appendStringInfo(buf, " like row %u", h.other);
 	start = r->p;

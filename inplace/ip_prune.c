@@ -18,10 +18,10 @@
 #include "ip_prune_hint.h"
 #include "ip_rel.h"
 #include "ip_restore.h"
+#include "ip_undo.h"
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
-#define MAX_BASE_AGE	(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
 #define NEW_BASE_AGE	((IpXid) 1 << 31)
 
 /* A page with deletions that are not flushed is not worth another look for so many transactions. */
@@ -158,6 +158,7 @@ set_base(IpVersion *top, IpRowOp *op)
 	op->off = ItemPointerGetOffsetNumber(&top->tid);
 	op->base = top->saved ? IP_BASE_OVERLAID : IP_BASE_ROW;
 	op->saved = top->saved;
+	op->saved_at_home = ip_version_saved_at_home(top);
 	memcpy(from_body, top->body, top->bodylen);
 	op->from = from_body;
 	op->fromlen = top->bodylen;
@@ -259,6 +260,10 @@ prune_one(Prune *p, IpVersion *v)
 		p->nchanged++;
 	if (action == PRUNE_BLOCKED && !(v->top_state & IP_ROW_VERSION))
 		p->nblocked++;
+	if (action == PRUNE_CHANGE)
+		ip_home_keep_bytes(&p->homes, p->block, op.state, op.ptr);
+	else if (action != PRUNE_DEAD)
+		ip_home_keep_bytes(&p->homes, p->block, v->top_state, v->top_ptr);
 	if (action == PRUNE_BLOCKED || action == PRUNE_FAR)
 		p->homes.keep[ItemPointerGetOffsetNumber(&v->tid)] = true;
 	if (action == PRUNE_DEAD)
@@ -347,12 +352,6 @@ prune_homes(Prune *p)
 	p->nrows += n;
 }
 
-bool
-ip_prune_base_is_old(Page page)
-{
-	return ip_xid_next_exceeds(ip_data_xid_base(IpPageGetSpecial(page)) + MAX_BASE_AGE);
-}
-
 /* Clean the row at off, and note what stays of it. */
 static void
 prune_row(Prune *p, OffsetNumber off)
@@ -367,6 +366,7 @@ prune_row(Prune *p, OffsetNumber off)
 		{
 			p->oldest = Min(p->oldest, row.xid);
 			p->nchanged += (row.state & IP_ROW_CHANGED) != 0;
+			ip_home_keep_bytes(&p->homes, p->block, row.state, row.ptr);
 		}
 		return;
 	}
@@ -392,7 +392,8 @@ apply_prune(Prune *p)
 {
 	if (!p->changed)
 		return true;
-	if (p->nrows > 1 && !ip_page_may_move_items(p->page))
+	if (PageGetMaxOffsetNumber(p->page) > IP_MAX_ROWS_PER_PAGE ||
+		(p->nrows > 1 && !ip_page_may_move_items(p->page)))
 		return false;
 	ip_change_apply(&p->change);
 	return true;
@@ -402,7 +403,7 @@ apply_prune(Prune *p)
 static void
 prune_page(Prune *p)
 {
-	OffsetNumber max = PageGetMaxOffsetNumber(p->page);
+	OffsetNumber max = Min(PageGetMaxOffsetNumber(p->page), IP_MAX_ROWS_PER_PAGE);
 	IpXid		next = p->oldest;
 	IpXid		inserter = ip_default_inserter(p->page);
 	IpXidStatus inserter_status = ip_xid_status_locked(inserter);
@@ -439,7 +440,7 @@ prune_page(Prune *p)
 	if (!apply_prune(p))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("items of block %u of relation \"%s\" overlap, or reach outside of it",
+				 errmsg("items of block %u of relation \"%s\" overlap, reach outside of it, or are too many",
 						p->block, RelationGetRelationName(p->rel)),
 				 errhint("Run inplace_check('%s') to find all damage.",
 						 RelationGetRelationName(p->rel))));
@@ -528,11 +529,8 @@ ip_prune_page_opt(Relation rel, Buffer buffer)
 	if (ip_prune_is_useless(rel, page))
 		return false;
 	/* damage of one row is not to stop changes of others */
-	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
-	{
-		if (!ip_row_is_sound(page, off))
-			return false;
-	}
+	if (!ip_undo_rows_are_sound(BufferGetBlockNumber(buffer), page))
+		return false;
 	begin_prune(&p, rel, buffer, false, IP_XID_NONE);
 	prune_page(&p);
 	return p.changed;

@@ -25,9 +25,6 @@ extern void ip_prune_page(Relation rel, Buffer buffer, IpXid horizon);
  */
 extern bool ip_prune_page_opt(Relation rel, Buffer buffer);
 
-/* Must the page be pruned thoroughly before a new xid is written to it? */
-extern bool ip_prune_base_is_old(Page page);
-
 /*
  * Do so; false if rows with very many aborted changes are in the way.  Lock: the buffer
  * exclusively, throughout.

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_prune_hint.c
- *	  When a page was last pruned.
+ *	  When a page was last pruned, or has to be.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -12,6 +12,8 @@
 
 /* To heap code, which prunes pages too, the hint in pd_prune_xid is so far in the future. */
 #define HINT_OFFSET	((TransactionId) 1 << 30)
+
+#define MAX_BASE_AGE	(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
 
 void
 ip_prune_set_hint(Page page, IpXid next)
@@ -44,4 +46,10 @@ ip_prune_is_useless(Relation rel, Page page)
 	if (TransactionIdIsValid(own) && hint > ip_xid_full(own))
 		return true;
 	return !ip_xid_removable(rel, hint);
+}
+
+bool
+ip_prune_base_is_old(Page page)
+{
+	return ip_xid_next_exceeds(ip_data_xid_base(IpPageGetSpecial(page)) + MAX_BASE_AGE);
 }

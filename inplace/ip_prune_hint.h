@@ -17,4 +17,7 @@ extern void ip_prune_set_hint(Page page, IpXid next);
  */
 extern bool ip_prune_is_useless(Relation rel, Page page);
 
+/* Must the page be pruned thoroughly before a new xid is written to it? */
+extern bool ip_prune_base_is_old(Page page);
+
 #endif							/* IP_PRUNE_HINT_H */

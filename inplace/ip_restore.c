@@ -69,7 +69,7 @@ state_before(Restore *r, const IpUndoRec *rec, uint8 *state)
 	if (all_see(r, rec->prev_xid))
 		return true;
 	*state = IP_ROW_DEFAULT;
-	return rec->prev_inserted && rec->saved == NULL &&
+	return rec->prev_inserted &&
 		special->u.data.default_xid == (TransactionId) rec->prev_xid &&
 		special->u.data.default_cid == (CommandId) rec->prev_ptr.block &&
 		ip_xid_status_locked(rec->prev_xid) == IP_STATUS_COMMITTED;

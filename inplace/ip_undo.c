@@ -284,6 +284,35 @@ ip_undo_peek(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Pag
 		rec->xid == xid;
 }
 
+/* Has the row at off, which is sound, or is none, its first bytes, if a record at home has these? */
+static bool
+has_bytes(BlockNumber block, Page page, OffsetNumber off)
+{
+	ItemPointerData tid;
+	IpUndoRec	rec;
+	IpRow		row;
+
+	if (!ip_row_may_be(page, off, IP_ROW_OVERLAID) || !ip_row_is_at(page, off) ||
+		ip_row_decode(page, off, &row) != NULL ||
+		(row.state & (IP_ROW_OVERLAID | IP_ROW_LOCKED)) != IP_ROW_OVERLAID || row.ptr.block != block)
+		return true;
+	ItemPointerSet(&tid, block, off);
+	return peek_item(page, row.ptr, &tid, row.xid, &rec) && rec.saved != NULL;
+}
+
+bool
+ip_undo_rows_are_sound(BlockNumber block, Page page)
+{
+	if (PageGetMaxOffsetNumber(page) > IP_MAX_ROWS_PER_PAGE)
+		return false;
+	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
+	{
+		if (!ip_row_is_sound(page, off) || !has_bytes(block, page, off))
+			return false;
+	}
+	return true;
+}
+
 int
 ip_undo_body(const IpRow *row, const IpUndoRec *rec, uint8 *body, uint32 room)
 {

@@ -41,6 +41,9 @@ extern bool ip_undo_peek(Relation rel, IpPtr ptr, const ItemPointerData *row, Ip
  */
 extern int	ip_undo_body(const IpRow *row, const IpUndoRec *rec, uint8 *body, uint32 room);
 
+/* Are the items of the data page no rows, or sound ones, with the bytes of overlaid rows that records at home have?  Lock: share. */
+extern bool ip_undo_rows_are_sound(BlockNumber block, Page page);
+
 /* As ip_undo_find.  Errors: data_corrupted. */
 extern bool ip_undo_read(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home,
 						 uint8 *buf, IpUndoRec *rec);

@@ -125,7 +125,7 @@ ip_undo_rec_put_home(ByteWriter *w, BlockNumber block, TransactionId xid, Offset
 	uint8		flags;
 
 	Assert(rec->kind == IP_UNDO_UPDATE || rec->kind == IP_UNDO_DELETE);
-	Assert(rec->saved == NULL && !rec->has_skip && TransactionIdIsNormal(xid));
+	Assert(!rec->has_skip && TransactionIdIsNormal(xid));
 	bytes_put_u16(w, 0);
 	bytes_put_u8(w, IP_STATE_UNDO);
 	bytes_put_u32(w, xid);
@@ -241,7 +241,7 @@ ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len, 
 		return "undo record names no row";
 	if (rec->kind < IP_UNDO_LOCK || rec->kind > IP_UNDO_DELETE)
 		return "unknown kind of undo record";
-	if (home && (rec->kind == IP_UNDO_LOCK || rec->saved))
+	if (home && rec->kind == IP_UNDO_LOCK)
 		return "undo record of a kind that is not kept on data pages";
 	return NULL;
 }

@@ -75,8 +75,8 @@ extern void ip_undo_rec_put(ByteWriter *w, BlockNumber undo_block, TransactionId
 							OffsetNumber row_off, const IpUndoRec *rec);
 
 /*
- * Put the bytes of a record at home: of the row at row_off of block, made by xid.  The record has no
- * saved bytes, and is no lock.
+ * Put the bytes of a record at home: of the row at row_off of block, made by xid.  The record is
+ * no lock.
  */
 extern void ip_undo_rec_put_home(ByteWriter *w, BlockNumber block, TransactionId xid,
 								 OffsetNumber row_off, const IpUndoRec *rec);

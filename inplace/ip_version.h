@@ -196,6 +196,14 @@ extern bool ip_version_fetch_newest(IpVersion *v, Relation rel, const ItemPointe
 /* Make v->body a private copy. */
 extern void ip_version_own_body(IpVersion *v);
 
+/* Are the row's overlaid bytes, if it has such, in an undo record at home? */
+static inline bool
+ip_version_saved_at_home(const IpVersion *v)
+{
+	return v->saved != NULL && !(v->top_state & IP_ROW_LOCKED) &&
+		v->top_ptr.block == ItemPointerGetBlockNumberNoCheck(&v->tid);
+}
+
 /* Go below the lock record, if there is one: v->has_lock, v->lock, v->ptr. */
 extern void ip_version_skip_lock(IpVersion *v);
 

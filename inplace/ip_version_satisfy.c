@@ -301,6 +301,24 @@ sees(Snapshot snapshot, IpXid xid, IpXid horizon, IpKnownXids *known)
 	return status == IP_STATUS_COMMITTED;
 }
 
+/* If the row is overlaid, take its first bytes from its undo record; false if that is not at home. */
+static bool
+uncover(IpVersion *v, Page copy, IpRow *row)
+{
+	uint8	   *body = v->bodybuf[0];
+	IpUndoRec	rec;
+
+	if (!(row->state & IP_ROW_OVERLAID))
+		return true;
+	if (row->ptr.block != ItemPointerGetBlockNumber(&v->tid) || row->bodylen > BLCKSZ ||
+		!ip_undo_peek(v->rel, row->ptr, &v->tid, row->xid, copy, v->recbuf, &rec) || rec.saved == NULL)
+		return false;
+	memcpy(body, rec.saved, IP_VERSION_BLOCK_SZ);
+	memcpy(body + IP_VERSION_BLOCK_SZ, row->body, row->bodylen - IP_VERSION_BLOCK_SZ);
+	row->body = body;
+	return true;
+}
+
 /* The row as it is on the page. */
 static void
 begin_newest(IpVersion *v, const IpRow *row)
@@ -334,7 +352,7 @@ ip_version_begin_near(IpVersion *v, Relation rel, BlockNumber block, Page copy, 
 	{
 		bool		seen = sees(snapshot, row.xid, horizon, known);
 
-		if (seen && !(row.state & (IP_ROW_DELETED | IP_ROW_OVERLAID)))
+		if (seen && !(row.state & IP_ROW_DELETED) && uncover(v, copy, &row))
 		{
 			begin_newest(v, &row);
 			return true;

@@ -161,3 +161,52 @@ UPDATE uah_tight SET s = 'd' WHERE id = 1;
 SELECT id, length(s) FROM uah_tight ORDER BY id;
 SELECT * FROM inplace_check('uah_tight');
 DROP TABLE uah_tight;
+-- the version block of a row far above the page's end covers the row's first bytes, which are in its record at home
+CREATE TABLE uah_over (id int PRIMARY KEY, n int, k int, t text) WITH (autovacuum_enabled = off);
+CREATE INDEX ON uah_over (k);
+INSERT INTO uah_over SELECT i, i * 1000, i, repeat('t', 60) FROM generate_series(1, 50) i;
+VACUUM uah_over;
+CREATE FUNCTION uah_over() RETURNS TABLE (id text, flags text[], record text[]) LANGUAGE sql AS $$
+  SELECT r.off - 1, r.flags, u.flags FROM inplace_rows('uah_over', 0) r
+  LEFT JOIN inplace_undo_records('uah_over', 0) u ON u.row_tid = ('(0,' || r.off || ')')::tid
+  WHERE r.flags <> '{}' ORDER BY r.off, u.off$$;
+BEGIN;
+DECLARE seq CURSOR FOR SELECT id, n, left(t, 3) FROM uah_over WHERE id < 7 OR id = 50;
+SET LOCAL enable_seqscan = off;
+DECLARE idx SCROLL CURSOR FOR SELECT id, n, left(t, 3) FROM uah_over WHERE id < 7 ORDER BY id;
+UPDATE uah_over SET n = n + 1 WHERE id IN (1, 2, 3, 4, 5, 6, 50);
+SELECT * FROM uah_over();
+-- the second change: a version block of its own
+UPDATE uah_over SET n = n + 1 WHERE id = 2;
+SELECT * FROM uah_over() WHERE id = '2';
+SAVEPOINT s;
+UPDATE uah_over SET n = n + 1, t = upper(t) WHERE id = 3;
+DELETE FROM uah_over WHERE id = 4;
+UPDATE uah_over SET k = k + 100 WHERE id = 5;
+UPDATE uah_over SET t = t || t WHERE id = 6;
+SELECT id, n, k, left(t, 3), length(t) FROM uah_over WHERE id < 7 ORDER BY id;
+SELECT * FROM inplace_check('uah_over');
+ROLLBACK TO s;
+SELECT id, n, k, left(t, 3), length(t) FROM uah_over WHERE id < 7 ORDER BY id;
+SELECT id FROM uah_over WHERE id IN (1, 3) FOR UPDATE;
+SELECT id, n, k, left(t, 3), length(t) FROM uah_over WHERE id < 7 ORDER BY id;
+FETCH ALL FROM seq;
+FETCH ALL FROM idx;
+FETCH BACKWARD 2 FROM idx;
+SELECT * FROM inplace_check('uah_over');
+COMMIT;
+SELECT * FROM uah_over();
+VACUUM uah_over;
+SELECT * FROM uah_over();
+-- rolled back, and put back
+BEGIN;
+UPDATE uah_over SET n = -n, t = repeat('z', length(t)) WHERE id < 10;
+SELECT count(*) FROM uah_over() WHERE flags @> '{overlaid}';
+ROLLBACK;
+UPDATE uah_over SET n = n + 1 WHERE id = 8;
+VACUUM uah_over;
+SELECT id, n, left(t, 3) FROM uah_over WHERE id < 10 ORDER BY id;
+SELECT count(*), sum(n), count(DISTINCT t) FROM uah_over;
+SELECT * FROM inplace_check('uah_over');
+DROP FUNCTION uah_over;
+DROP TABLE uah_over;
