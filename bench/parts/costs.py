@@ -3,8 +3,8 @@ import subprocess
 from contextlib import contextmanager
 
 from lib.db import AMS
-from lib.result import Result
-from lib.workload import CLIENTS, start_pgbench
+from lib.result import Bar, Result
+from lib.workload import CLIENTS, Snapshot, start_pgbench
 
 # ---- WAL of one change -------------------------------------------------------------------------------------------------
 
@@ -123,14 +123,35 @@ MANY_CLIENTS = 16
 
 def small(context):
     """Tables of ten rows that many clients change; in the end all have been idle for a moment."""
-    one, many = {}, {}
+    one, many, read = {}, {}, {}
     tables = context.count(1000)
+    updates = {'heap': context.count(5_000), 'inplace': context.count(500_000)}     # of heap's each takes longer than the one before
     for am in AMS:
         context.progress.step(f'small tables: {am}')
         one[am] = _one_small(context, am)
         many[am] = _many_small(context, am, tables)
+        context.progress.step(f'a small table under an old snapshot: {am}')
+        read[am] = _read_after_hold(context.db, am, updates[am])
     yield Result(f'size of a table of {FEW} rows under {MANY_CLIENTS} clients', 'MB', (_pair(one),))
     yield Result(f'size of {tables:,} tables of {FEW} rows under {MANY_CLIENTS} clients', 'MB', (_pair(many),))
+    yield Result(f'50 rows, {updates["inplace"]:,} updates (heap {updates["heap"]:,}) under a snapshot that has ended: a scan reads', 'pages',
+                 (_pair(read),), Bar('<=', 4), own=True)
+
+
+def _read_after_hold(db, am, updates):
+    """Pages that a sequential scan reads, before VACUUM."""
+    db.use(am)
+    db.execute('CREATE TABLE held (id int PRIMARY KEY, n bigint) WITH (autovacuum_enabled = off)')
+    db.execute('INSERT INTO held SELECT i, 0 FROM generate_series(1, 50) i')
+    snapshot = Snapshot(am)
+    before = snapshot.db.rows('SELECT count(*), sum(n) FROM held')
+    db.execute(f'DO $$BEGIN FOR i IN 1 .. {updates} LOOP UPDATE held SET n = n + 1 WHERE id = 1 + i % 50; COMMIT; END LOOP; END$$')
+    if snapshot.db.rows('SELECT count(*), sum(n) FROM held') != before:
+        raise AssertionError(f'{am}: what a snapshot sees changed while it was held')
+    snapshot.release()
+    plan = db.value('EXPLAIN (ANALYZE, BUFFERS, FORMAT json) SELECT count(*), sum(n) FROM held')[0]['Plan']
+    db.execute('DROP TABLE held')
+    return plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
 
 
 def _one_small(context, am):
