@@ -43,8 +43,7 @@ ip_home_note(IpHomes *homes, BlockNumber block, Page page)
 void
 ip_home_keep_bytes(IpHomes *homes, BlockNumber block, uint8 state, IpPtr ptr)
 {
-	if ((state & (IP_ROW_OVERLAID | IP_ROW_LOCKED)) == IP_ROW_OVERLAID && ptr.block == block &&
-		ptr.off <= IP_MAX_ROWS_PER_PAGE)
+	if (ip_row_bytes_at_home(state, ptr, block) && ptr.off <= IP_MAX_ROWS_PER_PAGE)
 		homes->has_bytes[ptr.off] = true;
 }
 

@@ -194,7 +194,7 @@ saved_problem(Page page, BlockNumber block, OffsetNumber off, const IpRow *row)
 	uint8		buf[BLCKSZ];
 	IpUndoRec	rec;
 
-	if ((row->state & (IP_ROW_OVERLAID | IP_ROW_LOCKED)) != IP_ROW_OVERLAID || row->ptr.block != block)
+	if (!ip_row_bytes_at_home(row->state, row->ptr, block))
 		return NULL;
 	if (row->ptr.off > PageGetMaxOffsetNumber(page) || !ip_item_is_undo(page, PageGetItemId(page, row->ptr.off)) ||
 		ip_page_check_record(page, block, row->ptr.off, buf, &rec) != NULL || rec.saved == NULL ||

@@ -49,6 +49,13 @@ ip_item_size(uint8 state, uint32 bodylen)
 	return size;
 }
 
+/* Are the first bytes of a row of the block, with this state and pointer, in a record at home?  Those of a locked one are in a ring. */
+static inline bool
+ip_row_bytes_at_home(uint8 state, IpPtr ptr, BlockNumber block)
+{
+	return (state & (IP_ROW_OVERLAID | IP_ROW_LOCKED)) == IP_ROW_OVERLAID && ptr.block == block;
+}
+
 /* Is the item of a data page an undo record at home, and no row?  Any item; its page may be damaged. */
 static inline bool
 ip_item_is_undo(Page page, const ItemIdData *lp)

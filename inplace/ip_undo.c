@@ -293,8 +293,7 @@ has_bytes(BlockNumber block, Page page, OffsetNumber off)
 	IpRow		row;
 
 	if (!ip_row_may_be(page, off, IP_ROW_OVERLAID) || !ip_row_is_at(page, off) ||
-		ip_row_decode(page, off, &row) != NULL ||
-		(row.state & (IP_ROW_OVERLAID | IP_ROW_LOCKED)) != IP_ROW_OVERLAID || row.ptr.block != block)
+		ip_row_decode(page, off, &row) != NULL || !ip_row_bytes_at_home(row.state, row.ptr, block))
 		return true;
 	ItemPointerSet(&tid, block, off);
 	return peek_item(page, row.ptr, &tid, row.xid, &rec) && rec.saved != NULL;

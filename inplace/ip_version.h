@@ -200,8 +200,8 @@ extern void ip_version_own_body(IpVersion *v);
 static inline bool
 ip_version_saved_at_home(const IpVersion *v)
 {
-	return v->saved != NULL && !(v->top_state & IP_ROW_LOCKED) &&
-		v->top_ptr.block == ItemPointerGetBlockNumberNoCheck(&v->tid);
+	return v->saved != NULL &&
+		ip_row_bytes_at_home(v->top_state, v->top_ptr, ItemPointerGetBlockNumberNoCheck(&v->tid));
 }
 
 /* Go below the lock record, if there is one: v->has_lock, v->lock, v->ptr. */
