@@ -256,6 +256,15 @@ forward_problem(IpCheck *c, const ItemPointerData *tid)
 	return ok ? NULL : ip_check_fail(c, "row has moved to (%u,%u), where no row is", block, off);
 }
 
+/* The row has moved there, or (invalid) it has not. */
+static void
+check_forward(IpCheck *c, BlockNumber block, OffsetNumber off, IpXid xid, const ItemPointerData *forward)
+{
+	if (ItemPointerIsValid(forward) && ip_check_is_needed(c, xid) &&
+		!ip_check_may_be_gone(xid) && !ip_check_has_aborted(xid))
+		ip_check_report(c, block, off, forward_problem(c, forward));
+}
+
 /* Is the row's item the same on both copies, and does it mean the same? */
 static bool
 row_is_unchanged(IpCheck *c, OffsetNumber off)
@@ -298,15 +307,17 @@ check_row_undo(IpCheck *c, Chain *ch, BlockNumber block, OffsetNumber off)
 	if (off > PageGetMaxOffsetNumber(c->rows.data) ||
 		!ip_row_is_at(c->rows.data, off) ||
 		!ip_item_is_ours(PageGetItemId(c->rows.data, off)) ||
-		ip_check_row(c, c->rows.data, off, &row) != NULL || may_lack_undo(c, &row))
+		ip_check_row(c, c->rows.data, off, &row) != NULL)
+		return true;
+	if ((row.state & IP_ROW_CHANGED) && (row.state & IP_ROW_MOVED))
+		check_forward(c, block, off, row.xid, &row.changed.forward);
+	if (may_lack_undo(c, &row))
 		return true;
 	ItemPointerSet(&ch->tid, block, off);
 	problem = chain_problem(c, ch, &row);
 	if (problem == NULL)
 	{
-		if (ItemPointerIsValid(&ch->forward) && ip_check_is_needed(c, row.xid) &&
-			!ip_check_may_be_gone(row.xid) && !ip_check_has_aborted(row.xid))
-			ip_check_report(c, block, off, forward_problem(c, &ch->forward));
+		check_forward(c, block, off, row.xid, &ch->forward);
 		return true;
 	}
 	strlcpy(text, problem, sizeof(text));

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_format.h
- *	  On-disk format of inplace tables, version 8.
+ *	  On-disk format of inplace tables, version 9.
  *
  * docs/on-disk-format.md draws every structure byte by byte.  All pages live
  * in the main fork, have PostgreSQL's standard page header and keep no data
@@ -34,7 +34,7 @@
 #include "storage/bufpage.h"
 #include "storage/itemptr.h"
 
-#define IP_FORMAT_VERSION		8
+#define IP_FORMAT_VERSION		9
 
 /* Every page says what version it is of: its magic number is the letter I and the version ... */
 #define IP_MAGIC_LETTER			0x49
@@ -223,11 +223,12 @@ StaticAssertDecl(IP_HDR_HEAP_MASK == 0x0300, "bits 8 and 9 of hdr are heap's");
 #define IP_ROW_OVERLAID			0x20	/* version block covers the body's
 										 * first bytes */
 #define IP_ROW_MOVED			0x40	/* DELETED by an update to another TID */
-#define IP_ROW_CHANGED			0x80	/* DELETED or LOCKED by the page's
-										 * default changer; without a version
-										 * block or an undo record: the
-										 * version before is visible to all,
-										 * or (DEFAULT) the default inserter's */
+#define IP_ROW_CHANGED			0x80	/* DELETED, perhaps MOVED, or LOCKED
+										 * by the page's default changer;
+										 * without a version block or an undo
+										 * record: the version before is
+										 * visible to all, or (DEFAULT) the
+										 * default inserter's */
 
 /* In the place of a row's state: the item is an undo record at home.  No row has these two. */
 #define IP_STATE_UNDO			(IP_ROW_VERSION | IP_ROW_DEFAULT)
@@ -257,7 +258,9 @@ typedef enum IpUndoKind
 	IP_UNDO_LOCK = 1,			/* row lock; only ever the first record of a
 								 * chain */
 	IP_UNDO_UPDATE = 2,			/* update in place */
-	IP_UNDO_DELETE = 3			/* delete, or update to another TID (FORWARD) */
+	IP_UNDO_DELETE = 3,			/* delete, or update to another TID (FORWARD) */
+	IP_UNDO_MOVES = 4			/* at home: where the default changer has
+								 * moved rows to */
 } IpUndoKind;
 
 #define IP_REC_PREV			0x01	/* previous version block follows; else
@@ -313,6 +316,24 @@ typedef enum IpUndoKind
 #define IP_REC_MAX_HEAD			(IP_REC_MAX_START + 5 + 13 + 10 + 2 + 6 + 5 + IP_REC_MAX_SKIP)
 #define IP_REC_MAX_SKIP			(5 + 5 + 1 + 2 * (5 + 3 + 5))
 #define IP_MAX_UNDO_REC		IP_MAX_ITEM
+
+/*
+ * A page has one IP_UNDO_MOVES at most, while it has a default changer: kind (1) flags (1) IP_STATE_UNDO, and runs.  A statement that moves
+ * a page's rows one after the other needs one for each page that takes them.
+ */
+typedef struct IpMoveRun
+{
+	uint16		first;			/* this row, and those behind it, have moved
+								 * to ...; or IP_MOVE_KEYS */
+	uint16		n;				/* how many */
+	ItemPointerData to;			/* ... these offsets, this one and those
+								 * behind it */
+} IpMoveRun;
+
+#define IP_MOVE_KEYS		0x8000	/* the moves exclude FOR KEY SHARE */
+#define IP_MOVES_HDRSZ		3
+
+StaticAssertDecl(sizeof(IpMoveRun) == 10, "a run of moves is 10 bytes");
 
 /* Six bytes: an undo record's address, or a cid (block) with offset 0. */
 typedef struct IpPtr

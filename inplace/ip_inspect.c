@@ -23,7 +23,9 @@
 #include "utils/pg_lsn.h"
 #include "utils/rls.h"
 
+#include "ip_default.h"
 #include "ip_lockers.h"
+#include "ip_moves.h"
 #include "ip_page_check.h"
 #include "ip_rel.h"
 #include "ip_result.h"
@@ -231,7 +233,7 @@ static void
 put_record(IpResult *r, const IpUndoRec *rec)
 {
 	static const char *const kinds[] = {
-		[IP_UNDO_LOCK] = "lock",[IP_UNDO_UPDATE] = "update",[IP_UNDO_DELETE] = "delete"
+		[IP_UNDO_LOCK] = "lock",[IP_UNDO_UPDATE] = "update",[IP_UNDO_DELETE] = "delete",[IP_UNDO_MOVES] = "moves"
 	};
 	bool		has_prev = (rec->flags & IP_REC_PREV) != 0;
 	bool		prev_inserted = (rec->flags & IP_REC_PREV_INSERTED) != 0;
@@ -240,7 +242,7 @@ put_record(IpResult *r, const IpUndoRec *rec)
 	ip_result_put_text(r, kinds[rec->kind]);
 	ip_result_put_flags(r, record_flags, lengthof(record_flags), rec->flags | (rec->has_skip ? RECORD_SKIP : 0));
 	ip_result_put_xid(r, rec->xid);
-	ip_result_put_tid_if(r, true, ItemPointerGetBlockNumberNoCheck(&rec->row),
+	ip_result_put_tid_if(r, ItemPointerIsValid(&rec->row), ItemPointerGetBlockNumberNoCheck(&rec->row),
 						 ItemPointerGetOffsetNumberNoCheck(&rec->row));
 	ip_result_put(r, Int64GetDatum(rec->cid));
 	ip_result_put_xid(r, rec->prev_xid);
@@ -262,7 +264,16 @@ emit_record(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber of
 	IpUndoRec	rec;
 
 	ip_result_put_int(&r, off);
-	problem = ip_page_check_record(page, block, off, buf, &rec);
+	if (IpPageGetSpecial(page)->kind == IP_PAGE_DATA && ip_moves_is_list(page, off))
+	{
+		rec = (IpUndoRec)
+		{
+			.kind = IP_UNDO_MOVES,.xid = ip_default_changer(page),.cid = IpPageGetSpecial(page)->word
+		};
+		problem = ip_moves_problem(page, off);
+	}
+	else
+		problem = ip_page_check_record(page, block, off, buf, &rec);
 	if (problem)
 		ereport(WARNING,
 				(errcode(ERRCODE_DATA_CORRUPTED),

@@ -13,6 +13,7 @@
 #include "ip_default.h"
 #include "ip_home.h"
 #include "ip_modify_write.h"
+#include "ip_moves.h"
 #include "ip_put.h"
 #include "ip_undo.h"
 #include "ip_undo_use.h"
@@ -20,6 +21,13 @@
 
 /* Bytes that are worth it to read a row's first bytes in its undo record */
 #define MIN_SPARED	512
+
+/*
+ * An update that makes a row so many bytes longer leaves so much on the page: for its undo record, and for a list of the moves of rows that
+ * will have no room there.
+ */
+#define MUCH_LONGER		16
+#define ROOM_TO_LEAVE	(IP_VERSION_BLOCK_SZ + IP_HOME_MIN_SZ + MUCH_LONGER + IP_MOVES_ROOM)
 
 void
 ip_modify_same(IpRowWrite *w, IpVersion *v, uint8 info, TransactionId xid)
@@ -65,6 +73,16 @@ ip_modify_fits(IpVersion *v, Page page, uint32 bodylen)
 
 	return ip_item_size(IP_ROW_VERSION, bodylen) <= have ||
 		(may_overlay(v) && ip_item_size(IP_ROW_VERSION | IP_ROW_OVERLAID, bodylen) <= have);
+}
+
+bool
+ip_modify_may_grow(IpVersion *v, Page page, uint32 bodylen)
+{
+	uint32		size = ip_item_size(0, bodylen);
+	uint32		have = v->top_itemlen + ip_page_free(page);
+
+	return ip_modify_fits(v, page, bodylen) &&
+		(size < v->top_itemlen + MUCH_LONGER || size + ROOM_TO_LEAVE <= have);
 }
 
 /*
@@ -258,8 +276,76 @@ ip_modify_lacks_home(IpVersion *v, Buffer buffer, IpRowWrite *w)
 
 /* ---- the page's default changer ------------------------------------------------------- */
 
+/* The row that an update has moved; from its old version, if that is on the same page and whole. */
+static void
+put_moved(ByteWriter *ops, IpVersion *v, const IpRowWrite *w, Buffer buffer)
+{
+	const IpRowMoved *moved = &w->moved;
+	IpInserter	inserter = ip_put_inserter(ops, BufferGetPage(moved->buffer), moved->init, w->xid, w->cid);
+
+	if (moved->buffer == buffer && (w->saved == NULL || ip_version_saved_at_home(v)))
+		ip_put_row(ops, inserter, moved->off, &moved->row, w->cid,
+				   ItemPointerGetOffsetNumber(&v->tid), w->from, w->fromlen);
+	else
+		ip_put_row(ops, inserter, moved->off, &moved->row, w->cid, InvalidOffsetNumber, NULL, 0);
+}
+
+/* Could the default changer be the one who has done that, and is there nothing else that undo would have to keep? */
+static bool
+is_changers(IpVersion *v, const IpRowWrite *w, CommandId cid)
+{
+	if ((v->top_state & IP_ROW_VERSION) || w->exact || w->replay || !ip_home_enabled || (v->hdr & IP_HDR_SPECULATIVE))
+		return false;
+
+	/*
+	 * a lock may outlive an insertion that is rolled back: then the row needs
+	 * a version block of its own
+	 */
+	if (!w->has_undo)
+		return !w->lock.multi && w->lock.locker == w->xid && ip_version_status(v) == IP_STATUS_COMMITTED;
+	return w->undo.kind == IP_UNDO_DELETE && !w->lock.any && cid < IP_CHANGE_LOCK &&
+		(BufferIsValid(w->moved.buffer) ? !(w->undo.flags & IP_REC_PARTITION) : w->undo.flags == IP_REC_KEYS);
+}
+
 /*
- * Delete or lock the row without a version block, or an undo record, if the page's default changer is us, or
+ * Where w's list of moves will be, if that is a new one: the first unused item once the new row (taken: its item if that is on the page) has come,
+ * and the list that was there (old, or none) has gone, so that all in front of it are used.
+ */
+static OffsetNumber
+place_of_new_list(Page page, OffsetNumber old, OffsetNumber taken)
+{
+	OffsetNumber off;
+
+	for (off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
+	{
+		if (off == old || (!ItemIdIsUsed(PageGetItemId(page, off)) && off != taken))
+			return off;
+	}
+	return off == taken ? off + 1 : off;
+}
+
+/* Where the list is that w's move is to be added to, or will be; InvalidOffsetNumber: there is no room for it.  clear: the old one goes. */
+static OffsetNumber
+place_of_list(IpVersion *v, Buffer buffer, const IpRowWrite *w, bool clear)
+{
+	Page		page = BufferGetPage(buffer);
+	bool		here = w->moved.buffer == buffer;
+	OffsetNumber old = ip_moves_find(page);
+	OffsetNumber list = clear ? InvalidOffsetNumber : old;
+	uint32		size = ip_moves_space(page, list, ItemPointerGetOffsetNumber(&v->tid), &w->undo.forward,
+									  (w->undo.flags & IP_REC_KEYS) != 0);
+
+	if (here)
+		size += IP_ROW_MIN_ITEM + w->moved.row.bodylen + sizeof(ItemIdData);
+	if (size > ip_page_free(page))
+		return InvalidOffsetNumber;
+	if (list == InvalidOffsetNumber)
+		list = place_of_new_list(page, old, here ? w->moved.off : InvalidOffsetNumber);
+	return list <= IP_MAX_ROWS_PER_PAGE ? list : InvalidOffsetNumber;
+}
+
+/*
+ * Delete, move or lock the row without a version block, or an undo record, if the page's default changer is us, or
  * may be; false if not.
  */
 static bool
@@ -269,34 +355,36 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	const IpSpecial *special = IpPageGetSpecial(page);
 	CommandId	cid = w->has_undo ? w->undo.cid : IP_CHANGE_LOCK | w->lock.mode;
 	bool		is_ours = special->u.data.change_xid == w->xid && special->word == cid;
+	bool		clear = TransactionIdIsValid(special->u.data.change_xid) && !is_ours;
+	bool		moves = BufferIsValid(w->moved.buffer);
+	OffsetNumber list = InvalidOffsetNumber;
 	IpChange	change;
 	ByteWriter *ops;
 
-	if ((v->top_state & IP_ROW_VERSION) || w->exact || w->replay || !ip_home_enabled ||
-		(v->hdr & IP_HDR_SPECULATIVE) || BufferIsValid(w->moved.buffer))
+	if (!is_changers(v, w, cid) || (clear && !ip_default_changer_is_over(page)))
 		return false;
-	if (w->has_undo ? w->undo.kind != IP_UNDO_DELETE || w->lock.any || w->undo.flags != IP_REC_KEYS ||
-		cid >= IP_CHANGE_LOCK :
-		w->lock.multi || w->lock.locker != w->xid)
-		return false;
-
-	/*
-	 * a lock may outlive an insertion that is rolled back: then the row needs
-	 * a version block of its own
-	 */
-	if (!w->has_undo && ip_version_status(v) != IP_STATUS_COMMITTED)
-		return false;
-	if (TransactionIdIsValid(special->u.data.change_xid) && !is_ours && !ip_default_changer_is_over(page))
-		return false;
+	if (moves)
+	{
+		list = place_of_list(v, buffer, w, clear);
+		if (list == InvalidOffsetNumber)
+			return false;
+	}
 	ip_change_begin(&change, v->rel, w->info, w->xid);
 	change.logical = w->logical;
 	ops = ip_change_block(&change, buffer, false);
-	if (TransactionIdIsValid(special->u.data.change_xid) && !is_ours)
+	/* before the row it is made from */
+	if (w->moved.buffer == buffer)
+		put_moved(ops, v, w, buffer);
+	if (clear)
 		ip_op_simple(ops, IP_OP_CLEAR_CHANGER);
 	if (!is_ours)
 		ip_op_changer(ops, cid);
-	ip_op_changed(ops, ItemPointerGetOffsetNumber(&v->tid),
-				  w->has_undo ? IP_ROW_DELETED : IP_ROW_LOCKED);
+	if (moves)
+		ip_op_moved(ops, ItemPointerGetOffsetNumber(&v->tid), list, &w->undo.forward, (w->undo.flags & IP_REC_KEYS) != 0);
+	else
+		ip_op_changed(ops, ItemPointerGetOffsetNumber(&v->tid), w->has_undo ? IP_ROW_DELETED : IP_ROW_LOCKED);
+	if (moves && w->moved.buffer != buffer)
+		put_moved(ip_change_block(&change, w->moved.buffer, w->moved.init), v, w, buffer);
 	ip_change_apply(&change);
 	w->top.block = InvalidBlockNumber;
 	return true;
@@ -354,20 +442,6 @@ put_row(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool final, bool overlaid,
 	return ip_op_row(ops, &op);
 }
 
-/* The row that an update has moved; from its old version, if that is on the same page and whole. */
-static void
-put_moved(ByteWriter *ops, IpVersion *v, const IpRowWrite *w, Buffer buffer)
-{
-	const IpRowMoved *moved = &w->moved;
-	IpInserter	inserter = ip_put_inserter(ops, BufferGetPage(moved->buffer), moved->init, w->xid, w->cid);
-
-	if (moved->buffer == buffer && (w->saved == NULL || ip_version_saved_at_home(v)))
-		ip_put_row(ops, inserter, moved->off, &moved->row, w->cid,
-				   ItemPointerGetOffsetNumber(&v->tid), w->from, w->fromlen);
-	else
-		ip_put_row(ops, inserter, moved->off, &moved->row, w->cid, InvalidOffsetNumber, NULL, 0);
-}
-
 #ifdef USE_ASSERT_CHECKING
 /* Is what the caller wants to write to the row a state that it can have? */
 static bool
@@ -376,7 +450,7 @@ may_write(IpVersion *v, const IpRowWrite *w)
 	IpXidStatus status = ip_version_status(v);
 
 	/* I4; a lock may be put on a change that is running, and aborts meanwhile */
-	if (w->has_undo && (status == IP_STATUS_ABORTED || status == IP_STATUS_RUNNING))
+	if (w->has_undo && !w->replay && (status == IP_STATUS_ABORTED || status == IP_STATUS_RUNNING))
 		return false;
 	/* I6, unless no rollback can go below v */
 	if (w->has_undo && !w->cut && w->bodylen < w->fromlen)
@@ -498,6 +572,38 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 		UnlockReleaseBuffer(undo);
 }
 
+/*
+ * The page's default changer has moved the row, and a lock is to come on top: then the move needs an undo record.  It is the mover's,
+ * as if that had written it.  v begins anew.
+ */
+static void
+give_record(IpVersion *v, Buffer buffer)
+{
+	static uint8 body[BLCKSZ];
+	IpRowWrite	w = {
+		.info = IP_XLOG_LOCK,.xid = (TransactionId) v->xid,.hdr = v->hdr,.body = body,.bodylen = v->bodylen,
+		.from = body,.fromlen = v->bodylen,.oldlen = v->bodylen,.state = IP_ROW_DELETED | IP_ROW_MOVED,
+		.cid = v->ptr.block,.has_undo = true,.away = true,.replay = true
+	};
+
+	if (ip_version_load_rec(v) != IPV_OK)
+		ip_version_missing(v);
+	w.undo.kind = IP_UNDO_DELETE;
+	w.undo.flags = v->rec.flags & IP_REC_KEYS;
+	w.undo.cid = v->rec.cid;
+	w.undo.forward = v->rec.forward;
+	memcpy(body, v->body, v->bodylen);
+	/* the version before, which is on the page, too */
+	v->xid = v->changed.inserter;
+	v->ptr = ip_ptr_cid(v->changed.inserter_cid);
+	v->state = IpXidIsFinal(v->xid) ? 0 : IP_ROW_INSERTED;
+	v->rec_loaded = false;
+	ip_modify_write(v, buffer, &w);
+	if (ip_version_begin(v, v->rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer),
+						 ItemPointerGetOffsetNumber(&v->tid)) != IPV_OK)
+		ip_version_missing(v);
+}
+
 void
 ip_modify_write_lock(IpVersion *v, Buffer buffer, TransactionId xid, const IpLockState *lock,
 					 ItemPointerData *version_tid)
@@ -505,6 +611,8 @@ ip_modify_write_lock(IpVersion *v, Buffer buffer, TransactionId xid, const IpLoc
 	IpRowWrite	w;
 
 	Assert(lock->any);
+	if ((v->top_state & IP_ROW_CHANGED) && (v->state & IP_ROW_MOVED))
+		give_record(v, buffer);
 	ip_modify_same(&w, v, IP_XLOG_LOCK, xid);
 	w.lock = *lock;
 	w.exact = version_tid != NULL;

@@ -60,6 +60,9 @@ extern void ip_modify_same(IpRowWrite *w, IpVersion *v, uint8 info, TransactionI
 /* Can the row's item take a body of this length, with a version block? */
 extern bool ip_modify_fits(IpVersion *v, Page page, uint32 bodylen);
 
+/* The same for an update; a row that becomes much longer shall leave room for a list of moves. */
+extern bool ip_modify_may_grow(IpVersion *v, Page page, uint32 bodylen);
+
 /*
  * Does the data page lack room for the undo record of w, which is an update in place, and may a prune find it?  Lock:
  * exclusive.

@@ -222,6 +222,18 @@ ip_op_changed(ByteWriter *w, OffsetNumber off, uint8 state)
 	bytes_put_u8(w, state);
 }
 
+void
+ip_op_moved(ByteWriter *w, OffsetNumber off, OffsetNumber list, const ItemPointerData *forward, bool keys)
+{
+	Assert(OffsetNumberIsValid(off) && OffsetNumberIsValid(list) && off != list);
+	bytes_put_u8(w, IP_OP_MOVED);
+	bytes_put_varint(w, off);
+	bytes_put_varint(w, list);
+	bytes_put_u8(w, keys);
+	bytes_put_varint(w, ItemPointerGetBlockNumber(forward));
+	bytes_put_varint(w, ItemPointerGetOffsetNumber(forward));
+}
+
 static void
 put_offsets(ByteWriter *w, IpOp op, const OffsetNumber *offs, int n)
 {

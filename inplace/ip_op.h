@@ -41,8 +41,9 @@ typedef enum IpOp
 	IP_OP_DROP,					/* nobody needs these undo records at home */
 	IP_OP_RESTORE,				/* put back rows' last change */
 	IP_OP_KEYS,					/* IP_KEYS_* of a data page */
-	IP_OP_UNDO_PAGES			/* metapage: these blocks are undo pages, or
+	IP_OP_UNDO_PAGES,			/* metapage: these blocks are undo pages, or
 								 * one is no more */
+	IP_OP_MOVED					/* the default changer moves a row */
 } IpOp;
 
 /* Where IP_OP_ROW's delta starts from */
@@ -180,6 +181,9 @@ extern void ip_op_restore_end(ByteWriter *w, uint8 *begin);
 
 /* state is IP_ROW_DELETED or IP_ROW_LOCKED. */
 extern void ip_op_changed(ByteWriter *w, OffsetNumber off, uint8 state);
+
+/* list: where the page's list of moves is, or will be. */
+extern void ip_op_moved(ByteWriter *w, OffsetNumber off, OffsetNumber list, const ItemPointerData *forward, bool keys);
 extern void ip_op_unused(ByteWriter *w, const OffsetNumber *offs, int n);
 extern void ip_op_undo(ByteWriter *w, OffsetNumber row_off, uint8 kind, uint8 flags,
 					   const uint8 *tail, uint32 taillen);

@@ -151,6 +151,7 @@ find_new_row(IpNewRows *n, IpRowHead *alone)
 				break;
 			case IP_OP_CHANGER:
 			case IP_OP_CHANGED:
+			case IP_OP_MOVED:
 			case IP_OP_DROP:
 			case IP_OP_RESTORE:
 			case IP_OP_INIT_META:

@@ -9,6 +9,7 @@
 
 #include "ip_delta.h"
 #include "ip_items.h"
+#include "ip_moves.h"
 #include "ip_page_apply.h"
 #include "ip_page_check.h"
 #include "ip_runs.h"
@@ -474,12 +475,31 @@ apply_drop(Page page, ByteReader *r)
 	return NULL;
 }
 
-/* The default changer deletes or locks a row that has no version block. */
+static void
+set_changer(IpSpecial *special, TransactionId xid, CommandId cid)
+{
+	special->u.data.change_xid = xid;
+	special->word = cid;
+}
+
+static bool
+put_move(Page page, OffsetNumber off, ByteReader *r)
+{
+	OffsetNumber list = bytes_get_varint(r);
+	bool		keys = bytes_get_u8(r) != 0;
+	BlockNumber block = bytes_get_varint(r);
+	ItemPointerData forward;
+
+	ItemPointerSet(&forward, block, bytes_get_varint(r));
+	return ip_moves_add(page, list, off, &forward, keys);
+}
+
+/* The default changer deletes, locks, or (state is not given) moves a row that has no version block. */
 static const char *
-apply_changed(Page page, ByteReader *r)
+apply_changed(Page page, ByteReader *r, bool moved)
 {
 	OffsetNumber off = bytes_get_varint(r);
-	uint8		state = bytes_get_u8(r);
+	uint8		state = moved ? IP_ROW_DELETED | IP_ROW_MOVED : bytes_get_u8(r);
 	ItemId		lp = PageGetItemId(page, off);
 	uint8	   *item;
 
@@ -491,7 +511,7 @@ apply_changed(Page page, ByteReader *r)
 	if (item[IP_ROW_STATE] & IP_ROW_VERSION)
 		return "row is not as the operation expects";
 	item[IP_ROW_STATE] = (item[IP_ROW_STATE] & IP_ROW_DEFAULT) | IP_ROW_CHANGED | state;
-	return NULL;
+	return !moved || put_move(page, off, r) ? NULL : "list of moves does not fit";
 }
 
 static void
@@ -499,13 +519,6 @@ set_default(IpSpecial *special, TransactionId xid, CommandId cid)
 {
 	special->u.data.default_xid = xid;
 	special->u.data.default_cid = cid;
-}
-
-static void
-set_changer(IpSpecial *special, TransactionId xid, CommandId cid)
-{
-	special->u.data.change_xid = xid;
-	special->word = cid;
 }
 
 static void
@@ -532,18 +545,11 @@ apply_slot(IpMeta *meta, ByteReader *r)
 	ms->npages = bytes_get_u32(r);
 }
 
-static void
-apply_undo_pages(Page page, ByteReader *r)
-{
-	BlockNumber first = bytes_get_u32(r);
-
-	ip_runs_set(page, first, bytes_get_u32(r));
-}
-
 static const char *
 apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 {
 	IpSpecial  *special = PageIsNew(page) ? NULL : IpPageGetSpecial(page);
+	BlockNumber first;
 
 	switch (op)
 	{
@@ -570,9 +576,10 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 		case IP_OP_CLEAR_CHANGER:
 			set_changer(special, InvalidTransactionId, 0);
 			ip_row_clear_changed(page);
-			return NULL;
+			return ip_moves_drop(page) ? NULL : "list of moves cannot go";
 		case IP_OP_CHANGED:
-			return apply_changed(page, r);
+		case IP_OP_MOVED:
+			return apply_changed(page, r, op == IP_OP_MOVED);
 		case IP_OP_DROP:
 			return apply_drop(page, r);
 		case IP_OP_RESTORE:
@@ -616,7 +623,8 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 			apply_slot(IpPageGetMeta(page), r);
 			return NULL;
 		case IP_OP_UNDO_PAGES:
-			apply_undo_pages(page, r);
+			first = bytes_get_u32(r);
+			ip_runs_set(page, first, bytes_get_u32(r));
 			return NULL;
 	}
 	return "unknown operation";

@@ -5,6 +5,7 @@
  */
 #include "compat.h"
 
+#include "ip_moves.h"
 #include "ip_page_check.h"
 #include "ip_runs.h"
 
@@ -211,6 +212,8 @@ data_item_problem(IpPageCheck *c, Page page, BlockNumber block, OffsetNumber off
 	IpUndoRec	rec;
 	IpRow		row;
 
+	if (ip_moves_is_list(page, off))
+		return ip_moves_problem(page, off);
 	if (ip_item_is_undo(page, PageGetItemId(page, off)))
 		return ip_page_check_record(page, block, off, buf, &rec);
 	problem = ip_page_check_row(c, page, off, &row);

@@ -180,6 +180,18 @@ desc_changed(StringInfo buf, ByteReader *r)
 }
 
 static void
+desc_moved(StringInfo buf, ByteReader *r)
+{
+	OffsetNumber off = bytes_get_varint(r);
+	OffsetNumber list = bytes_get_varint(r);
+	bool		keys = bytes_get_u8(r) != 0;
+	BlockNumber block = bytes_get_varint(r);
+
+	appendStringInfo(buf, "move row %u to (%u,%u)%s, list %u", off, block, (OffsetNumber) bytes_get_varint(r),
+					 keys ? ", keys" : "", list);
+}
+
+static void
 desc_op(StringInfo buf, IpOp op, ByteReader *r)
 {
 	switch (op)
@@ -207,6 +219,9 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 			return;
 		case IP_OP_CHANGED:
 			desc_changed(buf, r);
+			return;
+		case IP_OP_MOVED:
+			desc_moved(buf, r);
 			return;
 		case IP_OP_DROP:
 			desc_offsets(buf, r, "drop undo records");
@@ -280,7 +295,7 @@ ip_page_desc_name(IpOp op)
 		[IP_OP_INIT_FREE] = "init free page",[IP_OP_CHANGER] = "default changer",
 		[IP_OP_CLEAR_CHANGER] = "clear default changer",[IP_OP_CHANGED] = "changed",[IP_OP_DROP] = "drop",
 		[IP_OP_RESTORE] = "restore",[IP_OP_KEYS] = "changed keys",
-		[IP_OP_UNDO_PAGES] = "undo pages"
+		[IP_OP_UNDO_PAGES] = "undo pages",[IP_OP_MOVED] = "moved"
 	};
 
 	return op > 0 && op < lengthof(names) && names[op] ? names[op] : "unknown";

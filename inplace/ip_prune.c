@@ -14,6 +14,7 @@
 #include "ip_default.h"
 #include "ip_home.h"
 #include "ip_lockers.h"
+#include "ip_moves.h"
 #include "ip_prune.h"
 #include "ip_prune_hint.h"
 #include "ip_rel.h"
@@ -335,6 +336,7 @@ prune_changer(Prune *p)
 		return;
 	}
 	ip_op_simple(p->w, IP_OP_CLEAR_CHANGER);
+	p->nrows += ip_moves_find(p->page) != InvalidOffsetNumber;
 	p->changed = true;
 }
 

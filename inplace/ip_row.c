@@ -5,6 +5,7 @@
  */
 #include "compat.h"
 
+#include "ip_moves.h"
 #include "ip_row.h"
 
 /* The version block of a row that has one */
@@ -35,15 +36,17 @@ decode_block(Page page, const uint8 *item, uint32 len, IpRow *row)
 
 /* What the default changer did; row is that of the version before. */
 static const char *
-decode_changed(const IpSpecial *special, uint8 state, IpRow *row)
+decode_changed(Page page, OffsetNumber off, uint8 state, IpRow *row)
 {
+	const IpSpecial *special = IpPageGetSpecial(page);
 	TransactionId xid = special->u.data.change_xid;
 	CommandId	cid = special->word;
 
 	if (!TransactionIdIsValid(xid))
 		return "page has no default changer";
 	if (!(state & IP_ROW_DELETED) == !(state & IP_ROW_LOCKED) ||
-		(cid >= IP_CHANGE_LOCK) != ((state & IP_ROW_LOCKED) != 0))
+		(cid >= IP_CHANGE_LOCK) != ((state & IP_ROW_LOCKED) != 0) ||
+		(state & (IP_ROW_MOVED | IP_ROW_DELETED)) == IP_ROW_MOVED)
 		return "row and page disagree about the default changer";
 	row->changed.inserter = row->xid;
 	row->changed.inserter_cid = row->ptr.block;
@@ -55,9 +58,11 @@ decode_changed(const IpSpecial *special, uint8 state, IpRow *row)
 		row->changed.mode = (LockTupleMode) (cid & ~IP_CHANGE_LOCK);
 		return row->changed.mode > LockTupleExclusive ? "unknown row lock mode" : NULL;
 	}
-	row->state = IP_ROW_CHANGED | IP_ROW_DELETED;
+	row->state = state & (IP_ROW_CHANGED | IP_ROW_DELETED | IP_ROW_MOVED);
 	row->xid = ip_xid_after(ip_data_xid_base(special), xid);
 	row->ptr = ip_ptr_cid(cid);
+	if ((state & IP_ROW_MOVED) && !ip_moves_look_up(page, off, &row->changed.forward, &row->changed.keys))
+		return "row has moved, but its page does not say where to";
 	return NULL;
 }
 
@@ -94,7 +99,7 @@ ip_row_decode(Page page, OffsetNumber off, IpRow *row)
 	row->bodylen = len - IP_ROW_HDRSZ;
 	if ((state & ~(IP_ROW_DEFAULT | IP_ROW_CHANGED)) != 0 &&
 		(!(state & IP_ROW_CHANGED) ||
-		 (state & ~(IP_ROW_DEFAULT | IP_ROW_CHANGED | IP_ROW_DELETED | IP_ROW_LOCKED)) != 0))
+		 (state & ~(IP_ROW_DEFAULT | IP_ROW_CHANGED | IP_ROW_DELETED | IP_ROW_MOVED | IP_ROW_LOCKED)) != 0))
 		return "row state needs a version block";
 	row->state = 0;
 	if (state & IP_ROW_DEFAULT)
@@ -105,7 +110,7 @@ ip_row_decode(Page page, OffsetNumber off, IpRow *row)
 		row->xid = ip_xid_after(ip_data_xid_base(special), special->u.data.default_xid);
 		row->ptr = ip_ptr_cid(special->u.data.default_cid);
 	}
-	return (state & IP_ROW_CHANGED) ? decode_changed(special, state, row) : NULL;
+	return (state & IP_ROW_CHANGED) ? decode_changed(page, off, state, row) : NULL;
 }
 
 bool
@@ -214,5 +219,5 @@ ip_row_clear_default(Page page)
 void
 ip_row_clear_changed(Page page)
 {
-	clear_state(page, IP_ROW_CHANGED, IP_ROW_CHANGED | IP_ROW_DELETED | IP_ROW_LOCKED);
+	clear_state(page, IP_ROW_CHANGED, IP_ROW_CHANGED | IP_ROW_DELETED | IP_ROW_MOVED | IP_ROW_LOCKED);
 }

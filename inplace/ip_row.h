@@ -21,6 +21,8 @@ typedef struct IpChanged
 	CommandId	inserter_cid;
 	TransactionId locker;		/* if LOCKED */
 	LockTupleMode mode;
+	ItemPointerData forward;	/* if MOVED */
+	bool		keys;			/* likewise: the move excludes FOR KEY SHARE */
 } IpChanged;
 
 /* A row as decoded from a page. */

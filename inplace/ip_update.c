@@ -449,7 +449,7 @@ prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w,
 	}
 	w->oldlen = floor;
 	w->bodylen = Max(req->row.bodylen, floor);
-	if (!ip_modify_fits(v, BufferGetPage(buffer), w->bodylen))
+	if (!ip_modify_may_grow(v, BufferGetPage(buffer), w->bodylen))
 		return false;
 	w->body = req->row.body;
 	if (req->row.bodylen < floor)

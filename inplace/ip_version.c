@@ -413,14 +413,19 @@ ip_version_load_rec(IpVersion *v)
 		Assert(v->state & IP_ROW_DELETED);
 		v->rec = (IpUndoRec)
 		{
-			.kind = IP_UNDO_DELETE,.flags = IP_REC_KEYS,.xid = v->xid,.row = v->tid,
-				.cid = v->ptr.block,.prev_xid = v->changed.inserter,
+			.kind = IP_UNDO_DELETE,.xid = v->xid,.row = v->tid,.cid = v->ptr.block,
+				.flags = !(v->state & IP_ROW_MOVED) || v->changed.keys ? IP_REC_KEYS : 0,.prev_xid = v->changed.inserter,
 				.prev_ptr = ip_ptr_cid(v->changed.inserter_cid)
 		};
 		if (!IpXidIsFinal(v->rec.prev_xid))
 		{
 			v->rec.flags |= IP_REC_PREV | IP_REC_PREV_INSERTED;
 			v->rec.prev_inserted = true;
+		}
+		if (v->state & IP_ROW_MOVED)
+		{
+			v->rec.flags |= IP_REC_FORWARD;
+			v->rec.forward = v->changed.forward;
 		}
 		v->rec_loaded = true;
 		return IPV_OK;

@@ -143,7 +143,7 @@ sub change_file
 }
 
 my $sound = change_file(sub { substr(${ $_[0] }, $version_at, 2) = pack 'S<', 0x4900 + 99 });
-is(unpack('S<', substr $sound, $version_at, 2), 0x4908, 'the test knows where the version is');
+is(unpack('S<', substr $sound, $version_at, 2), 0x4909, 'the test knows where the version is');
 
 # All statements are refused, and nothing is written.
 sub refused_ok
@@ -167,7 +167,7 @@ sub refused_ok
 		q(SELECT * FROM inplace_rows('t', 0);))
 	{
 		$stderr = errors_of($node, $sql);
-		like($stderr, qr/ERROR:  0A000: relation "t" has format version $number, but this library knows version 8 only\nHINT:  Use/,
+		like($stderr, qr/ERROR:  0A000: relation "t" has format version $number, but this library knows version 9 only\nHINT:  Use/,
 			"$name: $sql fails");
 	}
 	$node->safe_psql('postgres', 'CHECKPOINT');
