@@ -549,6 +549,30 @@ lock_row(LockRequest *req, IpVersion *v)
 	return result;
 }
 
+/*
+ * A statement that locks rows one after the other: this one is on the page of the one before, perhaps all see it, and nobody has
+ * locked it.  Then what has been found out about the page is true of it, too.
+ */
+static bool
+lock_next(const LockRequest *req, TupleTableSlot *slot)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(&req->target.row);
+	Buffer		buffer;
+	bool		done;
+
+	if (req->target.exact || req->is_conflict || req->was_seen ||
+		!ip_memo_locked_beside(req->rel, &req->target.row, req->xid, req->cid))
+		return false;
+	CHECK_FOR_INTERRUPTS();
+	ExecClearTuple(slot);
+	buffer = ip_rel_read(req->rel, block);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	done = ip_page_kind(req->rel, block, BufferGetPage(buffer)) == IP_PAGE_DATA &&
+		ip_modify_lock_plain(req->rel, buffer, ItemPointerGetOffsetNumberNoCheck(&req->target.row), req->xid, req->mode, slot);
+	UnlockReleaseBuffer(buffer);
+	return done;
+}
+
 TM_Result
 ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot,
 			  CommandId cid, LockTupleMode mode, LockWaitPolicy wait_policy,
@@ -559,7 +583,8 @@ ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 		.policy = wait_policy,.flags = flags,.tmfd = tmfd
 	};
 	MemoryContext old = ip_version_work_begin();
-	TM_Result	result;
+	TM_Result	result = TM_Ok;
+	bool		done;
 
 	Assert(mode <= LockTupleExclusive && ip_page_none_is_locked());
 	tmfd->traversed = false;
@@ -576,14 +601,17 @@ ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	ip_version_target(rel, tid, &req.target);
 	ItemPointerSetInvalid(&req.forward);
 	ItemPointerSetInvalid(&req.version_tid);
-	result = lock_row(&req, &lock_v);
+	done = lock_next(&req, slot);
+	if (!done)
+		result = lock_row(&req, &lock_v);
 	*tid = ItemPointerIsValid(&req.version_tid) ? req.version_tid : req.target.row;
 	if (result == TM_Ok)
 	{
 		tmfd->ctid = *tid;
 		ip_memo_note_locked(rel, &req.target.row, req.xid, cid);
 	}
-	result_slot(&req, &lock_v, result, slot);
+	if (!done)
+		result_slot(&req, &lock_v, result, slot);
 	MemoryContextSwitchTo(old);
 	return result;
 }

@@ -113,6 +113,13 @@ ip_memo_note_locked(Relation rel, const ItemPointerData *tid, TransactionId xid,
 }
 
 bool
+ip_memo_locked_beside(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid)
+{
+	return locked_xid == xid && locked_cid == cid && locked.relid == RelationGetRelid(rel) &&
+		ItemPointerGetBlockNumberNoCheck(&locked.tid) == ItemPointerGetBlockNumberNoCheck(tid);
+}
+
+bool
 ip_memo_was_locked(Relation rel, const ItemPointerData *tid, CommandId cid)
 {
 	return locked_xid == GetCurrentTransactionIdIfAny() && locked_cid == cid &&

@@ -55,6 +55,9 @@ extern void ip_memo_note_locked(Relation rel, const ItemPointerData *tid, Transa
  */
 extern bool ip_memo_was_locked(Relation rel, const ItemPointerData *tid, CommandId cid);
 
+/* Was it a lock of a row of the same page, by this transaction and command? */
+extern bool ip_memo_locked_beside(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid);
+
 /* The command id of the speculative insertion; a backend has one at a time. */
 extern void ip_memo_note_speculative(CommandId cid);
 extern CommandId ip_memo_speculative(void);

@@ -15,6 +15,7 @@
 #include "ip_modify_write.h"
 #include "ip_moves.h"
 #include "ip_put.h"
+#include "ip_space.h"
 #include "ip_undo.h"
 #include "ip_undo_use.h"
 #include "ip_xid.h"
@@ -23,8 +24,8 @@
 #define MIN_SPARED	512
 
 /*
- * An update that makes a row so many bytes longer leaves so much on the page: for its undo record, and for a list of the moves of rows that
- * will have no room there.
+ * An update that makes a row so many bytes longer leaves so much on the page, unless the row is large: for its undo record, and for a list of the
+ * moves of rows that will have no room there.
  */
 #define MUCH_LONGER		16
 #define ROOM_TO_LEAVE	(IP_VERSION_BLOCK_SZ + IP_HOME_MIN_SZ + MUCH_LONGER + IP_MOVES_ROOM)
@@ -82,7 +83,7 @@ ip_modify_may_grow(IpVersion *v, Page page, uint32 bodylen)
 	uint32		have = v->top_itemlen + ip_page_free(page);
 
 	return ip_modify_fits(v, page, bodylen) &&
-		(size < v->top_itemlen + MUCH_LONGER || size + ROOM_TO_LEAVE <= have);
+		(size < v->top_itemlen + MUCH_LONGER || size > IP_HOME_ROW_SIZE || size + ROOM_TO_LEAVE <= have);
 }
 
 /*
@@ -363,6 +364,9 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 
 	if (!is_changers(v, w, cid) || (clear && !ip_default_changer_is_over(page)))
 		return false;
+	/* damage: an item that overlaps the list which goes */
+	if (clear && ip_moves_find(page) != InvalidOffsetNumber && !ip_page_may_move_items(page))
+		return false;
 	if (moves)
 	{
 		list = place_of_list(v, buffer, w, clear);
@@ -387,6 +391,23 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 		put_moved(ip_change_block(&change, w->moved.buffer, w->moved.init), v, w, buffer);
 	ip_change_apply(&change);
 	w->top.block = InvalidBlockNumber;
+	return true;
+}
+
+bool
+ip_modify_lock_plain(Relation rel, Buffer buffer, OffsetNumber off, TransactionId xid, LockTupleMode mode,
+					 TupleTableSlot *slot)
+{
+	Page		page = BufferGetPage(buffer);
+	const IpSpecial *special = IpPageGetSpecial(page);
+	IpChange	change;
+
+	if (special->u.data.change_xid != xid || special->word != (IP_CHANGE_LOCK | mode) || !ip_home_enabled ||
+		!ip_version_store_plain(rel, BufferGetBlockNumber(buffer), page, off, slot))
+		return false;
+	ip_change_begin(&change, rel, IP_XLOG_LOCK, xid);
+	ip_op_changed(ip_change_block(&change, buffer, false), off, IP_ROW_LOCKED);
+	ip_change_apply(&change);
 	return true;
 }
 

@@ -89,4 +89,8 @@ extern void ip_modify_write_lock(IpVersion *v, Buffer buffer, TransactionId xid,
  */
 extern bool ip_modify_lock_alike(IpVersion *v, Buffer buffer, TransactionId xid, LockTupleMode mode);
 
+/* The same for the row at off, if it is plain: it is stored in the slot, too. */
+extern bool ip_modify_lock_plain(Relation rel, Buffer buffer, OffsetNumber off, TransactionId xid, LockTupleMode mode,
+								 TupleTableSlot *slot);
+
 #endif							/* IP_MODIFY_WRITE_H */

@@ -25,14 +25,19 @@ ip_moves_is_list(Page page, OffsetNumber off)
 	return IpRecLoadKind(stored) == IP_UNDO_MOVES;
 }
 
-/* From the end: rows mostly were there before. */
+/* Where the last one was, or from the end: rows mostly were there before. */
 OffsetNumber
 ip_moves_find(Page page)
 {
+	static OffsetNumber known = FirstOffsetNumber;
 	OffsetNumber off = PageGetMaxOffsetNumber(page);
 
+	if (known <= off && ip_moves_is_list(page, known))
+		return known;
 	while (off >= FirstOffsetNumber && !ip_moves_is_list(page, off))
 		off--;
+	if (off >= FirstOffsetNumber)
+		known = off;
 	return off;
 }
 

@@ -6,6 +6,7 @@
 #include "compat.h"
 
 #include "ip_delta.h"
+#include "ip_moves.h"
 #include "ip_rel.h"
 #include "ip_row.h"
 #include "ip_undo.h"
@@ -38,7 +39,8 @@ ip_undo_item(Page page, IpPtr ptr, uint8 *buf, IpUndoRec *rec, bool *found)
 	if (ptr.off < FirstOffsetNumber || ptr.off > PageGetMaxOffsetNumber(page))
 		return NULL;
 	lp = PageGetItemId(page, ptr.off);
-	if (home && !ip_item_is_undo(page, lp))
+	/* it is gone, and another item may have come, a list of moves, too */
+	if (home && (!ip_item_is_undo(page, lp) || ip_moves_is_list(page, ptr.off)))
 		return NULL;
 	len = ItemIdGetLength(lp);
 	if (!ip_item_is_ours(lp) || !ip_item_is_inside(page, lp))
