@@ -124,7 +124,7 @@ renew_base(Relation rel, BlockNumber block, Buffer buffer)
 {
 	uint64		base = ip_data_xid_base(IpPageGetSpecial(BufferGetPage(buffer)));
 
-	if (base != 0 && !ip_xid_next_exceeds(base))
+	if (base != 0 && ip_xid_next() <= base)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("xid base of block %u of relation \"%s\" is in the future",

@@ -446,7 +446,7 @@ prune_page(Prune *p)
 						p->block, RelationGetRelationName(p->rel)),
 				 errhint("Run inplace_check('%s') to find all damage.",
 						 RelationGetRelationName(p->rel))));
-	ip_prune_set_hint(p->page, next + (p->unflushed != IP_XID_NONE ? FLUSH_XIDS : 0));
+	ip_prune_set_hint(p->page, p->unflushed != IP_XID_NONE ? FLUSH_XIDS : 0);
 }
 
 /* Put back a row with very many aborted changes; no lock is held.  False: that was damaged. */

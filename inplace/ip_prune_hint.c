@@ -16,9 +16,12 @@
 #define MAX_BASE_AGE	(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
 
 void
-ip_prune_set_hint(Page page, IpXid next)
+ip_prune_set_hint(Page page, uint32 delay)
 {
-	((PageHeader) page)->pd_prune_xid = (TransactionId) next + HINT_OFFSET;
+	TransactionId own = GetTopTransactionIdIfAny();
+	TransactionId hint = TransactionIdIsValid(own) ? own : (TransactionId) ip_xid_next();
+
+	((PageHeader) page)->pd_prune_xid = hint + delay + HINT_OFFSET;
 }
 
 bool
@@ -32,7 +35,7 @@ ip_prune_is_useless(Relation rel, Page page)
 	/* plain rows only (I12); the change that is to come ends that */
 	if (PageIsAllVisible(page))
 	{
-		ip_prune_set_hint(page, ip_xid_next());
+		ip_prune_set_hint(page, 0);
 		return true;
 	}
 	if (stored == InvalidTransactionId)
@@ -43,7 +46,7 @@ ip_prune_is_useless(Relation rel, Page page)
 	 * what is not older than our own transaction cannot be removable: that
 	 * takes no look at others
 	 */
-	if (TransactionIdIsValid(own) && hint > ip_xid_full(own))
+	if (TransactionIdIsValid(own) && hint >= ip_xid_full(own))
 		return true;
 	return !ip_xid_removable(rel, hint);
 }
@@ -51,5 +54,5 @@ ip_prune_is_useless(Relation rel, Page page)
 bool
 ip_prune_base_is_old(Page page)
 {
-	return ip_xid_next_exceeds(ip_data_xid_base(IpPageGetSpecial(page)) + MAX_BASE_AGE);
+	return ip_xid_next() > ip_data_xid_base(IpPageGetSpecial(page)) + MAX_BASE_AGE;
 }

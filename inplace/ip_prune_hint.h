@@ -8,8 +8,11 @@
 
 #include "ip_xid.h"
 
-/* The page has been pruned: what is on it now, and has to stay, cannot go before next is removable. */
-extern void ip_prune_set_hint(Page page, IpXid next);
+/*
+ * The page has been pruned.  The next prune is worth it when all that has stayed may have ended, and so many transactions more: when
+ * the next xid is removable, or our own transaction, whose change is to come, and can then go at once.
+ */
+extern void ip_prune_set_hint(Page page, uint32 delay);
 
 /*
  * Would a prune of the data page find nothing that the last one did not?  A quick test, that a change of each row of a

@@ -91,7 +91,7 @@ undo_free(Page page)
 {
 	uint64		base = ip_undo_xid_base(IpPageGetSpecial(page));
 
-	return ip_xid_next_exceeds(base + IP_UNDO_XIDS) ? 0 : ip_page_free(page);
+	return ip_xid_next() > base + IP_UNDO_XIDS ? 0 : ip_page_free(page);
 }
 
 /* Is it time to look at the oldest page? */

@@ -22,47 +22,18 @@ typedef struct DecidedXid
 static DecidedXid decided[DECIDED_CACHE_SIZE];
 
 /*
- * The next xid, which may be higher by now.  XidGenLock, which each transaction that gets a xid takes exclusively, would only be
- * needed to read it in one piece: others' xids that the caller knows come from pages that it has locked since, or are only compared as near to it.  As an epoch
+ * XidGenLock, which each transaction that gets a xid takes exclusively, would only be
+ * needed to read it in one piece: others' xids that the caller knows come from pages that it has locked, or are only compared as near to it.  As an epoch
  * ends, it may be read while it has the low half of the next one, which nobody minds.
  */
-static IpXid
-read_next(void)
+IpXid
+ip_xid_next(void)
 {
 #ifdef PG_HAVE_8BYTE_SINGLE_COPY_ATOMICITY
 	return *(volatile uint64 *) &TransamVariables->nextXid.value;
 #else
 	return U64FromFullTransactionId(ReadNextFullTransactionId());
 #endif
-}
-
-IpXid
-ip_xid_next(void)
-{
-	static LocalTransactionId known_for = InvalidLocalTransactionId;
-	static IpXid next;
-
-	/*
-	 * A transaction cannot live through 2^31 others, so what was true at some
-	 * moment of it is good enough to tell epochs.
-	 */
-	if (known_for != CompatMyLocalXid || known_for == InvalidLocalTransactionId)
-	{
-		next = read_next();
-		known_for = CompatMyLocalXid;
-	}
-	return next;
-}
-
-bool
-ip_xid_next_exceeds(IpXid limit)
-{
-	IpXid		next = ip_xid_next();
-
-	/* what is known may be as old as the transaction */
-	if (next <= limit && next + ((IpXid) 1 << 31) > limit)
-		next = read_next();
-	return next > limit;
 }
 
 IpXid

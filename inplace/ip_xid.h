@@ -33,11 +33,11 @@ typedef enum IpXidStatus
 								 * do that again */
 } IpXidStatus;
 
-/* The next transaction id, as of some moment of the current transaction. */
+/*
+ * The next transaction id; it may be higher by now.  Not to be kept: a transaction that has no xid and no snapshot
+ * may live through more than 2^31 others.
+ */
 extern IpXid ip_xid_next(void);
-
-/* Is the next transaction id of this very moment beyond limit? */
-extern bool ip_xid_next_exceeds(IpXid limit);
 
 /* A recent transaction id with its epoch. */
 extern IpXid ip_xid_full(TransactionId xid);
