@@ -88,7 +88,7 @@ ip_check_is_needed(IpCheck *c, IpXid xid)
 bool
 ip_check_may_be_gone(IpXid xid)
 {
-	return ActiveSnapshotSet() && !ip_xid_in_snapshot(xid, GetActiveSnapshot(), ip_xid_horizon()) &&
+	return ActiveSnapshotSet() && !ip_xid_in_snapshot(xid, GetActiveSnapshot()) &&
 		ip_check_status(xid) == IP_STATUS_COMMITTED;
 }
 

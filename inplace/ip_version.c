@@ -477,7 +477,7 @@ is_hidden(IpVersion *v, IpXid xid, Snapshot snapshot)
 {
 	if (IpXidIsFinal(xid) || TransactionIdIsCurrentTransactionId((TransactionId) xid))
 		return false;
-	return (snapshot != NULL && ip_xid_in_snapshot(xid, snapshot, v->horizon)) ||
+	return (snapshot != NULL && ip_xid_in_snapshot(xid, snapshot)) ||
 		ip_xid_status(xid, v->horizon) == IP_STATUS_ABORTED;
 }
 

@@ -23,7 +23,7 @@ ip_version_change_visible(IpVersion *v, Snapshot snapshot)
 	if (!TransactionIdPrecedes((TransactionId) v->xid, snapshot->xmin) &&
 		TransactionIdIsCurrentTransactionId((TransactionId) v->xid))
 		return ip_version_cid(v) < snapshot->curcid;
-	return !ip_xid_in_snapshot(v->xid, snapshot, v->horizon) &&
+	return !ip_xid_in_snapshot(v->xid, snapshot) &&
 		ip_version_status(v) == IP_STATUS_COMMITTED;
 }
 
@@ -251,7 +251,7 @@ deletion_hides(IpXid xid, Snapshot snapshot, IpXid horizon)
 	switch (snapshot->snapshot_type)
 	{
 		case SNAPSHOT_MVCC:
-			return !ip_xid_in_snapshot(xid, snapshot, horizon) &&
+			return !ip_xid_in_snapshot(xid, snapshot) &&
 				ip_xid_status(xid, horizon) == IP_STATUS_COMMITTED;
 		case SNAPSHOT_SELF:
 			return is_current(xid, horizon);
@@ -288,7 +288,7 @@ sees(Snapshot snapshot, IpXid xid, IpXid horizon, IpKnownXids *known)
 	if (xid == known->unseen || (!TransactionIdPrecedes(xid32, snapshot->xmin) &&
 								 TransactionIdIsCurrentTransactionId(xid32)))
 		return false;
-	if (ip_xid_in_snapshot(xid, snapshot, horizon))
+	if (ip_xid_in_snapshot(xid, snapshot))
 	{
 		known->unseen = xid;
 		return false;

@@ -147,12 +147,16 @@ ip_xid_flush_commit(IpXid xid)
 	Assert(XLogRecPtrIsInvalid(lsn) || !XLogNeedsFlush(lsn));	/* I16 */
 }
 
+/*
+ * Core compares the low halves: one that is older by 2^31 or more it may take for a later one.  What pg_xact's horizon is does
+ * not matter here: on a standby that may be beyond what the snapshot does not see.
+ */
 bool
-ip_xid_in_snapshot(IpXid xid, Snapshot snapshot, IpXid horizon)
+ip_xid_in_snapshot(IpXid xid, Snapshot snapshot)
 {
 	Assert(IsMVCCSnapshot(snapshot));
-	return !IpXidIsFinal(xid) && xid >= horizon &&
-		XidInMVCCSnapshot((TransactionId) xid, snapshot);
+	return !IpXidIsFinal(xid) && XidInMVCCSnapshot((TransactionId) xid, snapshot) &&
+		xid >= ip_xid_full(snapshot->xmin);
 }
 
 bool

@@ -66,8 +66,11 @@ extern bool ip_xid_commit_is_flushed(IpXid xid);
 /* See to it that it is. */
 extern void ip_xid_flush_commit(IpXid xid);
 
-/* Had the other transaction not ended yet when the MVCC snapshot was taken?  The horizon is as above. */
-extern bool ip_xid_in_snapshot(IpXid xid, Snapshot snapshot, IpXid horizon);
+/*
+ * Had the other transaction not ended yet when the MVCC snapshot was taken?  To be asked before ip_xid_status: on a standby
+ * pg_xact may have forgotten such a one.
+ */
+extern bool ip_xid_in_snapshot(IpXid xid, Snapshot snapshot);
 
 /* Does every snapshot that can read rel see that xid has ended? */
 extern bool ip_xid_removable(Relation rel, IpXid xid);

@@ -24,35 +24,55 @@ my $library = build_module('set_next_xid');
 sql("CREATE FUNCTION set_next_xid(xid8) RETURNS void LANGUAGE C AS '$library'",
 	'ALTER DATABASE template0 ALLOW_CONNECTIONS true');
 
-# So many billions of transactions; after each, the first of a page of pg_xact comes.
+# So many transactions, or some less: then the first of a page of pg_xact comes.
 my $xid = 0;
 sub use_up
 {
-	my ($billions) = @_;
-	foreach (1 .. $billions)
+	my ($n) = @_;
+	$xid += int($n / 32768) * 32768;
+	sql("SELECT set_next_xid('$xid'), pg_current_xact_id()");
+	return;
+}
+
+sub vacuum_all
+{
+	$node->safe_psql($_, 'VACUUM (FREEZE)') foreach qw(template0 template1 postgres);
+	return;
+}
+
+sub use_up_billions
+{
+	my ($n) = @_;
+	foreach (1 .. $n)
 	{
-		$xid += 32000 * 32768;
-		sql("SELECT set_next_xid('$xid'), pg_current_xact_id()");
-		$node->safe_psql($_, 'VACUUM (FREEZE)') foreach qw(template0 template1 postgres);
+		use_up(1e9);
+		vacuum_all();
 	}
 	return;
 }
 
-use_up(3);
+my @scans = qw(seqscan indexscan bitmapscan);
+sub only
+{
+	my ($scan) = @_;
+	return map { "SET enable_$_ = " . ($_ eq $scan ? 'on' : 'off') } @scans;
+}
+
+use_up_billions(3);
 sql(map { ("CREATE TABLE $_ (id int PRIMARY KEY, n int) USING inplace") } qw(changed filled locked));
 sql('INSERT INTO changed SELECT i, 0 FROM generate_series(1, 10) i', 'INSERT INTO locked SELECT i, 0 FROM generate_series(1, 10) i');
 my $idle = $node->background_psql('postgres', on_error_stop => 1);
 my $query = 'SELECT count(*), sum(n) FROM changed WHERE id > 0';
 $idle->query_safe('BEGIN');
 is($idle->query_safe($query), '10|0', 'at first');
-use_up(3);
-cmp_ok(sql('SELECT pg_current_xact_id()'), '>', 6_000_000_000, 'three billions of transactions later');
+use_up_billions(3);
+cmp_ok(sql('SELECT pg_current_xact_id()'), '>', 5_900_000_000, 'three billions of transactions later');
 
 my $writer = $node->background_psql('postgres', on_error_stop => 1);
 $writer->query_safe('BEGIN; UPDATE changed SET n = 1; SELECT FROM locked WHERE id = 1 FOR KEY SHARE');
-foreach my $scan ('seqscan', 'indexscan', 'bitmapscan')
+foreach my $scan (@scans)
 {
-	$idle->query_safe("SET LOCAL enable_$_ = " . ($_ eq $scan ? 'on' : 'off')) foreach qw(seqscan indexscan bitmapscan);
+	$idle->query_safe($_) foreach only($scan);
 	is($idle->query_safe($query), '10|0', "$scan: the version before a change");
 }
 $idle->query_safe('INSERT INTO filled SELECT i, 0 FROM generate_series(1, 1000) i');
@@ -71,6 +91,28 @@ $_->quit foreach $idle, $writer;
 tables_ok($node, 'in the end', 'changed', 'filled', 'locked');
 sql('VACUUM');
 tables_ok($node, 'after VACUUM', 'changed', 'filled', 'locked');
+
+# ---- a change that a lock has kept on its row, and whose id seems to be one that is still to come -------------------
+
+sql('CREATE TABLE kept (id int PRIMARY KEY, n int) USING inplace', 'INSERT INTO kept SELECT i, 0 FROM generate_series(1, 10) i');
+vacuum_all();
+my ($holder, $locker) = map { $node->background_psql('postgres', on_error_stop => 1) } 1 .. 2;
+# keeps the lock from making the row plain
+$holder->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+sql('UPDATE kept SET n = 1 WHERE id = 1');
+my $changed = sql(q(SELECT xid FROM inplace_rows('kept', 0) WHERE 'version' = ANY (flags)));
+use_up(1e9);
+$locker->query_safe('BEGIN; SELECT FROM kept WHERE id = 1 FOR KEY SHARE');
+$holder->query_safe('COMMIT');
+vacuum_all();
+$locker->query_safe('COMMIT');
+use_up(1.2e9);
+is(sql(q(SELECT xid FROM inplace_rows('kept', 0) WHERE 'version' = ANY (flags))), $changed, 'the row has it');
+cmp_ok(sql("SELECT pg_current_xact_id()::text::bigint - $changed"), '>', 2**31, 'it is old');
+is(sql(only($_), 'SELECT count(*), sum(n) FROM kept WHERE id > 0'), '10|1', "$_: it is seen") foreach @scans;
+$_->quit foreach $holder, $locker;
+vacuum_all();
+tables_ok($node, 'after that', 'kept');
 log_ok($node, 'whole run', 0);
 $node->stop;
 done_testing();
