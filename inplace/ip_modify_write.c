@@ -88,8 +88,8 @@ ip_modify_may_grow(IpVersion *v, Page page, uint32 bodylen)
 
 /*
  * Visible to all, so that its maker does not matter: it was so already
- * when its lock record was recycled, or it is so old that no standby's snapshot
- * can be older.
+ * when its lock record was recycled, or it is so old that no record names it.  A standby's snapshot that
+ * is older conflicts with the change.
  */
 static bool
 is_final(IpVersion *v)
@@ -558,7 +558,7 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 
 	Assert(!overlaid || may_overlay(v));	/* I7 */
 	ip_change_begin(&change, v->rel, w->info, w->xid);
-	change.conflict = w->conflict;
+	change.conflict = final ? Max(w->conflict, v->xid) : w->conflict;
 	change.replay = w->replay;
 	change.logical = w->logical;
 	ops = ip_change_block(&change, buffer, false);
