@@ -22,6 +22,9 @@
 /* Versions of a row that are looked at, while an index page is locked, before its entries count as needed. */
 #define MAX_VERSIONS	32
 
+/* More often than that undo does not change under us: it is gone, since all see the version, or a deletion. */
+#define MAX_TRIES		3
+
 static IpVersion keys_v;
 
 bool
@@ -208,39 +211,35 @@ begin_row(Relation rel, ItemPointer tid, Buffer buffer, bool settled, IpVersion 
 }
 
 /*
- * Has none of the versions the key, down to one that all see?  Rolled-back ones do not count: they are never put
- * back.
+ * A version that has the key, down to one that all see.  Rolled-back ones do not count: they are never put
+ * back.  On a settled page all versions count: if there are several, it is by deletions, and all have the same key, unless a library
+ * of before has left the page settled when columns without an index changed.  IPV_OK: there may be one.
  */
-static bool
-none_matches(Relation rel, IpVersion *v, InplaceKeyMatch match, void *arg, TupleTableSlot *slot,
-			 TransactionId *conflict)
+static IpvResult
+find_match(Relation rel, IpVersion *v, bool settled, InplaceKeyMatch match, void *arg, TupleTableSlot *slot,
+		   TransactionId *conflict)
 {
 	for (int n = 0; n < MAX_VERSIONS; n++)
 	{
 		IpXidStatus status = ip_version_status(v);
 		IpvResult	result;
 
-		if (status != IP_STATUS_ABORTED)
+		if (settled || status != IP_STATUS_ABORTED)
 		{
 			ip_version_to_slot(v, slot);
 			if (match(arg, slot))
-				return false;
+				return IPV_OK;
 		}
-		if (status == IP_STATUS_COMMITTED && ip_xid_removable(rel, v->xid))
+		if (!settled && status == IP_STATUS_COMMITTED && ip_xid_removable(rel, v->xid))
 		{
 			*conflict = IpXidIsFinal(v->xid) ? InvalidTransactionId : (TransactionId) v->xid;
-			return true;
+			return IPV_NONE;
 		}
 		result = ip_version_older(v);
-		if (result == IPV_NONE)
-		{
-			*conflict = InvalidTransactionId;
-			return true;
-		}
 		if (result != IPV_OK)
-			return false;
+			return result;
 	}
-	return false;
+	return IPV_OK;
 }
 
 bool
@@ -248,23 +247,25 @@ ip_keys_is_needed(Relation rel, ItemPointer tid, Buffer ahead, InplaceKeyMatch m
 				  TupleTableSlot *slot, Buffer *vm, TransactionId *conflict)
 {
 	IpVersion  *v = &keys_v;
-	bool		needed = true;
-	uint8		keys;
+	IpvResult	result = IPV_STALE;
+	uint8		keys = IP_KEYS_SETTLED;
 
-	if (BufferIsInvalid(ahead))
-		ahead = read_page(rel, tid, vm);
-	if (BufferIsInvalid(ahead) || !begin_row(rel, tid, ahead, conflict == NULL, v, &keys))
-		return true;
-	if (keys & IP_KEYS_SETTLED)
+	/*
+	 * VACUUM depends on the answer if the page is settled: so undo that
+	 * changes under us is no reason to give up
+	 */
+	for (int n = 0; result == IPV_STALE && (keys & IP_KEYS_SETTLED) && n < MAX_TRIES; n++)
 	{
-		/* the prune that settled the page has told standbys */
+		if (BufferIsInvalid(ahead))
+			ahead = read_page(rel, tid, vm);
+		if (BufferIsInvalid(ahead) || !begin_row(rel, tid, ahead, conflict == NULL, v, &keys))
+			return true;
+		ahead = InvalidBuffer;
+		/* if it is settled, the prune that did that has told standbys */
 		if (conflict != NULL)
 			*conflict = InvalidTransactionId;
-		ip_version_to_slot(v, slot);
-		needed = match(arg, slot);
+		result = find_match(rel, v, (keys & IP_KEYS_SETTLED) != 0, match, arg, slot, conflict);
+		ExecClearTuple(slot);
 	}
-	else
-		needed = !none_matches(rel, v, match, arg, slot, conflict);
-	ExecClearTuple(slot);
-	return needed;
+	return result != IPV_NONE;
 }

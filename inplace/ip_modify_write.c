@@ -519,6 +519,16 @@ begin_undo(IpVersion *v, const IpRowWrite *w, bool overlaid, OffsetNumber *off)
 	return ip_undo_use_begin(v->rel, size, off);
 }
 
+/*
+ * I23: entries become stale; or the page is settled no more, for its rows have one version no more.  That is so whatever columns
+ * change: one that has no index now may have one before the page is looked at.
+ */
+static bool
+makes_stale(const IpRowWrite *w, uint8 keys)
+{
+	return w->info == IP_XLOG_UPDATE && (w->keys || (keys & IP_KEYS_SETTLED)) && keys != IP_KEYS_STALE;
+}
+
 void
 ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 {
@@ -569,7 +579,7 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	/* else the body may be the page's */
 	if (w->info == IP_XLOG_UPDATE || w->info == IP_XLOG_MOVE)
 		change.made = made;
-	if (w->keys && IpPageGetSpecial(BufferGetPage(buffer))->keys != IP_KEYS_STALE)
+	if (makes_stale(w, IpPageGetSpecial(BufferGetPage(buffer))->keys))
 		ip_op_keys(ops, IP_KEYS_STALE);
 	if (home->off != 0)
 	{

@@ -109,6 +109,38 @@ def keys_stale_batch(tests):
 
 
 @test
+def keys_settled(tests):
+    """A page that VACUUM has settled is so no more after an update in place of a column that has no index yet."""
+    cluster, connection = begin(tests, 'keys_settled')
+    old = connect(cluster)
+    for change in ('UPDATE t SET b = -1 WHERE id <= 100', 'BEGIN; UPDATE t SET b = -1 WHERE id <= 100; ROLLBACK'):
+        query(connection, 'DROP TABLE IF EXISTS t; CREATE TABLE t (id int PRIMARY KEY, a int, b int) USING inplace')
+        query(connection, 'INSERT INTO t SELECT g, g, g FROM generate_series(1, 100000) g; CREATE INDEX ON t USING pbtree (a)')
+        query(connection, 'VACUUM t')
+        query(connection, 'UPDATE t SET a = -a WHERE id <= 100 OR id BETWEEN 5001 AND 5100')
+        # of so few pages it does not look at indexes, and they stay settled
+        query(connection, 'VACUUM t')
+        query(old, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1')
+        for statement in change.split('; '):
+            query(connection, statement)
+        reader = connection if 'ROLLBACK' in change else old
+        query(connection, 'CREATE INDEX ON t USING pbtree (b)')
+        if reader == connection:
+            query(old, 'COMMIT')
+        for step in range(2):
+            query(reader, WAYS['index'])
+            expect('%s, %d' % (change, step), query(reader, 'SELECT count(*) FROM t WHERE b BETWEEN 1 AND 100 AND id <= 100'), [(100,)])
+            if step == 0 and reader == connection:
+                query(connection, 'UPDATE t SET b = id % 100 + 1 WHERE id BETWEEN 50001 AND 51200')
+            elif step == 0:
+                query(connection, 'VACUUM (INDEX_CLEANUP on) t')
+        query(old, 'ROLLBACK')
+    expect('inplace_check', query(connection, "SELECT * FROM inplace_check('t')"), [])
+    no_crash(cluster)
+    return ''
+
+
+@test
 def keys_old_snapshot(tests):
     """A snapshot finds the keys that it sees, whatever becomes of them and of the index, with and without workers."""
     cluster, connection = begin(tests, 'keys_old_snapshot')
