@@ -24,7 +24,8 @@ typedef struct PbScan
 								 * another one */
 	int			mark_at;		/* the marked row on the current page; -2: not
 								 * there */
-	uint32		steps;			/* from sibling to sibling, one way */
+	uint32		steps;			/* from sibling to sibling, one way, since the
+								 * scan was somewhere else */
 	ScanDirection way;
 	MemoryContext row;			/* of xs_itup, if it is long */
 	bool		row_is_used;
@@ -109,6 +110,7 @@ pb_scan_restart(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, i
 	pb_leaf_leave(&so->leaf, so->index, scan);
 	pb_leaf_leave(&so->mark, so->index, scan);
 	so->mark_at = NOT_MARKED;
+	so->steps = 0;
 	if (keys && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 	pb_quals_set(&so->quals, scan);
@@ -387,6 +389,7 @@ pb_scan_return(IndexScanDesc scan)
 {
 	PbScan	   *so = scan->opaque;
 
+	so->steps = 0;
 	if (so->mark_at != NOT_MARKED)
 	{
 		so->leaf.at = so->mark_at;

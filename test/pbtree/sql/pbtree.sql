@@ -135,3 +135,17 @@ SELECT pbtree_check('e_b', true);
 REINDEX INDEX e_b;
 SELECT pbtree_check('e_b', true);
 DROP TABLE e;
+-- marks on pages that the scan has left: a merge join that reads all pages for each row of the other side
+CREATE TABLE few AS SELECT generate_series(1, 100) AS k;
+CREATE TABLE many AS SELECT 1 AS k FROM generate_series(1, 30000);
+CREATE INDEX ON many USING pbtree (k);
+VACUUM ANALYZE few, many;
+UPDATE few SET k = 1;
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SET enable_material = off;
+SELECT count(*) FROM few JOIN many USING (k);
+RESET enable_hashjoin;
+RESET enable_nestloop;
+RESET enable_material;
+DROP TABLE few, many;
