@@ -8,6 +8,7 @@
 #include "access/nbtree.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 
 #include "pb_build.h"
 #include "pb_change.h"
@@ -23,6 +24,13 @@ typedef struct Build
 	PbGather   *gather;
 	bool		unique;
 } Build;
+
+/* What is palloc'd for one key is gone before the next one. */
+static MemoryContext
+make_key_context(void)
+{
+	return AllocSetContextCreate(CurrentMemoryContext, "pbtree key", ALLOCSET_DEFAULT_SIZES);
+}
 
 /* Of keys in order: none comes twice, apart from those with NULL. */
 static void
@@ -49,6 +57,8 @@ load_sorted(Build *build)
 	const ItemPointerData *tids;
 	int			n;
 	int64		done = 0;
+	MemoryContext context = make_key_context();
+	MemoryContext old = MemoryContextSwitchTo(context);
 
 	pb_key_begin(last);
 	while (pb_gather_next(build->gather, key, &tids, &n))
@@ -58,8 +68,11 @@ load_sorted(Build *build)
 		pb_load_add(load, key, tids, n);
 		done += n;
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
+		MemoryContextReset(context);
 		CHECK_FOR_INTERRUPTS();
 	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
 	pb_load_end(load);
 	pfree(key);
 	pfree(last);
@@ -72,6 +85,8 @@ insert_dead(Build *build)
 	PbKey	   *key = palloc(sizeof(PbKey));
 	const ItemPointerData *tids;
 	int			n;
+	MemoryContext context = make_key_context();
+	MemoryContext old = MemoryContextSwitchTo(context);
 
 	while (pb_gather_next_dead(build->gather, key, &tids, &n))
 	{
@@ -81,8 +96,11 @@ insert_dead(Build *build)
 			key->has_tid = true;
 			pb_insert_key(build->rel, build->heap, build->index, key, false);
 		}
+		MemoryContextReset(context);
 		CHECK_FOR_INTERRUPTS();
 	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
 	pfree(key);
 }
 

@@ -169,6 +169,8 @@ encode_varlena(const PbColumn *col, Datum value, uint8 *to, int room, bool *pack
 			result = put_counted(DatumGetPointer(compressed), VARSIZE(DatumGetPointer(compressed)),
 								 to, room);
 			pfree(DatumGetPointer(compressed));
+			if ((Pointer) v != DatumGetPointer(value))
+				pfree(v);
 			return result;
 		}
 	}

@@ -64,6 +64,16 @@ typedef struct PbArena
 	}			u;
 } PbArena;
 
+/* Give up a value that pb_codec_decode has made: it is palloc'd if it was compressed, or did not fit. */
+static inline void
+pb_codec_free(const PbColumn *col, Datum value, const PbArena *arena)
+{
+	char	   *p = DatumGetPointer(value);
+
+	if (!col->byval && (p < arena->u.data || p >= arena->u.data + sizeof(arena->u.data)))
+		pfree(p);
+}
+
 extern uint8 pb_codec_choose(Relation rel, int column);
 extern int	pb_codec_width(uint8 codec, int16 len);
 extern int	pb_codec_encode(const PbColumn *col, Datum value, uint8 *to, int room, bool *packed);

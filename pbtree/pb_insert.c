@@ -262,6 +262,7 @@ pb_insert_key(Relation rel, Relation heap, PbIndex *index, const PbKey *key, boo
 	{
 		buffer = find_leaf(rel, index, &pos, &slot);
 	} while (!put_key(rel, heap, index, buffer, &pos, slot, key, unchanged));
+	pb_pos_end(&pos);
 }
 
 /* Is the key there, at the slot that is its place or in front of it? */
@@ -306,9 +307,10 @@ pb_insert_again(Relation rel, Relation heap, PbIndex *index, const PbKey *key)
 		{
 			CheckForSerializableConflictIn(rel, NULL, BufferGetBlockNumber(buffer));
 			UnlockReleaseBuffer(buffer);
-			return;
+			break;
 		}
 	} while (!put_key(rel, heap, index, buffer, &pos, slot, key, false));
+	pb_pos_end(&pos);
 }
 
 /* ---- unique indexes ------------------------------------------------------- */
@@ -385,5 +387,7 @@ pb_insert_unique(PbUnique *u, const PbKey *key, bool unchanged)
 		if (buffer != leaf)
 			UnlockReleaseBuffer(leaf);
 	}
+	pb_pos_end(&pos);
+	pb_pos_end(&first);
 	return verdict == PB_UNIQUE;
 }

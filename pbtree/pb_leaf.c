@@ -23,6 +23,18 @@ pb_leaf_init(PbLeaf *leaf)
 	leaf->block = PB_NONE;
 }
 
+void
+pb_leaf_end(PbLeaf *leaf)
+{
+	void	   *arrays[] = {leaf->tids, leaf->slots, leaf->keys_at, leaf->key_space, leaf->killed};
+
+	for (int i = 0; i < lengthof(arrays); i++)
+	{
+		if (arrays[i] != NULL)
+			pfree(arrays[i]);
+	}
+}
+
 /* ---- collecting ----------------------------------------------------------- */
 
 static void *

@@ -58,6 +58,7 @@ extern void pb_leaf_read(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer bu
 extern void pb_leaf_key(const PbLeaf *leaf, PbIndex *index, PbKey *key);
 extern void pb_leaf_kill(PbLeaf *leaf);
 extern void pb_leaf_leave(PbLeaf *leaf, PbIndex *index, IndexScanDesc scan);
+extern void pb_leaf_end(PbLeaf *leaf);
 extern void pb_leaf_copy(PbLeaf *to, const PbLeaf *from);
 
 #endif							/* PB_LEAF_H */

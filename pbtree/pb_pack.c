@@ -78,6 +78,7 @@ pb_pack_equal_columns(Relation rel, PbIndex *index, const PbKey *a, const PbKey 
 	pos = palloc(sizeof(PbPos));
 	pb_pos_from_key(pos, rel, index, a);
 	(void) pb_pos_compare(pos, b, true, 0, &equal);
+	pb_pos_end(pos);
 	pfree(pos);
 	return equal;
 }

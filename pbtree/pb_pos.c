@@ -60,6 +60,21 @@ pb_pos_from_key(PbPos *pos, Relation rel, PbIndex *index, const PbKey *key)
 	}
 }
 
+/* Values that had to be decoded are given up, too. */
+void
+pb_pos_end(PbPos *pos)
+{
+	if (pos->arena == NULL)
+		return;
+	for (int i = 0; i < pos->natts; i++)
+	{
+		if (pos->col[i].has_value)
+			pb_codec_free(&pos->index->col[i], pos->col[i].value, pos->arena);
+	}
+	pfree(pos->arena);
+	pos->arena = NULL;
+}
+
 static Datum
 position_value(PbPos *pos, int i)
 {
@@ -107,6 +122,7 @@ pb_pos_compare_column(PbPos *pos, const PbKey *key, int i)
 	const uint8 *p = key->data + key->off[i];
 	int			len = key->off[i + 1] - key->off[i];
 	int			cmp;
+	Datum		value;
 
 	pb_counters.columns++;
 	pb_counters.bytes += len;
@@ -124,9 +140,9 @@ pb_pos_compare_column(PbPos *pos, const PbKey *key, int i)
 			return pb_pos_compare_text(col, mine->code, mine->code_len - 1, p, len - 1);
 	}
 	arena.used = 0;
-	cmp = DatumGetInt32(FunctionCall2Coll(order_proc(pos, i), col->collation,
-										  pb_codec_decode(col, state, p, len, &arena),
-										  position_value(pos, i)));
+	value = pb_codec_decode(col, state, p, len, &arena);
+	cmp = DatumGetInt32(FunctionCall2Coll(order_proc(pos, i), col->collation, value, position_value(pos, i)));
+	pb_codec_free(col, value, &arena);
 	if (col->desc)
 		return cmp;
 	return cmp > 0 ? -1 : cmp < 0;

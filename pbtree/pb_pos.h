@@ -87,6 +87,7 @@ pb_pos_compare_null(const PbColumn *col, bool mine_is_null)
 
 extern void pb_pos_begin(PbPos *pos, Relation rel, PbIndex *index);
 extern void pb_pos_from_key(PbPos *pos, Relation rel, PbIndex *index, const PbKey *key);
+extern void pb_pos_end(PbPos *pos);
 extern int	pb_pos_compare_column(PbPos *pos, const PbKey *key, int i);
 extern int	pb_pos_compare_rest(const PbPos *pos, int natts, bool has_tid, const ItemPointerData *tid, bool leaf);
 extern int	pb_pos_compare(PbPos *pos, const PbKey *key, bool leaf, int start, int *equal);

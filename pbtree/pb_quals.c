@@ -458,24 +458,26 @@ pb_quals_check(PbQuals *q, const PbKey *key)
 {
 	PbArena		arena;
 
-	for (int i = 0; i < q->nrest; i++)
+	bool		holds = true;
+
+	for (int i = 0; i < q->nrest && holds; i++)
 	{
 		ScanKey		k = q->rest[i].key;
-		bool		isnull;
+		bool		isnull = pb_key_state(key, k->sk_attno - 1) == PB_COL_NULL;
 		Datum		value;
 
-		arena.used = 0;
-		value = pb_key_datum(q->index, key, k->sk_attno - 1, &isnull, &arena);
 		if (k->sk_flags & (SK_SEARCHNULL | SK_SEARCHNOTNULL))
-		{
-			if (isnull != ((k->sk_flags & SK_SEARCHNULL) != 0))
-				return false;
-		}
+			holds = isnull == ((k->sk_flags & SK_SEARCHNULL) != 0);
 		else if (isnull)
-			return false;
-		else if (q->rest[i].array ? !is_element(q, q->rest[i].array, value)
-				 : !DatumGetBool(FunctionCall2Coll(&k->sk_func, k->sk_collation, value, k->sk_argument)))
-			return false;
+			holds = false;
+		else
+		{
+			arena.used = 0;
+			value = pb_key_datum(q->index, key, k->sk_attno - 1, &isnull, &arena);
+			holds = q->rest[i].array ? is_element(q, q->rest[i].array, value)
+				: DatumGetBool(FunctionCall2Coll(&k->sk_func, k->sk_collation, value, k->sk_argument));
+			pb_codec_free(&q->index->col[k->sk_attno - 1], value, &arena);
+		}
 	}
-	return true;
+	return holds;
 }

@@ -129,6 +129,8 @@ pb_scan_end(IndexScanDesc scan)
 
 	pb_leaf_leave(&so->leaf, so->index, scan);
 	pb_leaf_leave(&so->mark, so->index, scan);
+	pb_leaf_end(&so->leaf);
+	pb_leaf_end(&so->mark);
 	MemoryContextDelete(so->quals.context);
 	if (so->check)
 		MemoryContextDelete(so->check);

@@ -406,8 +406,10 @@ pb_split_finish(Relation rel, Buffer buffer)
 		pb_split_page(rel, index, parent, slot, sep);
 	}
 	UnlockReleaseBuffer(buffer);
+	pb_pos_end(pos);
 	pfree(sep);
 	pfree(pos);
+	pfree(index);
 }
 
 /* An empty index gets a root, if it has none yet. */

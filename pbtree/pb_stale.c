@@ -19,7 +19,7 @@ pb_stale_can_follow(Relation rel, const PbIndex *index)
 	Form_pg_index form = rel->rd_index;
 
 	if (form->indisunique || form->indisexclusion || form->indnatts != form->indnkeyatts || !index->equalimage ||
-		RelationGetIndexPredicate(rel) != NIL)
+		!heap_attisnull(rel->rd_indextuple, Anum_pg_index_indpred, NULL))
 		return false;
 	for (int i = 0; i < form->indnatts; i++)
 	{

@@ -111,13 +111,13 @@ check_item(PbUnique *u, Buffer leaf, Buffer buffer, int slot, bool *over)
 PbVerdict
 pb_unique_check(PbUnique *u, Buffer leaf, PbPos *first, int slot)
 {
-	PbPos		after = *first;
 	Buffer		buffer = leaf;
 	PbVerdict	verdict = PB_UNIQUE;
 	bool		over = false;
 	bool		more;
 
-	after.after = true;
+	/* from now on it is behind them */
+	first->after = true;
 	u->nequal = 0;
 	u->found = false;
 	do
@@ -126,8 +126,8 @@ pb_unique_check(PbUnique *u, Buffer leaf, PbPos *first, int slot)
 		PbBounds	bounds = {0, 0};
 		int			end;
 
-		more = pb_pos_is_right_of(&after, page);
-		end = more ? pb_page_nslots(page) : pb_pos_search(&after, buffer, &bounds);
+		more = pb_pos_is_right_of(first, page);
+		end = more ? pb_page_nslots(page) : pb_pos_search(first, buffer, &bounds);
 		for (; slot < end && verdict == PB_UNIQUE && !over; slot++)
 		{
 			u->nequal++;
@@ -145,6 +145,7 @@ pb_unique_check(PbUnique *u, Buffer leaf, PbPos *first, int slot)
 		}
 		slot = 0;
 	} while (more);
+	first->after = false;
 	if (buffer != leaf)
 		UnlockReleaseBuffer(buffer);
 	if (u->check == UNIQUE_CHECK_EXISTING && !u->found && verdict == PB_UNIQUE && !over)

@@ -124,6 +124,7 @@ lock_parent(Relation rel, PbIndex *index, Unlink *u)
 	u->parent = pb_search_descend(pos, u->n, PB_WRITE, NULL, &bounds);
 	if (BufferIsValid(u->parent))
 		u->slot = pb_pos_search(pos, u->parent, &bounds) - 1;
+	pb_pos_end(pos);
 	pfree(pos);
 	pfree(low);
 }

@@ -146,6 +146,7 @@ split_leaf(Vacuum *v, Buffer buffer)
 	}
 	else
 		UnlockReleaseBuffer(buffer);
+	pb_pos_end(pos);
 	pfree(pos);
 	pfree(item);
 }

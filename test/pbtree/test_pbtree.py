@@ -22,6 +22,7 @@ import diff  # noqa: E402
 from basics import SETTINGS, TESTS, Failed, Tests, connect, no_crash, query, stop_without_checksums, test, wait_for_standby  # noqa: E402
 import builds  # noqa: E402,F401
 import keys  # noqa: E402,F401
+import memory  # noqa: E402,F401
 import races  # noqa: E402,F401
 import server_suites  # noqa: E402,F401
 import structure  # noqa: E402,F401
