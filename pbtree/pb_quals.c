@@ -404,6 +404,8 @@ pb_quals_next(PbQuals *q, ScanDirection dir)
 		}
 		a->current = ScanDirectionIsForward(dir) ? 0 : a->n - 1;
 	}
+	/* the range is still the last one, and the elements are not */
+	q->has_range = false;
 	return false;
 }
 

@@ -149,3 +149,15 @@ RESET enable_hashjoin;
 RESET enable_nestloop;
 RESET enable_material;
 DROP TABLE few, many;
+-- a cursor turns around on the page that the last element's rows are on, too
+CREATE TABLE c AS SELECT CASE WHEN g <= 2700 THEN 1 ELSE 2 END AS k, g AS n FROM generate_series(1, 2750) g;
+CREATE INDEX ON c USING pbtree (k, n);
+VACUUM ANALYZE c;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT k, n FROM c WHERE k = ANY ('{1,2}') ORDER BY k, n;
+MOVE 2720 FROM c;
+FETCH c;
+MOVE BACKWARD 2710 FROM c;
+FETCH c;
+COMMIT;
+DROP TABLE c;
