@@ -15,6 +15,9 @@
 #include "pb_leaf.h"
 #include "pb_search.h"
 
+/* A page that is locked is not searched for more ranges at once. */
+#define MAX_RANGES	1000
+
 void
 pb_leaf_init(PbLeaf *leaf)
 {
@@ -225,13 +228,43 @@ is_left_of(PbPos *pos, Page page)
 		pb_pos_compare_fence(pos, pb_page_low(page), PbPageGetSpecial(page)->low_len, 0, &equal) < 0;
 }
 
+/*
+ * A range has no rows on the page: ranges that are before the item behind it, in this direction, or before what the sibling may have, are
+ * passed without looking at each.  There are as many as combinations of elements, and the page is locked.
+ */
+static void
+skip_ranges(PbQuals *q, Buffer buffer, int slot, ScanDirection dir)
+{
+	Page		page = BufferGetPage(buffer);
+	PbSpecial  *special = PbPageGetSpecial(page);
+	PbItem		item;
+	bool		found;
+
+	if (slot >= 0 && slot < pb_page_nslots(page))
+	{
+		pb_item_get(q->rel, q->index, buffer, page, slot, &item);
+		found = true;
+	}
+	else if (ScanDirectionIsForward(dir) ? pb_page_is_rightmost(page) : pb_page_is_leftmost(page))
+	{
+		pb_quals_skip(q, NULL, dir);
+		return;
+	}
+	else if (ScanDirectionIsForward(dir))
+		found = pb_key_get_fence(q->index, pb_page_high(page), special->high_len, &item.key);
+	else
+		found = pb_key_get_fence(q->index, pb_page_low(page), special->low_len, &item.key);
+	if (found)
+		pb_quals_skip(q, &item.key, dir);
+}
+
 /* Ranges from the slot on, until one that goes on behind the page, or is on another page. */
 static void
 collect_forward(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int slot)
 {
 	Page		page = BufferGetPage(buffer);
 
-	for (;;)
+	for (int n = 1;; n++)
 	{
 		bool		more = pb_pos_is_right_of(&q->to, page);
 		int			end = more || q->to.natts == 0 ? pb_page_nslots(page)
@@ -239,8 +272,10 @@ collect_forward(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int
 
 		collect(leaf, scan, q, buffer, slot, end);
 		leaf->side[PB_RIGHT].more = more;
+		if (!more && end <= slot)
+			skip_ranges(q, buffer, end, ForwardScanDirection);
 		pb_quals_save(q, leaf->side[PB_RIGHT].elements);
-		if (leaf->side[PB_RIGHT].more || !pb_quals_next(q, ForwardScanDirection))
+		if (more || n >= MAX_RANGES || !pb_quals_next(q, ForwardScanDirection))
 			return;
 		if (pb_pos_is_right_of(&q->from, page))
 			return;
@@ -256,18 +291,21 @@ collect_backward(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, in
 	uint16		ranges[2][BLCKSZ / 2];
 	int			n = 0;
 
-	for (;;)
+	for (int looked = 1;; looked++)
 	{
 		int			begin = search_page(&q->from, buffer);
+		bool		more = begin == 0 && is_left_of(&q->from, page);
 
 		if (begin < slot)
 		{
 			ranges[0][n] = begin;
 			ranges[1][n++] = slot;
 		}
-		leaf->side[PB_LEFT].more = begin == 0 && is_left_of(&q->from, page);
+		leaf->side[PB_LEFT].more = more;
+		if (!more && begin >= slot)
+			skip_ranges(q, buffer, slot - 1, BackwardScanDirection);
 		pb_quals_save(q, leaf->side[PB_LEFT].elements);
-		if (leaf->side[PB_LEFT].more || !pb_quals_next(q, BackwardScanDirection))
+		if (more || looked >= MAX_RANGES || !pb_quals_next(q, BackwardScanDirection))
 			break;
 		if (is_left_of(&q->to, page))
 			break;

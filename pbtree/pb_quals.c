@@ -409,6 +409,115 @@ pb_quals_next(PbQuals *q, ScanDirection dir)
 	return false;
 }
 
+/* An element against a key's column, in the order of the index. */
+static int
+compare_element(const PbQuals *q, const PbArray *array, int i, Datum value, bool isnull)
+{
+	const PbColumn *col = &q->index->col[array->key->sk_attno - 1];
+	int			cmp;
+
+	if (isnull)
+		return col->nulls_first ? 1 : -1;
+	cmp = DatumGetInt32(FunctionCall2Coll(array->match, array->key->sk_collation, value, array->elems[i]));
+	if (col->desc)
+		return cmp;
+	return cmp > 0 ? -1 : cmp < 0;
+}
+
+/* How many elements come before a key's column, in this direction; does the column equal the next one? */
+static int
+count_elements(PbQuals *q, const PbArray *array, const PbKey *key, bool forward, bool *equal)
+{
+	int			column = array->key->sk_attno - 1;
+	PbArena		arena;
+	bool		isnull;
+	Datum		value;
+	int			low = 0;
+	int			high = array->n;
+
+	arena.used = 0;
+	*equal = false;
+	value = pb_key_datum(q->index, key, column, &isnull, &arena);
+	while (low < high)
+	{
+		int			mid = (low + high) / 2;
+		int			cmp = compare_element(q, array, forward ? mid : array->n - 1 - mid, value, isnull);
+
+		*equal |= cmp == 0;
+		if (cmp != 0 && (cmp < 0) == forward)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (!isnull)
+		pb_codec_free(&q->index->col[column], value, &arena);
+	return low;
+}
+
+/* The last combination of elements that comes before the key, in this direction: of each array how many come before its element. */
+static bool
+find_before(PbQuals *q, const PbKey *key, bool forward, int *at)
+{
+	int			n = 0;
+	bool		equal = true;
+	bool		before = false;
+
+	for (int i = 0; equal && i < Min(q->nequal, key->natts); i++)
+	{
+		if (q->equal[i].array != NULL)
+			at[n++] = count_elements(q, q->equal[i].array, key, forward, &equal);
+		else
+		{
+			int			cmp = pb_pos_compare_column(&q->from, key, i);
+
+			equal = cmp == 0;
+			before = !equal && (cmp < 0) == forward;
+		}
+	}
+	if (!before)
+	{
+		while (n > 0 && at[n - 1] == 0)
+			n--;
+		if (n == 0)
+			return false;
+		at[n - 1]--;
+	}
+	for (; n < q->narrays; n++)
+		at[n] = q->arrays[n]->n - 1;
+	return true;
+}
+
+/*
+ * There is nothing before this key, in this direction, that is not before the current range; NULL: there is nothing any more.
+ * So the range that comes next, by pb_quals_next, need not be before the key.
+ */
+void
+pb_quals_skip(PbQuals *q, const PbKey *key, ScanDirection dir)
+{
+	bool		forward = ScanDirectionIsForward(dir);
+	int			at[INDEX_MAX_KEYS];
+	int			further = 0;
+
+	if (key != NULL && !find_before(q, key, forward, at))
+		return;
+	for (int i = 0; i < q->narrays; i++)
+	{
+		PbArray    *a = q->arrays[i];
+
+		if (key == NULL)
+			at[i] = a->n - 1;
+		if (!forward)
+			at[i] = a->n - 1 - at[i];
+		if (further == 0)
+			further = forward ? at[i] - a->current : a->current - at[i];
+	}
+	if (further <= 0)
+		return;
+	for (int i = 0; i < q->narrays; i++)
+		q->arrays[i]->current = at[i];
+	q->has_range = false;
+}
+
 void
 pb_quals_save(const PbQuals *q, int *elements)
 {

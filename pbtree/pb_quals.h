@@ -60,6 +60,7 @@ typedef struct PbQuals
 extern void pb_quals_set(PbQuals *q, IndexScanDesc scan);
 extern void pb_quals_first(PbQuals *q, ScanDirection dir);
 extern bool pb_quals_next(PbQuals *q, ScanDirection dir);
+extern void pb_quals_skip(PbQuals *q, const PbKey *key, ScanDirection dir);
 extern void pb_quals_save(const PbQuals *q, int *elements);
 extern void pb_quals_restore(PbQuals *q, const int *elements);
 extern bool pb_quals_check(PbQuals *q, const PbKey *key);

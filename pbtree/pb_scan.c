@@ -155,6 +155,7 @@ enter_range(IndexScanDesc scan, ScanDirection dir)
 	Buffer		buffer;
 
 	so->steps = 0;
+	CHECK_FOR_INTERRUPTS();
 	pgstat_count_index_scan(scan->indexRelation);
 	CompatCountSearch(scan);
 

@@ -161,3 +161,18 @@ MOVE BACKWARD 2710 FROM c;
 FETCH c;
 COMMIT;
 DROP TABLE c;
+-- arrays on several columns: of millions of combinations few are looked at
+CREATE TABLE m AS SELECT g AS a, g % 7 AS b, g::int8 AS c, 'x' || g % 10 AS d FROM generate_series(1, 3000) g;
+INSERT INTO m VALUES (NULL, 1, 1, 'x1'), (5, NULL, 5, 'x5'), (8, 1, NULL, NULL);
+CREATE INDEX m_a ON m USING pbtree (a, c DESC, d);
+VACUUM ANALYZE m;
+SELECT array_agg(g) AS l FROM generate_series(-4001, 4001, 2) g \gset
+SET statement_timeout = '60s';
+SELECT count(*), sum(a) FROM m WHERE a = ANY (:'l') AND c = ANY (:'l') AND d = ANY ('{x1,x2,x3}');
+SELECT a, c, d FROM m WHERE a = ANY (:'l') AND c = ANY (:'l') AND d = ANY ('{x1,x2,x3}') ORDER BY a DESC, c, d DESC LIMIT 2;
+SELECT a, c, d FROM m WHERE a = ANY (:'l') AND c = ANY (:'l') AND d > 'x1' ORDER BY a DESC, c, d DESC LIMIT 2;
+SELECT a, c, d FROM m WHERE a = ANY ('{1000,2000}') AND c = 2000 AND d = ANY ('{x0,x1}') ORDER BY a, c DESC, d;
+SELECT count(*) FROM m WHERE a = ANY (:'l') AND c IS NULL AND d = ANY ('{x1,x2,x3}');
+SELECT count(*) FROM m WHERE a = ANY ('{4,6,8,10}') AND c IS NULL AND d IS NULL;
+RESET statement_timeout;
+DROP TABLE m;
