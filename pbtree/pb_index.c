@@ -80,18 +80,10 @@ pb_index_extend(Relation rel)
 
 /* ---- the metapage --------------------------------------------------------- */
 
-/* Values of this type may differ in trailing blanks, and are equal; what its operator class says is true of bpchar(n). */
-static bool
-has_free_blanks(Relation rel, int column, Oid type)
-{
-	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), column);
-	int32		typmod = att->atttypmod;
-
-	(void) getBaseTypeAndTypmod(att->atttypid, &typmod);
-	return type == BPCHAROID && typmod < 0;
-}
-
-/* Are equal keys identical?  Then duplicates share an item. */
+/*
+ * Are equal keys identical?  Then duplicates share an item.  Values of bpchar may differ in trailing blanks, and are equal; what its
+ * operator class says is true of bpchar(n), but such a column may become one of bpchar, and keep its index.
+ */
 static bool
 equal_is_identical(Relation rel, const PbMeta *meta)
 {
@@ -105,7 +97,7 @@ equal_is_identical(Relation rel, const PbMeta *meta)
 		if (PbCodecIsOrdered(meta->codec[i]))
 			continue;
 		proc = get_opfamily_proc(rel->rd_opfamily[i], type, type, BTEQUALIMAGE_PROC);
-		if (!OidIsValid(proc) || has_free_blanks(rel, i, type) ||
+		if (!OidIsValid(proc) || type == BPCHAROID ||
 			!DatumGetBool(OidFunctionCall1Coll(proc, rel->rd_indcollation[i], ObjectIdGetDatum(type))))
 			return false;
 	}

@@ -176,3 +176,13 @@ SELECT count(*) FROM m WHERE a = ANY (:'l') AND c IS NULL AND d = ANY ('{x1,x2,x
 SELECT count(*) FROM m WHERE a = ANY ('{4,6,8,10}') AND c IS NULL AND d IS NULL;
 RESET statement_timeout;
 DROP TABLE m;
+-- the index stays, and then there are equal values with other bytes
+CREATE TABLE b (c char(10));
+CREATE INDEX b_c ON b USING pbtree (c);
+INSERT INTO b SELECT 'a' FROM generate_series(1, 7000);
+DELETE FROM b WHERE ctid < '(10,0)';
+VACUUM b;
+ALTER TABLE b ALTER c TYPE bpchar;
+INSERT INTO b SELECT 'a' FROM generate_series(1, 20000);
+SELECT count(*), pbtree_check('b_c', true) FROM b WHERE c = 'a';
+DROP TABLE b;
