@@ -40,9 +40,9 @@ too_long(Relation rel)
 			 errtableconstraint(rel, RelationGetRelationName(rel))));
 }
 
-/* The key of a row; the caller sets the TID. */
-void
-pb_key_form(Relation rel, PbIndex *index, const Datum *values, const bool *isnull, PbKey *key)
+/* The key of a row; the caller sets the TID.  false: it is too long. */
+bool
+pb_key_try_form(PbIndex *index, const Datum *values, const bool *isnull, PbKey *key)
 {
 	pb_key_begin(key);
 	key->natts = index->natts;
@@ -59,13 +59,21 @@ pb_key_form(Relation rel, PbIndex *index, const Datum *values, const bool *isnul
 		}
 		len = pb_codec_encode(&index->col[i], values[i], key->data + key->len, PB_MAX_KEY - key->len, &packed);
 		if (len < 0)
-			too_long(rel);
+			return false;
 		if (packed)
 			set_state(key, index, i, PB_COL_PACKED);
 		key->len += len;
 	}
 	key->off[index->natts] = key->len;
 	key->parsed = index->natts;
+	return true;
+}
+
+void
+pb_key_form(Relation rel, PbIndex *index, const Datum *values, const bool *isnull, PbKey *key)
+{
+	if (!pb_key_try_form(index, values, isnull, key))
+		too_long(rel);
 }
 
 /* Find the columns in key->data, of which there are so many bytes.  false: it ends too early. */

@@ -61,6 +61,7 @@ pb_key_begin(PbKey *key)
 	key->data = key->own;
 }
 
+extern bool pb_key_try_form(PbIndex *index, const Datum *values, const bool *isnull, PbKey *key);
 extern void pb_key_form(Relation rel, PbIndex *index, const Datum *values,
 						const bool *isnull, PbKey *key);
 extern void pb_key_set_null(PbKey *key, PbIndex *index, int i);

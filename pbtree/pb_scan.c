@@ -73,10 +73,12 @@ has_key(void *arg, TupleTableSlot *slot)
 	char		space[PB_TUPLE_ROOM] pg_attribute_aligned(MAXIMUM_ALIGNOF);
 	PbKey		mine;
 	PbKey		key;
+	bool		formed = pb_stale_form(scan->indexRelation, so->index, slot, &mine);
 
-	pb_stale_form(scan->indexRelation, so->index, slot, &mine);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(so->check);
+	if (!formed)
+		return false;
 	if (tuple == NULL)
 	{
 		pb_leaf_key(&so->leaf, so->index, &key);

@@ -63,7 +63,7 @@ pb_stale_applies(Relation rel, const PbIndex *index, Relation heap)
 	return result;
 }
 
-void
+bool
 pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key)
 {
 	Datum		values[INDEX_MAX_KEYS];
@@ -71,7 +71,7 @@ pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key)
 
 	for (int i = 0; i < index->natts; i++)
 		values[i] = slot_getattr(slot, rel->rd_index->indkey.values[i], &isnull[i]);
-	pb_key_form(rel, index, values, isnull, key);
+	return pb_key_try_form(index, values, isnull, key);
 }
 
 void
@@ -116,11 +116,12 @@ matches(void *arg, TupleTableSlot *slot)
 	PbStale    *s = arg;
 	MemoryContext old = MemoryContextSwitchTo(s->context);
 	PbKey		key;
+	bool		found;
 
-	pb_stale_form(s->rel, s->index, slot, &key);
+	found = pb_stale_form(s->rel, s->index, slot, &key) && pb_key_is_identical(s->key, &key);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(s->context);
-	return pb_key_is_identical(s->key, &key);
+	return found;
 }
 
 bool

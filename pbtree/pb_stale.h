@@ -49,7 +49,7 @@ extern void pb_stale_end(PbStale *s);
 /* The next questions are about these, in this order. */
 extern void pb_stale_ahead(PbStale *s, const ItemPointerData *tids, int n);
 
-/* The key that the row in the slot has. */
-extern void pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key);
+/* The key that the row in the slot has.  false: it is too long, as a version of before the index may be. */
+extern bool pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key);
 
 #endif							/* PB_STALE_H */

@@ -258,6 +258,23 @@ def keys_long(tests):
 
 
 @test
+def keys_too_long(tests):
+    """A version of before the index has a key that would be too long: that is no matter of whoever looks for stale entries."""
+    cluster, connection = begin(tests, 'keys_too_long')
+    query(connection, 'CREATE TABLE t (id int PRIMARY KEY, s text) USING inplace; ALTER TABLE t ALTER s SET STORAGE plain')
+    query(connection, "INSERT INTO t SELECT g, (SELECT string_agg(md5(n::text), '') FROM generate_series(1, 150) n) FROM generate_series(1, 200) g")
+    old = connect(cluster)
+    query(old, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1')
+    query(connection, "UPDATE t SET s = 'a' || id; CREATE INDEX ON t USING pbtree (s)")
+    for text in ('BEGIN', "UPDATE t SET s = 'x' || id", 'ROLLBACK', "INSERT INTO t SELECT g, 'x' || g FROM generate_series(1001, 3000) g"):
+        query(connection, text)
+    expect('long versions', query(old, 'SELECT count(*), min(length(s)) FROM t'), [(200, 4800)])
+    query(connection, "SELECT pbtree_check('t_s_idx', true)")
+    no_crash(cluster)
+    return ''
+
+
+@test
 def keys_differences(tests):
     """Random tables of inplace under random changes: each index finds what a sequential scan finds."""
     cluster, connection = begin(tests, 'keys_differences')
