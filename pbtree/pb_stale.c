@@ -8,6 +8,8 @@
  */
 #include "compat.h"
 
+#include "access/table.h"
+#include "access/toast_internals.h"
 #include "catalog/index.h"
 #include "utils/memutils.h"
 
@@ -74,6 +76,27 @@ pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key)
 	return pb_key_try_form(index, values, isnull, key);
 }
 
+/* What a long value of a row is read from.  Whoever has a lock of that may wait for the leaf that will be locked. */
+static void
+lock_toast(PbStale *s)
+{
+	Oid			oid = s->heap->rd_rel->reltoastrelid;
+
+	if (!OidIsValid(oid))
+		return;
+	s->toast = table_open(oid, AccessShareLock);
+	(void) toast_open_indexes(s->toast, AccessShareLock, &s->toast_indexes, &s->ntoast_indexes);
+}
+
+static void
+unlock_toast(PbStale *s)
+{
+	if (s->toast == NULL)
+		return;
+	toast_close_indexes(s->toast_indexes, s->ntoast_indexes, AccessShareLock);
+	table_close(s->toast, AccessShareLock);
+}
+
 void
 pb_stale_begin(PbStale *s, Relation rel, PbIndex *index, Relation heap)
 {
@@ -88,6 +111,9 @@ pb_stale_begin(PbStale *s, Relation rel, PbIndex *index, Relation heap)
 	s->context = AllocSetContextCreate(CurrentMemoryContext, "pbtree stale entries", ALLOCSET_SMALL_SIZES);
 	s->vm = InvalidBuffer;
 	s->ntids = s->nread = s->nasked = 0;
+	s->toast = NULL;
+	if (s->owns_heap)
+		lock_toast(s);
 }
 
 void
@@ -110,14 +136,32 @@ next_page(PbStale *s)
 	return s->ahead[s->nasked++ % PB_STALE_AHEAD];
 }
 
+/* Is one of the index's columns not in the row itself? */
+static bool
+is_toasted(const PbStale *s, TupleTableSlot *slot)
+{
+	for (int i = 0; i < s->index->natts; i++)
+	{
+		bool		isnull;
+		Datum		value = slot_getattr(slot, s->rel->rd_index->indkey.values[i], &isnull);
+
+		if (!isnull && s->index->col[i].len == -1 && VARATT_IS_EXTERNAL(DatumGetPointer(value)))
+			return true;
+	}
+	return false;
+}
+
 static bool
 matches(void *arg, TupleTableSlot *slot)
 {
 	PbStale    *s = arg;
-	MemoryContext old = MemoryContextSwitchTo(s->context);
+	MemoryContext old;
 	PbKey		key;
 	bool		found;
 
+	if (s->toast == NULL && is_toasted(s, slot))
+		return true;
+	old = MemoryContextSwitchTo(s->context);
 	found = pb_stale_form(s->rel, s->index, slot, &key) && pb_key_is_identical(s->key, &key);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(s->context);
@@ -144,6 +188,7 @@ pb_stale_end(PbStale *s)
 	}
 	if (BufferIsValid(s->vm))
 		ReleaseBuffer(s->vm);
+	unlock_toast(s);
 	ExecDropSingleTupleTableSlot(s->slot);
 	MemoryContextDelete(s->context);
 	if (s->owns_heap)

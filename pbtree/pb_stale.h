@@ -27,6 +27,10 @@ typedef struct PbStale
 	TupleTableSlot *slot;
 	Buffer		vm;
 	bool		owns_heap;		/* a reference to it */
+	Relation	toast;			/* of VACUUM: locked, with its indexes, or
+								 * NULL */
+	Relation   *toast_indexes;
+	int			ntoast_indexes;
 	const ItemPointerData *tids;	/* that are going to be asked about */
 	int			ntids;
 	int			nread;			/* so many pages of these have been read ahead */
@@ -41,7 +45,10 @@ extern void pb_stale_init(InplaceKeysIndex *keys);
 extern bool pb_stale_can_follow(Relation rel, const PbIndex *index);
 extern bool pb_stale_applies(Relation rel, const PbIndex *index, Relation heap);
 
-/* For questions about entries of a leaf that is locked exclusively. */
+/*
+ * For questions about entries of a leaf that is locked exclusively.  If it is not locked yet, heap is NULL: then locks for the
+ * rows' long values are taken now.  Else entries of rows with such values count as needed.
+ */
 extern void pb_stale_begin(PbStale *s, Relation rel, PbIndex *index, Relation heap);
 extern bool pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, TransactionId *conflict);
 extern void pb_stale_end(PbStale *s);

@@ -258,6 +258,47 @@ def keys_long(tests):
 
 
 @test
+def keys_toasted(tests):
+    """Nobody waits for a lock of the TOAST table while a leaf is locked: its holder could never get at that leaf."""
+    cluster, connection = begin(tests, 'keys_toasted')
+    writer = connect(cluster)
+    query(connection, WAYS['index'])
+    for statement in ("INSERT INTO t SELECT g, 1, lpad((g % 40)::text, 4, '0') || 'short ' || g FROM generate_series(1001, 3000) g", 'VACUUM (INDEX_CLEANUP on) t'):
+        make(connection, [], rows=40)
+        query(connection, "ALTER TABLE t ALTER s SET STORAGE external; CREATE INDEX ON t USING pbtree (s)")
+        query(connection, "UPDATE t SET s = lpad(id::text, 4, '0') || repeat(md5(id::text), 75)")
+        expect('in place', stays(connection, "s = s || 'x'"), True)
+        query(connection, "UPDATE t SET s = s || 'y'")
+        toast = query(connection, "SELECT reltoastrelid::regclass FROM pg_class WHERE relname = 't'")[0][0]
+        query(connection, 'BEGIN; REINDEX TABLE ' + toast)
+        errors = []
+        thread = threading.Thread(target=run_noting, args=(writer, statement, errors), daemon=True)
+        thread.start()
+        thread.join(2)
+        reader = threading.Thread(target=run_noting, args=(connection, "SELECT count(id) FROM t WHERE s > '0'", errors), daemon=True)
+        reader.start()
+        reader.join(30)
+        if reader.is_alive():
+            raise Failed('%s: the holder of the lock waits for its waiter' % statement)
+        query(connection, 'COMMIT')
+        thread.join(30)
+        expect('errors', errors, [])
+        if thread.is_alive():
+            raise Failed('%s does not end' % statement)
+        query(connection, "SELECT pbtree_check('t_s_idx', true)")
+    expect('entries', query(connection, "SELECT pbtree_check('t_s_idx', true)"), [(40,)])
+    no_crash(cluster)
+    return ''
+
+
+def run_noting(connection, text, errors):
+    try:
+        query(connection, text)
+    except psycopg2.Error as error:
+        errors.append(error)
+
+
+@test
 def keys_too_long(tests):
     """A version of before the index has a key that would be too long: that is no matter of whoever looks for stale entries."""
     cluster, connection = begin(tests, 'keys_too_long')
