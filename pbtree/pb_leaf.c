@@ -375,25 +375,31 @@ compare_ints(const void *a, const void *b)
 	return *(const int *) a - *(const int *) b;
 }
 
+static int
+compare_tids(const void *a, const void *b)
+{
+	return ItemPointerCompare((ItemPointer) a, (ItemPointer) b);
+}
+
+/* The TIDs of killed rows, in order. */
+static ItemPointerData *
+killed_tids(const PbLeaf *leaf)
+{
+	ItemPointerData *killed = palloc(leaf->nkilled * sizeof(ItemPointerData));
+
+	for (int i = 0; i < leaf->nkilled; i++)
+		killed[i] = leaf->tids[leaf->killed[i]];
+	qsort(killed, leaf->nkilled, sizeof(ItemPointerData), compare_tids);
+	return killed;
+}
+
 /* Is each of the item's rows among the killed ones?  I9: by TID, since slots may have moved. */
 static bool
-all_are_killed(PbLeaf *leaf, const ItemPointerData *tids, int n)
+all_are_killed(const ItemPointerData *killed, int nkilled, const ItemPointerData *tids, int n)
 {
-	int			found = 0;
-
-	if (n > leaf->nkilled)
-		return false;
 	for (int i = 0; i < n; i++)
 	{
-		for (int j = 0; j < leaf->nkilled; j++)
-		{
-			if (ItemPointerEquals(unconstify(ItemPointerData *, &tids[i]), &leaf->tids[leaf->killed[j]]))
-			{
-				found++;
-				break;
-			}
-		}
-		if (found <= i)
+		if (bsearch(&tids[i], killed, nkilled, sizeof(ItemPointerData), compare_tids) == NULL)
 			return false;
 	}
 	return true;
@@ -406,6 +412,7 @@ mark_killed(PbLeaf *leaf, PbIndex *index, Relation rel, Buffer buffer)
 	Page		page = BufferGetPage(buffer);
 	PbItem	   *item = palloc(sizeof(PbItem));
 	ItemPointerData *tids = palloc(sizeof(ItemPointerData) * PB_MAX_TIDS);
+	ItemPointerData *killed = killed_tids(leaf);
 	bool		marked = false;
 	int			last = -1;
 
@@ -421,7 +428,7 @@ mark_killed(PbLeaf *leaf, PbIndex *index, Relation rel, Buffer buffer)
 		if (pb_slot_get(page, slot) & PB_SLOT_DEAD)
 			continue;
 		pb_item_get(rel, index, buffer, page, slot, item);
-		if (all_are_killed(leaf, tids, pb_item_tids(rel, buffer, page, slot, item, tids)))
+		if (all_are_killed(killed, leaf->nkilled, tids, pb_item_tids(rel, buffer, page, slot, item, tids)))
 		{
 			*(uint16 *) pb_page_slot(page, slot) |= PB_SLOT_DEAD;
 			marked = true;
@@ -434,6 +441,7 @@ mark_killed(PbLeaf *leaf, PbIndex *index, Relation rel, Buffer buffer)
 	}
 	pfree(item);
 	pfree(tids);
+	pfree(killed);
 }
 
 /* Before the scan leaves the page: what it has found out is written down, the pin is given up. */

@@ -186,3 +186,14 @@ ALTER TABLE b ALTER c TYPE bpchar;
 INSERT INTO b SELECT 'a' FROM generate_series(1, 20000);
 SELECT count(*), pbtree_check('b_c', true) FROM b WHERE c = 'a';
 DROP TABLE b;
+-- marking dead rows takes no longer for each when a page has many
+CREATE TABLE k AS SELECT 1 AS a, g AS n FROM generate_series(1, 1000000) g;
+CREATE INDEX k_a ON k USING pbtree (a);
+VACUUM ANALYZE k;
+DELETE FROM k;
+SET enable_bitmapscan = off;
+SET statement_timeout = '3s';
+SELECT count(n) FROM k WHERE a = 1;
+RESET statement_timeout;
+SELECT 'garbage' = ANY (flags) AS marked FROM pbtree_page('k_a', 1);
+DROP TABLE k;
