@@ -9,14 +9,16 @@ CREATE ACCESS METHOD pbtree TYPE INDEX HANDLER pbtree_handler;
 COMMENT ON ACCESS METHOD pbtree IS 'b-tree index access method with compressed pages';
 
 -- Make an operator class for a type from one of its btree operator classes: from the default one, and then it is the
--- default one here, or from the named one.  It lies in this extension's schema; so does its family, which gets the
--- operators and functions of the btree family, and is made with the first of its classes.
+-- default one here, or from the named one.  It lies in this extension's schema; so does its family, of the same name as the btree
+-- family, which gets the operators and functions of that, and is made with the first of its classes.  One of that name may be there, of
+-- another btree family, or from before that one got members: it gets those that it lacks.
 CREATE FUNCTION pbtree_make_opclass(for_type regtype, btree_opclass name DEFAULT NULL) RETURNS void
 	LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 DECLARE
 	c record;
 	m record;
 	place text;
+	family oid;
 BEGIN
 	SELECT o.oid, o.opcname, o.opcfamily, o.opcdefault, f.opfname INTO c
 	FROM pg_opclass o JOIN pg_opfamily f ON f.oid = o.opcfamily JOIN pg_am a ON a.oid = o.opcmethod
@@ -29,21 +31,26 @@ BEGIN
 	END IF;
 	SELECT nspname INTO place
 	FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'pbtree';
-	IF NOT EXISTS (SELECT FROM pg_opfamily f JOIN pg_am a ON a.oid = f.opfmethod
-				   JOIN pg_namespace n ON n.oid = f.opfnamespace
-				   WHERE a.amname = 'pbtree' AND f.opfname = c.opfname AND n.nspname = place) THEN
+	SELECT f.oid INTO family
+	FROM pg_opfamily f JOIN pg_am a ON a.oid = f.opfmethod JOIN pg_namespace n ON n.oid = f.opfnamespace
+	WHERE a.amname = 'pbtree' AND f.opfname = c.opfname AND n.nspname = place;
+	IF NOT FOUND THEN
 		EXECUTE format('CREATE OPERATOR FAMILY %I.%I USING pbtree', place, c.opfname);
-		FOR m IN
-			SELECT format('OPERATOR %s %s', amopstrategy, amopopr::regoperator) AS member
-			FROM pg_amop WHERE amopfamily = c.opcfamily AND amoppurpose = 's'
-			UNION ALL
-			SELECT format('FUNCTION %s (%s, %s) %s', amprocnum, format_type(amproclefttype, NULL),
-						  format_type(amprocrighttype, NULL), amproc::regprocedure)
-			FROM pg_amproc WHERE amprocfamily = c.opcfamily
-		LOOP
-			EXECUTE format('ALTER OPERATOR FAMILY %I.%I USING pbtree ADD %s', place, c.opfname, m.member);
-		END LOOP;
 	END IF;
+	FOR m IN
+		SELECT format('OPERATOR %s %s', amopstrategy, amopopr::regoperator) AS member
+		FROM pg_amop o WHERE amopfamily = c.opcfamily AND amoppurpose = 's'
+			AND NOT EXISTS (SELECT FROM pg_amop WHERE amopfamily = family AND amoplefttype = o.amoplefttype
+							AND amoprighttype = o.amoprighttype AND amopstrategy = o.amopstrategy)
+		UNION ALL
+		SELECT format('FUNCTION %s (%s, %s) %s', amprocnum, format_type(amproclefttype, NULL),
+					  format_type(amprocrighttype, NULL), amproc::regprocedure)
+		FROM pg_amproc p WHERE amprocfamily = c.opcfamily
+			AND NOT EXISTS (SELECT FROM pg_amproc WHERE amprocfamily = family AND amproclefttype = p.amproclefttype
+							AND amprocrighttype = p.amprocrighttype AND amprocnum = p.amprocnum)
+	LOOP
+		EXECUTE format('ALTER OPERATOR FAMILY %I.%I USING pbtree ADD %s', place, c.opfname, m.member);
+	END LOOP;
 	EXECUTE format('CREATE OPERATOR CLASS %I.%I %s FOR TYPE %s USING pbtree FAMILY %I.%I AS STORAGE %s',
 				   place, c.opcname, CASE WHEN c.opcdefault THEN 'DEFAULT' END, for_type, place, c.opfname, for_type);
 END

@@ -125,6 +125,14 @@ CREATE TABLE x AS SELECT row(g % 20, g % 3)::complex AS v FROM generate_series(1
 CREATE INDEX x_v ON x USING pbtree (v complex_abs);
 SELECT pbtree_check('x_v', true);
 SELECT count(*) FROM x WHERE v === row(3, 1)::complex;
+-- its btree family has the name of one that is there already, of other types
+CREATE SCHEMA other;
+CREATE OPERATOR FAMILY other.integer_ops USING btree;
+CREATE OPERATOR CLASS other.complex_other FOR TYPE complex USING btree FAMILY other.integer_ops AS OPERATOR 1 <<<, OPERATOR 2 <<=,
+	OPERATOR 3 ===, OPERATOR 4 >==, OPERATOR 5 >>>, FUNCTION 1 complex_cmp(complex, complex);
+SELECT pbtree_make_opclass('complex', 'complex_other');
+CREATE INDEX x_o ON x USING pbtree (v complex_other);
+SELECT pbtree_check('x_o', true);
 DROP TABLE t, s, p, l, x;
 -- as long as nbtree allows, not compressed: each is alone on its page
 CREATE TABLE e (id int, b text);
