@@ -395,7 +395,8 @@ ip_version_status(IpVersion *v)
 	return IP_STATUS_ABORTED;
 }
 
-IpvResult
+/* Not inlined: a test stops processes here. */
+pg_noinline IpvResult
 ip_version_load_rec(IpVersion *v)
 {
 	if (v->forgotten)

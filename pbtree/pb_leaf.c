@@ -240,6 +240,8 @@ skip_ranges(PbQuals *q, Buffer buffer, int slot, ScanDirection dir)
 	PbItem		item;
 	bool		found;
 
+	if (q->narrays == 0)
+		return;
 	if (slot >= 0 && slot < pb_page_nslots(page))
 	{
 		pb_item_get(q->rel, q->index, buffer, page, slot, &item);

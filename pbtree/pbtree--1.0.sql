@@ -37,6 +37,13 @@ BEGIN
 	IF NOT FOUND THEN
 		EXECUTE format('CREATE OPERATOR FAMILY %I.%I USING pbtree', place, c.opfname);
 	END IF;
+	IF EXISTS (SELECT FROM pg_amop a JOIN pg_amop b USING (amoplefttype, amoprighttype, amopstrategy)
+			   WHERE a.amopfamily = c.opcfamily AND a.amoppurpose = 's' AND b.amopfamily = family AND a.amopopr <> b.amopopr)
+		OR EXISTS (SELECT FROM pg_amproc a JOIN pg_amproc b USING (amproclefttype, amprocrighttype, amprocnum)
+				   WHERE a.amprocfamily = c.opcfamily AND b.amprocfamily = family AND a.amproc <> b.amproc) THEN
+		RAISE EXCEPTION 'pbtree has an operator family "%" that orders values in another way', c.opfname
+			USING ERRCODE = 'duplicate_object', HINT = 'Rename the btree operator family.';
+	END IF;
 	FOR m IN
 		SELECT format('OPERATOR %s %s', amopstrategy, amopopr::regoperator) AS member
 		FROM pg_amop o WHERE amopfamily = c.opcfamily AND amoppurpose = 's'

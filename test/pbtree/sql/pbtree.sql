@@ -133,6 +133,11 @@ CREATE OPERATOR CLASS other.complex_other FOR TYPE complex USING btree FAMILY ot
 SELECT pbtree_make_opclass('complex', 'complex_other');
 CREATE INDEX x_o ON x USING pbtree (v complex_other);
 SELECT pbtree_check('x_o', true);
+-- and here, of the same type, but in another order
+CREATE OPERATOR FAMILY other.text_ops USING btree;
+CREATE OPERATOR CLASS other.backwards FOR TYPE text USING btree FAMILY other.text_ops AS OPERATOR 1 >, OPERATOR 2 >=,
+	OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 bttextcmp(text, text);
+SELECT pbtree_make_opclass('text', 'backwards');
 DROP TABLE t, s, p, l, x;
 -- as long as nbtree allows, not compressed: each is alone on its page
 CREATE TABLE e (id int, b text);
