@@ -394,37 +394,47 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	return true;
 }
 
+/* Is the page's default changer this lock already? */
+static bool
+changer_has_locked(Page page, TransactionId xid, LockTupleMode mode)
+{
+	const IpSpecial *special = IpPageGetSpecial(page);
+
+	return ip_home_enabled && special->u.data.change_xid == xid && special->word == (IP_CHANGE_LOCK | mode);
+}
+
+/* Then one more row of the page costs a byte. */
+static void
+lock_another(Relation rel, Buffer buffer, OffsetNumber off, TransactionId xid)
+{
+	IpChange	change;
+
+	ip_change_begin(&change, rel, IP_XLOG_LOCK, xid);
+	ip_op_changed(ip_change_block(&change, buffer, false), off, IP_ROW_LOCKED);
+	ip_change_apply(&change);
+}
+
 bool
 ip_modify_lock_plain(Relation rel, Buffer buffer, OffsetNumber off, TransactionId xid, LockTupleMode mode,
 					 TupleTableSlot *slot)
 {
 	Page		page = BufferGetPage(buffer);
-	const IpSpecial *special = IpPageGetSpecial(page);
-	IpChange	change;
 
-	if (special->u.data.change_xid != xid || special->word != (IP_CHANGE_LOCK | mode) || !ip_home_enabled ||
+	if (!changer_has_locked(page, xid, mode) ||
 		!ip_version_store_plain(rel, BufferGetBlockNumber(buffer), page, off, slot))
 		return false;
-	ip_change_begin(&change, rel, IP_XLOG_LOCK, xid);
-	ip_op_changed(ip_change_block(&change, buffer, false), off, IP_ROW_LOCKED);
-	ip_change_apply(&change);
+	lock_another(rel, buffer, off, xid);
 	return true;
 }
 
 bool
 ip_modify_lock_alike(IpVersion *v, Buffer buffer, TransactionId xid, LockTupleMode mode)
 {
-	const IpSpecial *special = IpPageGetSpecial(BufferGetPage(buffer));
-	IpChange	change;
-
 	Assert(v->locked && v->steps == 0);
-	if ((v->top_state & ~IP_ROW_INSERTED) != 0 || special->u.data.change_xid != xid ||
-		special->word != (IP_CHANGE_LOCK | mode) || !ip_home_enabled || (v->hdr & IP_HDR_SPECULATIVE) ||
-		ip_version_status(v) != IP_STATUS_COMMITTED)
+	if ((v->top_state & ~IP_ROW_INSERTED) != 0 || !changer_has_locked(BufferGetPage(buffer), xid, mode) ||
+		(v->hdr & IP_HDR_SPECULATIVE) || ip_version_status(v) != IP_STATUS_COMMITTED)
 		return false;
-	ip_change_begin(&change, v->rel, IP_XLOG_LOCK, xid);
-	ip_op_changed(ip_change_block(&change, buffer, false), ItemPointerGetOffsetNumber(&v->tid), IP_ROW_LOCKED);
-	ip_change_apply(&change);
+	lock_another(v->rel, buffer, ItemPointerGetOffsetNumber(&v->tid), xid);
 	return true;
 }
 
