@@ -291,7 +291,7 @@ put_moved(ByteWriter *ops, IpVersion *v, const IpRowWrite *w, Buffer buffer)
 		ip_put_row(ops, inserter, moved->off, &moved->row, w->cid, InvalidOffsetNumber, NULL, 0);
 }
 
-/* Could the default changer be the one who has done that, and is there nothing else that undo would have to keep? */
+/* Could a default changer stand for that change, and is there nothing else that undo would have to keep? */
 static bool
 is_changers(IpVersion *v, const IpRowWrite *w, CommandId cid)
 {

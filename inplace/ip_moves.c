@@ -74,7 +74,6 @@ ip_moves_look_up(Page page, OffsetNumber off, ItemPointerData *forward, bool *ke
 	{
 		IpMoveRun	run = get_run(page, list, i);
 		OffsetNumber first = run.first & ~IP_MOVE_KEYS;
-
 		uint32		to = ItemPointerGetOffsetNumberNoCheck(&run.to) + (off - first);
 
 		if (off < first || off - first >= run.n || to > IP_MAX_ROWS_PER_PAGE)

@@ -568,7 +568,6 @@ bool
 pb_quals_check(PbQuals *q, const PbKey *key)
 {
 	PbArena		arena;
-
 	bool		holds = true;
 
 	for (int i = 0; i < q->nrest && holds; i++)

@@ -76,7 +76,7 @@ pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key)
 	return pb_key_try_form(index, values, isnull, key);
 }
 
-/* What a long value of a row is read from.  Whoever has a lock of that may wait for the leaf that will be locked. */
+/* What a long value of a row is read from.  A transaction that has a lock of that may wait for the leaf that will be locked. */
 static void
 lock_toast(PbStale *s)
 {
