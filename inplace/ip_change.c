@@ -33,6 +33,7 @@ ip_change_begin(IpChange *c, Relation rel, uint8 info, TransactionId xid)
 	c->restored = NULL;
 	c->nrestored = 0;
 	c->made.start = NULL;
+	c->dead_until = 0;
 	c->nblocks = 0;
 	c->w.p = change_space;
 	c->w.end = change_space + IP_CHANGE_SPACE;
@@ -250,6 +251,7 @@ ip_change_apply(IpChange *c)
 	ctx.restored = c->restored;
 	ctx.nrestored = c->nrestored;
 	ctx.made = c->made;
+	ctx.dead_until = c->dead_until;
 	ctx.data_block = BufferGetBlockNumber(c->blocks[IP_REF_DATA].buffer);
 	ctx.undo_block = c->nblocks > IP_REF_UNDO ?
 		BufferGetBlockNumber(c->blocks[IP_REF_UNDO].buffer) : InvalidBlockNumber;

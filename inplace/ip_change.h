@@ -95,6 +95,8 @@ typedef struct IpChange
 	int			nrestored;
 	IpRowMade	made;			/* what one of the IP_OP_ROWs makes, or start
 								 * is NULL */
+	uint16		dead_until;		/* what its IP_OP_DEADs' items say, see
+								 * ip_dead.h */
 	int			nblocks;
 	IpChangeBlock blocks[IP_CHANGE_MAX_BLOCKS];
 	ByteWriter	w;

@@ -6,10 +6,12 @@
 #include "compat.h"
 
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "portability/instr_time.h"
 #include "storage/predicate.h"
 #include "utils/snapmgr.h"
 
+#include "ip_dead.h"
 #include "ip_fetch.h"
 #include "ip_memo.h"
 #include "ip_modify.h"
@@ -43,14 +45,11 @@ ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapsho
 				 * everybody
 				 */
 				result = ip_version_fetch(v, rel, tid);
-				*all_dead = result == IPV_NONE ||
-					(result == IPV_OK && ip_version_is_dead(rel, v->state, v->xid, v->horizon) &&
-					 (!(v->state & IP_ROW_DELETED) || ip_version_deletion_is_durable(rel, v->xid)));
+				*all_dead = result == IPV_OK && ip_version_is_dead(rel, v->state, v->xid, v->horizon) &&
+					(!(v->state & IP_ROW_DELETED) || ip_version_deletion_unflushed(rel, v->xid) == InvalidXLogRecPtr);
 				return IPV_NONE;
 			}
 		}
-		else if (result == IPV_NONE && all_dead)
-			*all_dead = true;
 		if (result != IPV_STALE)
 			return result;
 	}
@@ -333,6 +332,8 @@ typedef struct IpIndexFetch
 	IndexFetchTableData base;
 	Buffer		buffer;			/* pinned: the last row's page */
 	int			unflushed;		/* dead rows met whose deletion is not on disk */
+	XLogRecPtr	gone_lsn;		/* of the last row, if it was gone: see
+								 * ip_dead_lsn */
 	InplaceKeyMatch match;		/* or NULL: the index has no stale entries */
 	void	   *match_arg;
 	const XLogRecPtr *read_at;
@@ -413,11 +414,22 @@ ip_fetch_end(IndexFetchTableData *scan)
 	pfree(scan);
 }
 
+/* There is no row: how far must WAL be flushed before an index may remember that? */
+static XLogRecPtr
+gone_lsn(Relation rel, Buffer buffer, OffsetNumber off)
+{
+	Page		page = BufferGetPage(buffer);
+
+	if (off > PageGetMaxOffsetNumber(page) || !ItemIdIsDead(PageGetItemId(page, off)) || !RelationIsPermanent(rel))
+		return InvalidXLogRecPtr;
+	return ip_dead_lsn(PageGetItemId(page, off), BufferGetLSNAtomic(buffer));
+}
+
 /*
  * ip_version_fetch_unless_plain, but the page stays pinned for the next row.  The index scan may
  * have read the TID a while ago, and the row may have been dead already: then its
  * page may be a free one by now, or be used for something else.  *deleter becomes the
- * transaction that deleted the row, if that is why there is none.
+ * transaction that deleted the row, if that is why there is none; else, without a row, fetch->gone_lsn is set.
  */
 static IpvResult
 fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot,
@@ -430,6 +442,7 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapsh
 	Page		page;
 
 	*deleter = IP_XID_NONE;
+	fetch->gone_lsn = InvalidXLogRecPtr;
 	if (!BufferIsValid(fetch->buffer) || BufferGetBlockNumber(fetch->buffer) != block)
 	{
 		ip_fetch_reset(&fetch->base);
@@ -448,7 +461,11 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapsh
 		if (!*plain)
 			*deleter = ip_version_deleter(rel, block, page, off, snapshot, v->horizon);
 		if (!*plain && *deleter == IP_XID_NONE)
+		{
 			result = ip_version_begin(v, rel, block, page, off);
+			if (result == IPV_NONE)
+				fetch->gone_lsn = gone_lsn(rel, fetch->buffer, off);
+		}
 	}
 	if (result == IPV_OK)
 		ip_version_let_go(v);
@@ -461,7 +478,7 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapsh
  * writer came by: flush it, unless that takes more than a tenth of our time.
  */
 static bool
-flush_deletions(IpIndexFetch *fetch, IpXid deleter)
+flush_deletions(IpIndexFetch *fetch, XLogRecPtr lsn)
 {
 	static int64 not_before;
 	instr_time	begin;
@@ -472,7 +489,7 @@ flush_deletions(IpIndexFetch *fetch, IpXid deleter)
 	INSTR_TIME_SET_CURRENT(begin);
 	if (INSTR_TIME_GET_MICROSEC(begin) < not_before)
 		return false;
-	ip_xid_flush_commit(deleter);
+	XLogFlush(lsn);
 	fetch->unflushed = 0;
 	INSTR_TIME_SET_CURRENT(end);
 	not_before = INSTR_TIME_GET_MICROSEC(end) +
@@ -481,18 +498,23 @@ flush_deletions(IpIndexFetch *fetch, IpXid deleter)
 }
 
 /*
- * May the index remember, without WAL, that a row is dead that a scan found deleted?  A scan with an
+ * I16: may the index remember, without WAL, that a row is dead whose deletion is in the WAL before lsn?  A scan with an
  * MVCC snapshot holds no lock on the index.
  */
+static bool
+is_durable(IpIndexFetch *fetch, Snapshot snapshot, XLogRecPtr lsn)
+{
+	return lsn == InvalidXLogRecPtr || !XLogNeedsFlush(lsn) ||
+		(snapshot->snapshot_type == SNAPSHOT_MVCC && flush_deletions(fetch, lsn));
+}
+
 static bool
 deleted_is_all_dead(IpIndexFetch *fetch, Snapshot snapshot, IpXid deleter, IpXid horizon)
 {
 	Relation	rel = fetch->base.rel;
 
-	if (!ip_version_is_dead(rel, IP_ROW_DELETED, deleter, horizon))
-		return false;
-	return ip_version_deletion_is_durable(rel, deleter) ||
-		(snapshot->snapshot_type == SNAPSHOT_MVCC && flush_deletions(fetch, deleter));
+	return ip_version_is_dead(rel, IP_ROW_DELETED, deleter, horizon) &&
+		is_durable(fetch, snapshot, ip_version_deletion_unflushed(rel, deleter));
 }
 
 /* Store what the snapshot sees of the row in the slot, if anything. */
@@ -512,9 +534,15 @@ store_visible(IpIndexFetch *fetch, ItemPointer tid, Snapshot snapshot, TupleTabl
 			*all_dead = deleted_is_all_dead(fetch, snapshot, deleter, v->horizon);
 		return false;
 	}
+	if (result == IPV_NONE)
+	{
+		if (all_dead)
+			*all_dead = is_durable(fetch, snapshot, fetch->gone_lsn);
+		return false;
+	}
 	if (result == IPV_OK)
 		result = ip_version_satisfy(v, snapshot);
-	/* no row: is it dead?  or undo was recycled under us: again */
+	/* it sees none: is the row dead?  or undo was recycled under us: again */
 	if (result == IPV_STALE || (result == IPV_NONE && all_dead))
 		result = ip_fetch_satisfy(v, fetch->base.rel, tid, snapshot, all_dead);
 	if (result != IPV_OK || !ip_fetch_predicate_lock(v, snapshot))

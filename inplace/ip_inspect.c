@@ -178,7 +178,7 @@ emit_row(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber off, 
 	ip_result_put_int(&r, off);
 	ip_result_put_text(&r, ip_item_is_undo(page, lp) ? "undo" :
 					   lp_states[lp->lp_flags]);
-	ip_result_put_int(&r, ItemIdGetLength(lp));
+	ip_result_put_int(&r, ItemIdIsDead(lp) ? 0 : ItemIdGetLength(lp));
 	if (ip_row_is_at(page, off))
 	{
 		problem = ip_row_decode(page, off, &row);

@@ -23,6 +23,8 @@ typedef struct IpOpContext
 	int			nrestored;
 	IpRowMade	made;			/* if start is not NULL: what one of the
 								 * IP_OP_ROWs makes */
+	uint16		dead_until;		/* what an item says that becomes dead, see
+								 * ip_dead.h */
 } IpOpContext;
 
 /* What IP_OP_ROW says before its delta. */

@@ -438,6 +438,17 @@ apply_undo(Page page, ByteReader *r, const IpOpContext *ctx)
 }
 
 static const char *
+apply_dead(Page page, ByteReader *r, const IpOpContext *ctx)
+{
+	OffsetNumber off = bytes_get_varint(r);
+
+	if (!ip_items_resize(page, off, 0))
+		return "no such row";
+	PageGetItemId(page, off)->lp_len = ctx->dead_until;
+	return NULL;
+}
+
+static const char *
 apply_unused(Page page, ByteReader *r)
 {
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
@@ -605,7 +616,7 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 			ctx->xid = bytes_get_u32(r);
 			return NULL;
 		case IP_OP_DEAD:
-			return ip_items_resize(page, bytes_get_varint(r), 0) ? NULL : "no such row";
+			return apply_dead(page, r, ctx);
 		case IP_OP_UNDO:
 			return apply_undo(page, r, ctx);
 		case IP_OP_NEWEST:

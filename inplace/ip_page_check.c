@@ -87,7 +87,7 @@ line_pointer_problem(IpPageCheck *c, Page page, ItemId lp, bool is_undo)
 	{
 		if (is_undo)
 			return "line pointer of an undo record is dead or unused";
-		return lp->lp_off == 0 && len == 0 ? NULL : "dead or unused line pointer has storage";
+		return lp->lp_off == 0 && (len == 0 || ItemIdIsDead(lp)) ? NULL : "dead or unused line pointer has storage";
 	}
 	if (len == 0)
 		return "item is empty";

@@ -11,6 +11,7 @@
 #include "compat.h"
 
 #include "ip_change.h"
+#include "ip_dead.h"
 #include "ip_default.h"
 #include "ip_home.h"
 #include "ip_lockers.h"
@@ -24,9 +25,6 @@
 #include "ip_xid.h"
 
 #define NEW_BASE_AGE	((IpXid) 1 << 31)
-
-/* A page with deletions that are not flushed is not worth another look for so many transactions. */
-#define FLUSH_XIDS		32
 
 typedef enum PruneAction
 {
@@ -50,8 +48,9 @@ typedef struct Prune
 	ByteWriter *w;
 	bool		changed;
 	int			nrows;			/* rows that are changed */
-	IpXid		unflushed;		/* the newest one whose deletions have to be
-								 * flushed before their rows can go */
+	IpXid		killer;			/* that deleted the last row that goes */
+	XLogRecPtr	unflushed;		/* where the deletions of rows that go are in
+								 * the WAL, or invalid: on disk (I16) */
 	IpXid		oldest;			/* of the xids that stay */
 	int			nfar;			/* rows whose aborted changes are too many */
 	OffsetNumber far[IP_MAX_ROWS_PER_PAGE];
@@ -78,7 +77,8 @@ begin_prune(Prune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizon)
 	p->thorough = thorough;
 	p->horizon = horizon;
 	p->changed = p->changer_is_over = false;
-	p->unflushed = IP_XID_NONE;
+	p->killer = IP_XID_NONE;
+	p->unflushed = InvalidXLogRecPtr;
 	p->nrows = p->nfar = p->nchanged = p->nblocked = 0;
 	p->oldest = ip_xid_next();
 	ip_change_begin(&p->change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
@@ -188,16 +188,19 @@ restore_target(Prune *p, IpVersion *v, IpRowOp *op)
 	return PRUNE_BLOCKED;
 }
 
-/* May a row that xid has deleted for everybody become a dead item? */
-static bool
-may_die(Prune *p, IpXid xid)
+/* A row that xid has deleted for everybody becomes a dead item. */
+static void
+note_death(Prune *p, IpXid xid)
 {
-	/* I16 */
+	XLogRecPtr	unflushed;
+
 	Assert(ip_xid_status_locked(xid) == IP_STATUS_COMMITTED && is_removable(p, xid));
-	if (ip_version_deletion_is_durable(p->rel, xid))
-		return true;
-	p->unflushed = Max(p->unflushed, xid);
-	return false;
+	if (xid == p->killer)
+		return;
+	unflushed = ip_version_deletion_unflushed(p->rel, xid);
+	p->killer = xid;
+	p->unflushed = Max(p->unflushed, unflushed);
+	p->change.conflict = Max(p->change.conflict, xid);
 }
 
 /* What to do with the row whose newest version v stands on. */
@@ -222,9 +225,7 @@ row_action(Prune *p, IpVersion *v, IpRowOp *op)
 	{
 		if (v->state & IP_ROW_DELETED)
 		{
-			if (!may_die(p, v->xid))
-				return PRUNE_KEEP;
-			p->change.conflict = Max(p->change.conflict, v->xid);
+			note_death(p, v->xid);
 			return PRUNE_DEAD;
 		}
 		if (!(v->top_state & (IP_ROW_VERSION | IP_ROW_CHANGED)))
@@ -289,17 +290,14 @@ is_deleted(Prune *p, OffsetNumber off, IpRow *row)
 		is_removable(p, row->xid) && ip_xid_status_locked(row->xid) == IP_STATUS_COMMITTED;
 }
 
-/* Put the operation for such a row; false if its deletion has to be flushed before. */
-static bool
+/* Put the operation for such a row. */
+static void
 prune_deleted(Prune *p, OffsetNumber off, const IpRow *row)
 {
-	if (!may_die(p, row->xid))
-		return false;
-	p->change.conflict = Max(p->change.conflict, row->xid);
+	note_death(p, row->xid);
 	ip_op_dead(p->w, off);
 	p->changed = true;
 	p->nrows++;
-	return true;
 }
 
 /*
@@ -364,12 +362,7 @@ prune_row(Prune *p, OffsetNumber off)
 
 	if (is_deleted(p, off, &row))
 	{
-		if (!prune_deleted(p, off, &row))
-		{
-			p->oldest = Min(p->oldest, row.xid);
-			p->nchanged += (row.state & IP_ROW_CHANGED) != 0;
-			ip_home_keep_bytes(&p->homes, p->block, row.state, row.ptr);
-		}
+		prune_deleted(p, off, &row);
 		return;
 	}
 	switch (ip_version_begin(v, p->rel, p->block, p->page, off))
@@ -397,6 +390,7 @@ apply_prune(Prune *p)
 	if (PageGetMaxOffsetNumber(p->page) > IP_MAX_ROWS_PER_PAGE ||
 		(p->nrows > 1 && !ip_page_may_move_items(p->page)))
 		return false;
+	p->change.dead_until = ip_dead_until(p->unflushed);
 	ip_change_apply(&p->change);
 	return true;
 }
@@ -446,7 +440,7 @@ prune_page(Prune *p)
 						p->block, RelationGetRelationName(p->rel)),
 				 errhint("Run inplace_check('%s') to find all damage.",
 						 RelationGetRelationName(p->rel))));
-	ip_prune_set_hint(p->page, p->unflushed != IP_XID_NONE ? FLUSH_XIDS : 0);
+	ip_prune_set_hint(p->page);
 }
 
 /* Put back a row with very many aborted changes; no lock is held.  False: that was damaged. */
@@ -493,20 +487,14 @@ ip_prune_page(Relation rel, Buffer buffer, IpXid horizon)
 {
 	Prune		p;
 
-	/*
-	 * once more at most, unless others roll back as many changes again, or
-	 * delete rows, meanwhile
-	 */
+	/* once more at most, unless others roll back as many changes again */
 	do
 	{
 		begin_prune(&p, rel, buffer, true, horizon);
 		prune_page(&p);
-		if (p.nfar == 0 && p.unflushed == IP_XID_NONE)
+		if (p.nfar == 0)
 			return;
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-		CHECK_FOR_INTERRUPTS();
-		if (p.unflushed != IP_XID_NONE)
-			ip_xid_flush_commit(p.unflushed);
 		(void) restore_far_rows(&p, false);
 		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	} while (ip_page_kind(rel, p.block, p.page) == IP_PAGE_DATA);
@@ -572,7 +560,10 @@ prune_for_undo(Prune *p, OffsetNumber off, BlockNumber undo_block)
 	if (!ip_row_is_sound(p->page, off))
 		return IP_NEED_BAD;
 	if (is_deleted(p, off, &row))
-		return prune_deleted(p, off, &row) ? IP_NEED_NONE : IP_NEED_NOW;
+	{
+		prune_deleted(p, off, &row);
+		return IP_NEED_NONE;
+	}
 	switch (ip_version_begin_soft(v, p->rel, p->block, p->page, off))
 	{
 		case IPV_OK:
@@ -592,7 +583,7 @@ prune_for_undo(Prune *p, OffsetNumber off, BlockNumber undo_block)
 		needs_saved_bytes(v, undo_block) ? IP_NEED_NOW : IP_NEED_NONE;
 }
 
-/* ip_prune_rows, but for rows in p->far, and those to be flushed: the page is locked meanwhile. */
+/* ip_prune_rows, but for rows in p->far: the page is locked meanwhile. */
 static IpNeed
 prune_rows(Prune *p, Relation rel, const ItemPointerData *tids, int ntids, BlockNumber undo_block)
 {
@@ -636,19 +627,11 @@ ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber 
 	if (!ip_rel_has_block(rel, block))
 		return IP_NEED_NONE;
 	need = prune_rows(&p, rel, tids, ntids, undo_block);
-	if (need == IP_NEED_BAD || (p.nfar == 0 && p.unflushed == IP_XID_NONE))
+	if (need == IP_NEED_BAD || p.nfar == 0)
 		return need;
 	if (!restore_far_rows(&p, true))
 		return IP_NEED_BAD;
-	/* the last of several xids need not be the last commit */
-	do
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (p.unflushed != IP_XID_NONE)
-			ip_xid_flush_commit(p.unflushed);
-		need = prune_rows(&p, rel, tids, ntids, undo_block);
-	} while (need == IP_NEED_NOW && p.unflushed != IP_XID_NONE);
-	return need;
+	return prune_rows(&p, rel, tids, ntids, undo_block);
 }
 
 static void

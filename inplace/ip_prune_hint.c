@@ -16,12 +16,12 @@
 #define MAX_BASE_AGE	(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
 
 void
-ip_prune_set_hint(Page page, uint32 delay)
+ip_prune_set_hint(Page page)
 {
 	TransactionId own = GetTopTransactionIdIfAny();
 	TransactionId hint = TransactionIdIsValid(own) ? own : (TransactionId) ip_xid_next();
 
-	((PageHeader) page)->pd_prune_xid = hint + delay + HINT_OFFSET;
+	((PageHeader) page)->pd_prune_xid = hint + HINT_OFFSET;
 }
 
 bool
@@ -35,7 +35,7 @@ ip_prune_is_useless(Relation rel, Page page)
 	/* plain rows only (I12); the change that is to come ends that */
 	if (PageIsAllVisible(page))
 	{
-		ip_prune_set_hint(page, 0);
+		ip_prune_set_hint(page);
 		return true;
 	}
 	if (stored == InvalidTransactionId)

@@ -9,10 +9,10 @@
 #include "ip_xid.h"
 
 /*
- * The page has been pruned.  The next prune is worth it when all that has stayed may have ended, and so many transactions more: when
- * the next xid is removable, or our own transaction, whose change is to come, and can then go at once.
+ * The page has been pruned.  The next prune is worth it when all that has stayed may have ended: when the next xid is removable, or
+ * our own transaction, whose change is to come, and can then go at once.
  */
-extern void ip_prune_set_hint(Page page, uint32 delay);
+extern void ip_prune_set_hint(Page page);
 
 /*
  * Would a prune of the data page find nothing that the last one did not?  A quick test, that a change of each row of a

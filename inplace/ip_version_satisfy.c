@@ -182,10 +182,10 @@ ip_version_is_dead(Relation rel, uint8 state, IpXid xid, IpXid horizon)
 	return (state & IP_ROW_INSERTED) && status == IP_STATUS_ABORTED;
 }
 
-bool
-ip_version_deletion_is_durable(Relation rel, IpXid xid)
+XLogRecPtr
+ip_version_deletion_unflushed(Relation rel, IpXid xid)
 {
-	return !RelationIsPermanent(rel) || ip_xid_commit_is_flushed(xid);
+	return RelationIsPermanent(rel) ? ip_xid_unflushed_commit(xid) : InvalidXLogRecPtr;
 }
 
 static bool

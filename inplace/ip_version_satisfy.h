@@ -33,10 +33,9 @@ extern bool ip_version_change_visible(IpVersion *v, Snapshot snapshot);
 extern bool ip_version_is_dead(Relation rel, uint8 state, IpXid xid, IpXid horizon);
 
 /*
- * Can no crash take back the deletion of such a row by xid?  Only then it becomes a dead item: index
- * scans conclude from that, without WAL, that their entries are dead.
+ * A position up to which WAL has to be flushed before no crash can take back the deletion of such a row by xid; invalid if none can.
  */
-extern bool ip_version_deletion_is_durable(Relation rel, IpXid xid);
+extern XLogRecPtr ip_version_deletion_unflushed(Relation rel, IpXid xid);
 
 /*
  * The transaction that deleted the row at off, if the snapshot sees that, and the deletion alone tells

@@ -187,10 +187,24 @@ ip_wal_identify(uint8 info)
 	return i < lengthof(names) ? names[i] : NULL;
 }
 
+/* What dead items say about the WAL is nothing to replay (ip_dead.h). */
+static void
+mask_dead_items(Page page)
+{
+	OffsetNumber max = ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA ? PageGetMaxOffsetNumber(page) : 0;
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		if (ItemIdIsDead(PageGetItemId(page, off)))
+			PageGetItemId(page, off)->lp_len = 0;
+	}
+}
+
 void
 ip_wal_mask(char *pagedata, BlockNumber block)
 {
 	mask_page_lsn_and_checksum((Page) pagedata);
 	mask_page_hint_bits((Page) pagedata);
 	mask_unused_space((Page) pagedata);
+	mask_dead_items((Page) pagedata);
 }

@@ -129,22 +129,12 @@ commit_lsn(IpXid xid)
 	return lsn;
 }
 
-bool
-ip_xid_commit_is_flushed(IpXid xid)
+XLogRecPtr
+ip_xid_unflushed_commit(IpXid xid)
 {
 	XLogRecPtr	lsn = commit_lsn(xid);
 
-	return XLogRecPtrIsInvalid(lsn) || !XLogNeedsFlush(lsn);
-}
-
-void
-ip_xid_flush_commit(IpXid xid)
-{
-	XLogRecPtr	lsn = commit_lsn(xid);
-
-	Assert(!RecoveryInProgress());
-	XLogFlush(lsn);
-	Assert(XLogRecPtrIsInvalid(lsn) || !XLogNeedsFlush(lsn));	/* I16 */
+	return lsn != InvalidXLogRecPtr && XLogNeedsFlush(lsn) ? lsn : InvalidXLogRecPtr;
 }
 
 /*

@@ -60,11 +60,8 @@ extern IpXidStatus ip_xid_status_locked(IpXid xid);
 /* Did xid abort, so that some row may still have to be put back? */
 extern bool ip_xid_may_be_on_rows(IpXid xid);
 
-/* Is the commit on disk?  The transaction did commit. */
-extern bool ip_xid_commit_is_flushed(IpXid xid);
-
-/* See to it that it is. */
-extern void ip_xid_flush_commit(IpXid xid);
+/* The transaction did commit: a WAL position behind that, up to which WAL is to be flushed, or invalid if the commit is on disk. */
+extern XLogRecPtr ip_xid_unflushed_commit(IpXid xid);
 
 /*
  * Had the other transaction not ended yet when the MVCC snapshot was taken?  To be asked before ip_xid_status: on a standby
