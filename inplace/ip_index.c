@@ -8,7 +8,9 @@
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "commands/progress.h"
+#include "common/hashfn.h"
 #include "executor/executor.h"
+#include "port/pg_bitutils.h"
 #include "storage/procarray.h"
 #include "utils/datum.h"
 #include "utils/snapmgr.h"
@@ -162,7 +164,7 @@ report_progress(IpScan *scan, BlockNumber *reported)
 	BlockNumber first = shared ? shared->phs_startblock : scan->first;
 
 	/* the scan may go round */
-	BlockNumber done = (scan->block + scan->nblocks - first) % scan->nblocks;
+	BlockNumber done = scan->block - first + (scan->block < first ? scan->nblocks : 0);
 
 	if (done != *reported)
 	{
@@ -184,13 +186,19 @@ typedef struct EntryMaker
 
 	/*
 	 * entries of a row of which all versions are needed: so many, with values
-	 * and NULLs one after the other
+	 * and NULLs one after the other, and, when they are many, a hash table of
+	 * their numbers plus 1
 	 */
-	int			nmade;
+	uint32		nmade;
 	MemoryContext made;
 	Datum	   *made_values;
 	bool	   *made_null;
+	uint32	   *buckets;
+	uint32		nbuckets;		/* 0, or a power of 2 */
 } EntryMaker;
+
+/* A row with so many entries gets a hash table. */
+#define MANY_ENTRIES	32
 
 static void
 begin_entries(EntryMaker *m, Relation table, IndexInfo *info)
@@ -202,7 +210,7 @@ begin_entries(EntryMaker *m, Relation table, IndexInfo *info)
 	m->econtext->ecxt_scantuple = m->slot;
 	m->predicate = ExecPrepareQual(info->ii_Predicate, m->estate);
 	m->made = AllocSetContextCreate(CurrentMemoryContext, "inplace entries of a row", ALLOCSET_SMALL_SIZES);
-	m->nmade = 0;
+	m->nmade = m->nbuckets = 0;
 }
 
 /* The entry of the row in the slot; false if it has none. */
@@ -221,15 +229,15 @@ forget_entries(EntryMaker *m)
 {
 	if (m->nmade > 0)
 		MemoryContextReset(m->made);
-	m->nmade = 0;
+	m->nmade = m->nbuckets = 0;
 }
 
 static bool
-is_like(EntryMaker *m, TupleDesc desc, int made)
+is_like(EntryMaker *m, TupleDesc desc, uint32 made)
 {
 	for (int i = 0; i < desc->natts; i++)
 	{
-		int			at = made * desc->natts + i;
+		Size		at = (Size) made * desc->natts + i;
 
 		if (m->isnull[i] != m->made_null[at])
 			return false;
@@ -240,18 +248,71 @@ is_like(EntryMaker *m, TupleDesc desc, int made)
 	return true;
 }
 
-/* Is the entry not one that a newer version of the row has, too? */
+/* The entry's bucket, or a free one: values and NULLs are the maker's, or those of a made entry. */
+static uint32 *
+entry_bucket(EntryMaker *m, TupleDesc desc, const Datum *values, const bool *isnull)
+{
+	uint32		hash = 0;
+
+	for (int i = 0; i < desc->natts; i++)
+		hash = hash_combine(hash, isnull[i] ? 0 : datum_image_hash(values[i], TupleDescAttr(desc, i)->attbyval,
+																   TupleDescAttr(desc, i)->attlen));
+	for (uint32 i = hash;; i++)
+	{
+		uint32	   *bucket = &m->buckets[i & (m->nbuckets - 1)];
+
+		if (*bucket == 0 || (values == m->values && is_like(m, desc, *bucket - 1)))
+			return bucket;
+	}
+}
+
+/* Made entries, which differ, into a hash table that is at most half full. */
+static void
+hash_entries(EntryMaker *m, TupleDesc desc)
+{
+	m->nbuckets = pg_nextpower2_32(4 * m->nmade);
+	m->buckets = MemoryContextAllocExtended(m->made, m->nbuckets * sizeof(uint32), MCXT_ALLOC_ZERO | MCXT_ALLOC_HUGE);
+	for (uint32 i = 0; i < m->nmade; i++)
+	{
+		Size		at = (Size) i * desc->natts;
+
+		*entry_bucket(m, desc, &m->made_values[at], &m->made_null[at]) = i + 1;
+	}
+}
+
+/* Has the entry been made for a newer version of the row?  If not, and there is a hash table, it is there from now on. */
+static bool
+is_made(EntryMaker *m, TupleDesc desc)
+{
+	uint32	   *bucket;
+
+	if (m->nmade < MANY_ENTRIES)
+	{
+		for (uint32 i = 0; i < m->nmade; i++)
+		{
+			if (is_like(m, desc, i))
+				return true;
+		}
+		return false;
+	}
+	if (m->nbuckets < 2 * m->nmade + 2)
+		hash_entries(m, desc);
+	bucket = entry_bucket(m, desc, m->values, m->isnull);
+	if (*bucket != 0)
+		return true;
+	*bucket = m->nmade + 1;
+	return false;
+}
+
+/* Is the entry not one that a newer version of the row has, too?  Then it is kept. */
 static bool
 is_new_entry(EntryMaker *m, TupleDesc desc)
 {
 	MemoryContext old;
-	int			at = m->nmade * desc->natts;
+	Size		at = (Size) m->nmade * desc->natts;
 
-	for (int i = 0; i < m->nmade; i++)
-	{
-		if (is_like(m, desc, i))
-			return false;
-	}
+	if (is_made(m, desc))
+		return false;
 	old = MemoryContextSwitchTo(m->made);
 	if (m->nmade == 0)
 	{
@@ -260,8 +321,8 @@ is_new_entry(EntryMaker *m, TupleDesc desc)
 	}
 	else if ((m->nmade & (m->nmade - 1)) == 0)
 	{
-		m->made_values = repalloc(m->made_values, 2 * at * sizeof(Datum));
-		m->made_null = repalloc(m->made_null, 2 * at * sizeof(bool));
+		m->made_values = repalloc_huge(m->made_values, 2 * at * sizeof(Datum));
+		m->made_null = repalloc_huge(m->made_null, 2 * at * sizeof(bool));
 	}
 	for (int i = 0; i < desc->natts; i++)
 	{

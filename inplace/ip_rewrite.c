@@ -397,20 +397,24 @@ copy_in_index_order(Rewrite *r, Relation index)
 static void
 sort_row(Rewrite *r, Tuplesortstate *sort, IpVersion *v)
 {
-	RowFate		fate = row_fate(r, v);
+	MemoryContext context = MemoryContextSwitchTo(r->row_context);
 	HeapTuple	tuple;
+	RowFate		fate;
 
+	MemoryContextReset(r->row_context);
+	v->locked = true;			/* as the table is */
+	fate = row_fate(r, v);
 	if (fate == ROW_DEAD)
-	{
 		r->dead += 1;
-		return;
+	else
+	{
+		tuple = ip_toast_heap_tuple(r->old, v->hdr, v->body, v->bodylen);
+		tuple->t_data->t_infomask &= ~HEAP_XACT_MASK;
+		HeapTupleHeaderSetXmin(tuple->t_data, fate == ROW_PLAIN ? FrozenTransactionId : XMIN_FETCH);
+		tuple->t_self = v->tid;
+		tuplesort_putheaptuple(sort, tuple);
 	}
-	tuple = ip_toast_heap_tuple(r->old, v->hdr, v->body, v->bodylen);
-	tuple->t_data->t_infomask &= ~HEAP_XACT_MASK;
-	HeapTupleHeaderSetXmin(tuple->t_data, fate == ROW_PLAIN ? FrozenTransactionId : XMIN_FETCH);
-	tuple->t_self = v->tid;
-	tuplesort_putheaptuple(sort, tuple);
-	heap_freetuple(tuple);
+	MemoryContextSwitchTo(context);
 }
 
 static void

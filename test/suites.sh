@@ -377,7 +377,7 @@ tidset_step() {
 	local log=$LOGS/tidset_$1.log reason
 	limited "$FOLDER/tidset" "${@:2}"
 	if apart "${LIMITED[@]}" >"$log" 2>&1; then
-		result "tidset/${1#check-}" ok ""
+		result "tidset/${1#check-}" ok "$(grep 'left out' "$log" || true)"
 	else
 		reason=$(given_up "$log") || true
 		result "tidset/${1#check-}" FAIL "seed $INPLACE_SEED${reason:+; $reason}"
@@ -438,7 +438,10 @@ run_lines() {
 	done < <(as_server "${LIMITED[@]}" 2>&1 | tee "$LOGS/$suite.log")
 	wait $! || status=$?
 	reason=$(given_up "$LOGS/$suite.log") || true
-	if [[ -n $reason ]] || ((status != 0 && FAILED == before)); then result "$suite" FAIL "${reason:-broke off}"; fi
+	if [[ -n $reason ]] || ((status != 0 && FAILED == before)); then
+		result "$suite" FAIL "${reason:-broke off}"
+		show "$LOGS/$suite.log" 40
+	fi
 }
 
 # Archiving; the cluster's own WAL, of all the suites before, is packed and unpacked too.
@@ -500,7 +503,7 @@ older_server() (
 
 # pg_upgrade in each of its modes; the older server's library is built beside this one's.
 suite_upgrade() {
-	local old folder=$FOLDER/upgrade line as=()
+	local old folder=$FOLDER/upgrade as=()
 	old=$(older_server)
 	[[ -n $old ]] || return 0
 	mkdir -p "$folder/src" "$folder/work"
@@ -510,19 +513,7 @@ suite_upgrade() {
 	logged upgrade_build make -C "$folder/src/inplace" -j"$(nproc)" PG_CONFIG="$old"
 	logged upgrade_install "${as[@]}" make -C "$folder/src/inplace" PG_CONFIG="$old" install
 	((EUID != 0)) || chown -R "$(server_user)" "$folder"
-	limited "$folder" "$PYTHON" -B "$FOLDER/test/upgrade/upgrade.py" --old "$("$old" --bindir)" --new "$BINDIR" \
-		--work "$folder/work"
-	while IFS= read -r line; do
-		case $line in
-		ok\ *) result "upgrade/${line#ok }" ok "from $("$old" --version)" ;;
-		FAIL\ *) result "upgrade/${line%%:*}" FAIL "${line#*: }" ;;
-		*) printf '%s\n' "$line" ;;
-		esac
-	done < <(as_server "${LIMITED[@]}" 2>&1 | tee "$LOGS/upgrade.log")
-	grep -q '^ok copy\|^FAIL' "$LOGS/upgrade.log" || {
-		result upgrade FAIL "$(given_up "$LOGS/upgrade.log" || echo broke off)"
-		show "$LOGS/upgrade.log" 40
-	}
+	run_lines upgrade "$PYTHON" -B "$FOLDER/test/upgrade/upgrade.py" --old "$("$old" --bindir)" --new "$BINDIR" --work "$folder/work"
 }
 
 # A test may pass while a server process dies behind its back.
@@ -561,6 +552,8 @@ cmd_test() {
 		[[ $SERVER != packages ]] || packages+=("${EXTENSION_PACKAGES[@]}")
 	fi
 	[[ $SERVER != packages ]] || packages+=(systemtap-sdt-dev)	# what probes.h of Debian's server includes, RUM's source does
+	# what the default run does without
+	((FULL == 0)) || packages+=(valgrind pgbackrest barman)
 	need_packages "${packages[@]}"
 	build
 	say "Starting a cluster"

@@ -16,7 +16,7 @@ StaticAssertDecl(TIDSET_MAX_OFFSET >= MaxOffsetNumber, "a page's offsets must fi
 /* headers of a block and of the chunk in it: an allocation set makes one for each of ours */
 #define CONTEXT_OVERHEAD	56
 
-/* blocks of an area come from whole pages of 4 kB, or from classes that lose as much */
+/* what an area adds to a small block; one above 8 kB is rounded up to pages of 4 kB, which is not counted: some 0.2 MB of a limit of 1 MB */
 #define AREA_OVERHEAD		64
 
 static uint64_t

@@ -171,6 +171,13 @@ open_tmp(WpFiles *f, WpOutput *out, int *links)
 		wp_io_fail(f, "could not lock file \"%s\": %s", out->tmp, strerror(errno));
 	else if (!wp_io_same_file(out->fd, out->tmp))
 		wp_io_fail(f, "file \"%s\" is in use by another process", out->tmp);
+
+	/*
+	 * now that nobody else is at it: another archiver may have given it its
+	 * final name
+	 */
+	else if (fstat(out->fd, &st) != 0)
+		wp_io_fail_errno(f, "stat", out->tmp);
 	else
 	{
 		*links = st.st_nlink;

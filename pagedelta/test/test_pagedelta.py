@@ -9,6 +9,7 @@ pagedelta, replays their WAL with wal_consistency_checking = 'generic'.  Each te
 --pairs FOLDER records pairs of page images there, of heap, btree, GIN, RUM, bloom, HNSW and inplace.
 """
 import argparse
+import itertools
 import os
 import random
 import re
@@ -433,7 +434,8 @@ def replay():
     pages = 0
     for path in files:
         with open(os.path.join(pair.primary.data, path), 'rb') as a, open(os.path.join(pair.standby.data, path), 'rb') as b:
-            for block, (x, y) in enumerate(zip(*(iter(lambda f=f: f.read(PAGE), b'') for f in (a, b)))):
+            for block, (x, y) in enumerate(itertools.zip_longest(*(iter(lambda f=f: f.read(PAGE), b'') for f in (a, b)))):
+                check(x and y, '%s has %s block %d on the standby' % (path, 'one more' if y else 'no', block))
                 check(without_hole(x) == without_hole(y), '%s, block %d differs' % (path, block))
                 pages += 1
     check(files and pages > 100, 'only %d files, %d pages' % (len(files), pages))
@@ -524,6 +526,9 @@ def read_options():
     parser.add_argument('--full', action='store_true')
     parser.add_argument('--only', action='append')
     options = parser.parse_args()
+    unknown = set(options.only or []) - {function.__name__ for function in [*tests, pairs]}
+    if unknown:
+        parser.error('no such test: %s' % ', '.join(sorted(unknown)))
     os.makedirs(options.work, exist_ok=True)
     options.copy = servers.copy_server(options.pg_config, os.path.join(options.work, 'server'))
     options.bindir, libraries = config(options.pg_config, 'bindir', 'pkglibdir')

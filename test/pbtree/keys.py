@@ -141,6 +141,30 @@ def keys_settled(tests):
 
 
 @test
+def keys_many_versions(tests):
+    """An index that is made has one entry for each key of a row's many versions: of rows with a few, and with many."""
+    cluster, connection = begin(tests, 'keys_many_versions')
+    make(connection, ['USING pbtree (k)', 'USING pbtree (s, k)'], rows=10)
+    old = connect(cluster)
+    query(old, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1')
+    for row, updates, keys in (2, 4000, 1500), (3, 70, 33), (4, 60, 31):
+        query(connection, "DO $$BEGIN FOR i IN 1 .. %d LOOP UPDATE t SET k = 1000000 + i * 7 %% %d, s = nullif('key ' || i * 7 %% %d %% 5, 'key 3') WHERE id = %d; "
+              'COMMIT; END LOOP; END$$' % (updates, keys, keys, row))
+    for name in ('t_k_idx', 't_s_k_idx'):
+        query(connection, 'REINDEX INDEX ' + name)
+        expect(name, query(connection, "SELECT rows FROM pbtree_stats('%s')" % name), [(10 + 1500 + 33 + 31,)])
+        query(connection, "SELECT pbtree_check('%s', true)" % name)
+    for reader, keys in (old, [2, 3, 4]), (connection, [1000000 + 28000 % 1500, 1000000 + 490 % 33, 1000000 + 420 % 31]):
+        query(reader, WAYS['index'])
+        for row, key in zip((2, 3, 4), keys):
+            expect('row %d' % row, query(reader, 'SELECT id FROM t WHERE k = %d AND id = %d' % (key, row)), [(row,)])
+        expect('all', query(reader, 'SELECT count(*) FROM t WHERE k > 0'), [(10,)])
+    query(old, 'COMMIT')
+    no_crash(cluster)
+    return ''
+
+
+@test
 def keys_old_snapshot(tests):
     """A snapshot finds the keys that it sees, whatever becomes of them and of the index, with and without workers."""
     cluster, connection = begin(tests, 'keys_old_snapshot')

@@ -391,6 +391,9 @@ def main():
     parser.add_argument('--suggest', help='a folder for what the allow-list lacks')
     parser.add_argument('--only', action='append')
     args = parser.parse_args()
+    unknown = set(args.only or []) - set(TESTS)
+    if unknown:
+        parser.error('no such test: %s' % ', '.join(sorted(unknown)))
     os.makedirs(args.work, exist_ok=True)
     failed = 0
     for name, function in TESTS.items():

@@ -246,6 +246,24 @@ like(
 	errors_of($node, 'ALTER TABLE i.a SET ACCESS METHOD heap; ALTER TABLE i.a SET ACCESS METHOD inplace;'),
 	qr/rewrite i\.a reason 8.*rewrite i\.a reason 8/s, 'event trigger: SET ACCESS METHOD');
 
+# CLUSTER that sorts takes no memory for each row.
+$node->safe_psql('postgres', q(
+CREATE TABLE i.wide (id int PRIMARY KEY, pad int2, b text) USING inplace;
+INSERT INTO i.wide SELECT i, 1, repeat(md5(i::text), 30) FROM generate_series(1, 60000) i;
+CREATE INDEX wide_b ON i.wide (b);
+));
+my @peaks = split /\n/, $node->safe_psql('postgres', q(
+SET maintenance_work_mem = '1MB';
+SET enable_indexscan = off;
+VACUUM FULL i.wide;
+SELECT substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s*(\d+)');
+CLUSTER i.wide USING wide_b;
+SELECT substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s*(\d+)');
+));
+cmp_ok($peaks[1] - $peaks[0], '<', 30_000, "CLUSTER that sorts: $peaks[1] kB after $peaks[0]");
+is($node->safe_psql('postgres', q(SELECT count(*) FROM (SELECT b < lag(b) OVER (ORDER BY ctid) AS less FROM i.wide) x WHERE less)), '0', 'it has sorted');
+$node->safe_psql('postgres', 'DROP TABLE i.wide');
+
 # What statements say on stderr.
 sub errors_of
 {

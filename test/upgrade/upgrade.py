@@ -232,13 +232,14 @@ def main():
     os.makedirs(test.socket, exist_ok=True)
     failures = 0
     contents = test.prepare()
+    old = subprocess.run([os.path.join(test.options.old, 'postgres'), '--version'], check=True, capture_output=True, text=True).stdout.strip()
     for mode in test.modes():
         try:
             test.upgrade(mode, contents)
-            print('ok %s' % mode, flush=True)
-        except Failure as failure:
+            print('ok   %s  from %s' % (mode, old), flush=True)
+        except (Failure, subprocess.SubprocessError, OSError) as failure:
             failures += 1
-            print('FAIL %s: %s' % (mode, failure), flush=True)
+            print('FAIL %s  %s' % (mode, failure), flush=True)
     return 1 if failures else 0
 
 

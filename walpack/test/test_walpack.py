@@ -928,10 +928,11 @@ def archive_command():
 # ---- together with backup tools: the recipes of docs/walpack.md ----
 
 def not_run(tool):
-    """Why a recipe is not tried, or None."""
+    """Why a recipe is not tried, or None; with --full it has to be."""
     if not options.full:
         return "skipped: only with --full"
-    return None if shutil.which(tool) else f"skipped: {tool} is not installed"
+    check(shutil.which(tool), f"{tool} is not installed")
+    return None
 
 
 def filled(cluster):
@@ -1100,6 +1101,9 @@ def main():
     parser.add_argument("--segments", help="a pg_wal whose segments are to be packed and unpacked, too")
     parser.add_argument("--only", action="append", help="name of a test")
     options = parser.parse_args()
+    unknown = set(options.only or []) - {function.__name__ for function in tests}
+    if unknown:
+        parser.error(f"no such test: {', '.join(sorted(unknown))}")
     options.work = options.work or tempfile.mkdtemp(prefix="walpack_test.", dir="/tmp")
     os.makedirs(options.work, exist_ok=True)
     os.umask(0o077)
