@@ -108,6 +108,13 @@ CompatCountBufferHit(Relation rel)
 
 /* ---- slots --------------------------------------------------------------------------- */
 
+/* 17 makes functions of indexes run with a search_path of their own */
+#if PG_VERSION_NUM < 170000
+#define CompatRestrictSearchPath() ((void) 0)
+#else
+#define CompatRestrictSearchPath() RestrictSearchPath()
+#endif
+
 /* 17 asks a slot for what getsysattr cannot tell about some slots */
 #if PG_VERSION_NUM < 170000
 #define COMPAT_SLOT_IS_CURRENT_XACT_TUPLE(function)

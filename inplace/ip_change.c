@@ -237,6 +237,7 @@ ip_change_apply(IpChange *c)
 
 	end_block(c);
 	Assert(c->rows == NULL || c->nblocks == 1);
+	Assert(c->dead_until == 0 || wal);	/* I16 */
 	Assert(c->nblocks > 0);
 	Assert(!c->logical_rows || c->logical != NULL);
 	Assert(c->replay || c->xid == InvalidTransactionId || c->xid == GetCurrentTransactionIdIfAny());

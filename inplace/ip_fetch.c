@@ -419,10 +419,11 @@ static XLogRecPtr
 gone_lsn(Relation rel, Buffer buffer, OffsetNumber off)
 {
 	Page		page = BufferGetPage(buffer);
+	ItemId		lp = PageGetItemId(page, off);
 
-	if (off > PageGetMaxOffsetNumber(page) || !ItemIdIsDead(PageGetItemId(page, off)) || !RelationIsPermanent(rel))
+	if (off > PageGetMaxOffsetNumber(page) || !ItemIdIsDead(lp) || lp->lp_len == 0 || !RelationIsPermanent(rel))
 		return InvalidXLogRecPtr;
-	return ip_dead_lsn(PageGetItemId(page, off), BufferGetLSNAtomic(buffer));
+	return ip_dead_lsn(lp, BufferGetLSNAtomic(buffer));
 }
 
 /*
@@ -484,7 +485,8 @@ flush_deletions(IpIndexFetch *fetch, XLogRecPtr lsn)
 	instr_time	begin;
 	instr_time	end;
 
-	if (++fetch->unflushed < MAX_UNFLUSHED || RecoveryInProgress())
+	/* a damaged page's LSN may be beyond all WAL */
+	if (++fetch->unflushed < MAX_UNFLUSHED || RecoveryInProgress() || lsn > GetXLogInsertRecPtr())
 		return false;
 	INSTR_TIME_SET_CURRENT(begin);
 	if (INSTR_TIME_GET_MICROSEC(begin) < not_before)
@@ -552,15 +554,43 @@ store_visible(IpIndexFetch *fetch, ItemPointer tid, Snapshot snapshot, TupleTabl
 }
 
 bool
+ip_fetch_before(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapshot snapshot, TupleTableSlot *slot)
+{
+	IpvResult	result = IPV_STALE;
+
+	for (int tries = 0; result == IPV_STALE && tries < IP_MAX_STALE; tries++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = ip_version_fetch(v, rel, tid);
+		if (result == IPV_OK)
+			result = ip_version_satisfy_before(v, snapshot);
+	}
+	if (result == IPV_STALE)
+		ip_version_missing(v);
+	if (result != IPV_OK)
+		return false;
+	ip_version_to_slot(v, slot);
+	return true;
+}
+
+bool
 ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapshot,
 					 TupleTableSlot *slot, bool *call_again, bool *all_dead)
 {
 	IpIndexFetch *fetch = (IpIndexFetch *) scan;
+	bool		before = *call_again;
 
 	*call_again = false;
 	if (all_dead)
 		*all_dead = false;
-	if (!store_visible(fetch, tid, snapshot, slot, all_dead))
+	if (!before)
+	{
+		if (!store_visible(fetch, tid, snapshot, slot, all_dead))
+			return false;
+		before = ip_version_has_before(&fetch_v, snapshot);
+		*call_again = before && entry_matches(fetch, slot);
+	}
+	if (before && !*call_again && !ip_fetch_before(&fetch_v, scan->rel, tid, snapshot, slot))
 		return false;
 	if (!entry_matches(fetch, slot))
 	{

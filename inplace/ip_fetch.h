@@ -17,6 +17,9 @@
 extern IpvResult ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid,
 								  Snapshot snapshot, bool *all_dead);
 
+/* The version before the change in place of a running transaction, for a dirty snapshot (ip_version_has_before); false: there is none any more. */
+extern bool ip_fetch_before(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapshot snapshot, TupleTableSlot *slot);
+
 extern bool ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 								 TupleTableSlot *slot);
 extern bool ip_fetch_satisfies_snapshot(Relation rel, TupleTableSlot *slot, Snapshot snapshot);

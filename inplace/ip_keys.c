@@ -13,6 +13,7 @@
 #include "access/genam.h"
 #include "access/visibilitymap.h"
 #include "optimizer/optimizer.h"
+#include "storage/procarray.h"
 #include "utils/memutils.h"
 
 #include "ip_keys.h"
@@ -88,9 +89,8 @@ add_columns(IpFollowed *f, Relation index, int i, const Bitmapset *others)
 
 /* Two passes: what blocks, then what does not. */
 static void
-find_followed(Relation rel, IpFollowed *f)
+find_of_indexes(const List *oids, IpFollowed *f)
 {
-	List	   *oids = RelationGetIndexList(rel);
 	Bitmapset  *others = NULL;
 	ListCell   *lc;
 
@@ -113,8 +113,28 @@ find_followed(Relation rel, IpFollowed *f)
 		index_close(index, NoLock);
 	}
 	bms_free(others);
-	list_free(oids);
 	f->known = true;
+}
+
+/*
+ * Catalog lookups on the way may hear of an index that has come, and nothing will speak of it again: what a list
+ * says that is outdated must not be kept.  Core does likewise (RelationGetIndexAttrBitmap).
+ */
+static void
+find_followed(Relation rel, IpFollowed *f)
+{
+	List	   *oids = RelationGetIndexList(rel);
+
+	for (;;)
+	{
+		List	   *now;
+
+		find_of_indexes(oids, f);
+		now = RelationGetIndexList(rel);
+		if (equal(oids, now))
+			break;
+		oids = now;
+	}
 }
 
 const IpFollowed *
@@ -242,9 +262,20 @@ find_match(Relation rel, IpVersion *v, bool settled, InplaceKeyMatch match, void
 	return IPV_OK;
 }
 
+/*
+ * Is the row dead to everybody that has long values?  VACUUM of the TOAST table may have removed them, so its key cannot be told, but no
+ * entry of it is needed.  That VACUUM's horizon may be newer than what ip_xid_removable knows.
+ */
+static bool
+has_died(Relation rel, IpVersion *v)
+{
+	return (v->state & IP_ROW_DELETED) && (v->hdr & IP_HDR_HASEXTERNAL) && ip_version_status(v) == IP_STATUS_COMMITTED &&
+		(ip_xid_removable(rel, v->xid) || v->xid < ip_xid_full(GetOldestNonRemovableTransactionId(rel)));
+}
+
 bool
 ip_keys_is_needed(Relation rel, ItemPointer tid, Buffer ahead, InplaceKeyMatch match, void *arg,
-				  TupleTableSlot *slot, Buffer *vm, TransactionId *conflict)
+				  TupleTableSlot *slot, Buffer *vm, bool vacuum, TransactionId *conflict)
 {
 	IpVersion  *v = &keys_v;
 	IpvResult	result = IPV_STALE;
@@ -258,12 +289,16 @@ ip_keys_is_needed(Relation rel, ItemPointer tid, Buffer ahead, InplaceKeyMatch m
 	{
 		if (BufferIsInvalid(ahead))
 			ahead = read_page(rel, tid, vm);
-		if (BufferIsInvalid(ahead) || !begin_row(rel, tid, ahead, conflict == NULL, v, &keys))
+		if (BufferIsInvalid(ahead) || !begin_row(rel, tid, ahead, vacuum, v, &keys))
 			return true;
 		ahead = InvalidBuffer;
 		/* if it is settled, the prune that did that has told standbys */
-		if (conflict != NULL)
-			*conflict = InvalidTransactionId;
+		*conflict = InvalidTransactionId;
+		if (vacuum && has_died(rel, v))
+		{
+			*conflict = (TransactionId) v->xid;
+			return false;
+		}
 		result = find_match(rel, v, (keys & IP_KEYS_SETTLED) != 0, match, arg, slot, conflict);
 		ExecClearTuple(slot);
 	}

@@ -10,6 +10,8 @@
  */
 #include "compat.h"
 
+#include "access/xlog.h"
+
 #include "ip_change.h"
 #include "ip_dead.h"
 #include "ip_default.h"
@@ -198,6 +200,15 @@ note_death(Prune *p, IpXid xid)
 	if (xid == p->killer)
 		return;
 	unflushed = ip_version_deletion_unflushed(p->rel, xid);
+	if (unflushed != InvalidXLogRecPtr && !RelationNeedsWAL(p->rel))
+	{
+		/*
+		 * wal_level = minimal, and the file is new, but indexes' may not be:
+		 * no record of ours is behind the commit
+		 */
+		XLogFlush(unflushed);
+		unflushed = InvalidXLogRecPtr;
+	}
 	p->killer = xid;
 	p->unflushed = Max(p->unflushed, unflushed);
 	p->change.conflict = Max(p->change.conflict, xid);

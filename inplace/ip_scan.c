@@ -280,7 +280,25 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 		return false;
 	ip_scan_store_version(scan, v, slot);
 	if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
+	{
+		scan->has_before = ip_version_has_before(v, snapshot);
 		ip_memo_note_seen(v);
+	}
+	return true;
+}
+
+/* The row of which a dirty snapshot has been given the newest version: the one before a running transaction's changes. */
+static bool
+store_before(IpScan *scan, TupleTableSlot *slot)
+{
+	ItemPointerData tid;
+
+	scan->has_before = false;
+	ip_scan_reuse_version(scan, slot);
+	ItemPointerSet(&tid, scan->block, scan->off);
+	if (!ip_fetch_before(&scan->v, scan->rs_base.rs_rd, &tid, scan->rs_base.rs_snapshot, slot))
+		return false;
+	ip_memo_note_seen(&scan->v);
 	return true;
 }
 
@@ -290,6 +308,7 @@ reset_position(IpScan *scan)
 	stop_reading(scan);
 	unpin(scan);
 	scan->started = false;
+	scan->has_before = false;
 	scan->block = InvalidBlockNumber;
 	scan->max_off = 0;
 	scan->off = 0;
@@ -458,9 +477,9 @@ ip_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot
 	IpScan	   *scan = (IpScan *) sscan;
 	bool		forward = !ScanDirectionIsBackward(direction);
 
-	while (next_item(scan, forward))
+	while (scan->has_before || next_item(scan, forward))
 	{
-		if (store_row(scan, scan->off, slot))
+		if (scan->has_before ? store_before(scan, slot) : store_row(scan, scan->off, slot))
 		{
 			pgstat_count_heap_getnext(sscan->rs_rd);
 			return true;

@@ -153,6 +153,40 @@ satisfy_dirty(IpVersion *v, Snapshot snapshot)
 	}
 }
 
+bool
+ip_version_has_before(const IpVersion *v, Snapshot snapshot)
+{
+	return snapshot->snapshot_type == SNAPSHOT_DIRTY && TransactionIdIsValid(snapshot->xmax) &&
+		(TransactionId) v->xid == snapshot->xmax;
+}
+
+IpvResult
+ip_version_satisfy_before(IpVersion *v, Snapshot snapshot)
+{
+	bool		before = false;
+
+	snapshot->xmin = snapshot->xmax = InvalidTransactionId;
+	snapshot->speculativeToken = 0;
+	for (;;)
+	{
+		IpXidStatus status = ip_version_status(v);
+		IpvResult	result;
+
+		/* the transaction may have ended by now */
+		if (status == IP_STATUS_MINE || status == IP_STATUS_COMMITTED)
+			return before && !(v->state & IP_ROW_DELETED) ? IPV_OK : IPV_NONE;
+		if (v->state & IP_ROW_INSERTED)
+			return IPV_NONE;
+		if (status == IP_STATUS_RUNNING)
+			snapshot->xmax = (TransactionId) v->xid;
+		before = true;
+		result = ip_version_older(v);
+		if (result != IPV_OK)
+			return result;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
 /* What was not rolled back, deleted rows included. */
 static IpvResult
 satisfy_any(IpVersion *v)

@@ -8,14 +8,19 @@
  */
 #include "compat_index.h"
 
+#include "access/htup_details.h"
 #include "access/table.h"
 #include "access/tableam.h"
+#include "access/transam.h"
+#include "access/xact.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "commands/defrem.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -370,7 +375,19 @@ check_rows(Check *c, Relation heap)
 {
 	IndexInfo  *info = BuildIndexInfo(c->rel);
 	Snapshot	snapshot = RegisterSnapshot(GetTransactionSnapshot());
-	TableScanDesc scan = table_beginscan_strat(heap, snapshot, 0, NULL, true, true);
+	TableScanDesc scan;
+
+	/*
+	 * a snapshot of before may see versions of which the index rightly has no
+	 * entries
+	 */
+	if (IsolationUsesXactSnapshot() && c->rel->rd_index->indcheckxmin &&
+		!TransactionIdPrecedes(HeapTupleHeaderGetXmin(c->rel->rd_indextuple->t_data), snapshot->xmin))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("index \"%s\" cannot be checked using transaction snapshot", RelationGetRelationName(c->rel)),
+				 errhint("Run the check in a transaction that begins later.")));
+	scan = table_beginscan_strat(heap, snapshot, 0, NULL, true, true);
 
 	/* so that the scan uses the snapshot */
 	info->ii_Concurrent = true;
@@ -379,28 +396,53 @@ check_rows(Check *c, Relation heap)
 	UnregisterSnapshot(snapshot);
 }
 
+static void
+check_index(Check *c, Relation heap, bool rows)
+{
+	MemoryContext context;
+
+	if (!c->rel->rd_index->indisvalid)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot check index \"%s\"", RelationGetRelationName(c->rel)),
+				 errdetail("Index is not valid.")));
+	context = AllocSetContextCreate(CurrentMemoryContext, "pbtree check", ALLOCSET_DEFAULT_SIZES);
+	c->level_context = AllocSetContextCreate(context, "pbtree check level", ALLOCSET_DEFAULT_SIZES);
+	c->page_context = AllocSetContextCreate(context, "pbtree check page", ALLOCSET_DEFAULT_SIZES);
+	c->index = pb_index_get(c->rel);
+	check_tree(c);
+	if (rows)
+		check_rows(c, heap);
+	MemoryContextDelete(context);
+}
+
+/* Comparison functions, index expressions and predicates are the owner's: they run with the rights of the table's owner, as in amcheck. */
 Datum
 pbtree_check(PG_FUNCTION_ARGS)
 {
 	Oid			oid = PG_GETARG_OID(0);
-	bool		rows = PG_GETARG_BOOL(1);
 	Oid			heap_oid = IndexGetRelation(oid, true);
+	Oid			user;
+	int			security;
+	int			nest_level;
 	Relation	heap;
 	Check		c = {0};
-	MemoryContext context;
 
 	if (!OidIsValid(heap_oid))
 		pb_inspect_wrong_kind(oid);
 	heap = table_open(heap_oid, ShareLock);
+	GetUserIdAndSecContext(&user, &security);
+	SetUserIdAndSecContext(heap->rd_rel->relowner, security | SECURITY_RESTRICTED_OPERATION);
+	nest_level = NewGUCNestLevel();
+	CompatRestrictSearchPath();
 	c.rel = pb_inspect_open(oid, ShareLock);
-	context = AllocSetContextCreate(CurrentMemoryContext, "pbtree check", ALLOCSET_DEFAULT_SIZES);
-	c.level_context = AllocSetContextCreate(context, "pbtree check level", ALLOCSET_DEFAULT_SIZES);
-	c.page_context = AllocSetContextCreate(context, "pbtree check page", ALLOCSET_DEFAULT_SIZES);
-	c.index = pb_index_get(c.rel);
-	check_tree(&c);
-	if (rows)
-		check_rows(&c, heap);
-	MemoryContextDelete(context);
+	if (IndexGetRelation(oid, false) != heap_oid)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("could not open parent table of index \"%s\"", RelationGetRelationName(c.rel))));
+	check_index(&c, heap, PG_GETARG_BOOL(1));
+	AtEOXact_GUC(false, nest_level);
+	SetUserIdAndSecContext(user, security);
 	index_close(c.rel, ShareLock);
 	table_close(heap, ShareLock);
 	PG_RETURN_INT64(c.rows);

@@ -19,6 +19,7 @@
 
 #include "pb_group.h"
 #include "pb_sort.h"
+#include "pb_tuple.h"
 
 /* Not before so many rows it is decided whether keys have many of them. */
 #define ROWS_TO_DECIDE		65536
@@ -199,6 +200,15 @@ get_words(PbSort *sort, const Word3 *words, PbKey *key)
 /* ---- index tuples --------------------------------------------------------- */
 
 static void
+put_tuple(PbSort *sort, const Datum *values, bool *isnull, const ItemPointerData *tid)
+{
+	Datum		packed[INDEX_MAX_KEYS];
+
+	pb_tuple_pack(sort->index, values, isnull, packed);
+	tuplesort_putindextuplevalues(sort->tuples, sort->rel, unconstify(ItemPointerData *, tid), packed, isnull);
+}
+
+static void
 add_tuple(PbSort *sort, const PbKey *key, const ItemPointerData *tid)
 {
 	PbArena		arena;
@@ -209,7 +219,7 @@ add_tuple(PbSort *sort, const PbKey *key, const ItemPointerData *tid)
 	arena.used = 0;
 	for (int i = 0; i < key->natts; i++)
 		values[i] = pb_key_datum(sort->index, key, i, &isnull[i], &arena);
-	tuplesort_putindextuplevalues(sort->tuples, sort->rel, unconstify(ItemPointerData *, tid), values, isnull);
+	put_tuple(sort, values, isnull, tid);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(sort->row);
 }
@@ -277,16 +287,16 @@ pb_sort_add(PbSort *sort, ItemPointer tid, Datum *values, bool *isnull)
 	MemoryContext old;
 
 	sort->nrows++;
-	if (sort->tuples != NULL)
-	{
-		tuplesort_putindextuplevalues(sort->tuples, sort->rel, tid, values, isnull);
-		return;
-	}
 	old = MemoryContextSwitchTo(sort->row);
-	pb_key_form(sort->rel, sort->index, values, isnull, &sort->key);
+	if (sort->tuples != NULL)
+		put_tuple(sort, values, isnull, tid);
+	else
+		pb_key_form(sort->rel, sort->index, values, isnull, &sort->key);
 	MemoryContextSwitchTo(old);
 	if (sort->nrows % 64 == 0)
 		MemoryContextReset(sort->row);
+	if (sort->tuples != NULL)
+		return;
 	sort->key.tid = *tid;
 	if (sort->groups != NULL)
 	{

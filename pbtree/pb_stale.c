@@ -169,11 +169,11 @@ matches(void *arg, TupleTableSlot *slot)
 }
 
 bool
-pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, TransactionId *conflict)
+pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, bool vacuum, TransactionId *conflict)
 {
 	s->key = key;
 	Assert(s->nasked >= s->ntids || ItemPointerEquals(tid, unconstify(ItemPointerData *, &s->tids[s->nasked])));
-	return s->table->is_needed(s->heap, tid, next_page(s), matches, s, s->slot, &s->vm, conflict);
+	return s->table->is_needed(s->heap, tid, next_page(s), matches, s, s->slot, &s->vm, vacuum, conflict);
 }
 
 void

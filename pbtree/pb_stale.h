@@ -50,7 +50,7 @@ extern bool pb_stale_applies(Relation rel, const PbIndex *index, Relation heap);
  * rows' long values are taken now.  Else entries of rows with such values count as needed.
  */
 extern void pb_stale_begin(PbStale *s, Relation rel, PbIndex *index, Relation heap);
-extern bool pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, TransactionId *conflict);
+extern bool pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, bool vacuum, TransactionId *conflict);
 extern void pb_stale_end(PbStale *s);
 
 /* The next questions are about these, in this order. */

@@ -8,7 +8,10 @@
  */
 #include "compat.h"
 
+#include "access/detoast.h"
+#include "access/heaptoast.h"
 #include "access/htup_details.h"
+#include "access/toast_internals.h"
 #include "access/tupmacs.h"
 #include "catalog/index.h"
 
@@ -94,6 +97,37 @@ form_directly(TupleDesc desc, PbIndex *index, const PbKey *key, char *tuple, uin
 	return MAXALIGN(at);
 }
 
+/* A value that core would leave as it is in an index tuple, compressed as its key is. */
+static Datum
+pack(Datum value)
+{
+	struct varlena *v = detoast_external_attr((struct varlena *) DatumGetPointer(value));
+	Datum		compressed;
+
+	if (VARATT_IS_EXTENDED(v) || VARSIZE(v) - VARHDRSZ <= TOAST_INDEX_TARGET)
+		return PointerGetDatum(v);
+	compressed = toast_compress_datum(PointerGetDatum(v), TOAST_PGLZ_COMPRESSION);
+	return DatumGetPointer(compressed) ? compressed : PointerGetDatum(v);
+}
+
+/*
+ * Core compresses what an index tuple has if the column's storage says so, keys are compressed if that of the type does: a
+ * key that has room is to have room in a tuple, too.
+ */
+void
+pb_tuple_pack(const PbIndex *index, const Datum *values, const bool *isnull, Datum *packed)
+{
+	for (int i = 0; i < index->natts; i++)
+	{
+		const PbColumn *col = &index->col[i];
+
+		if (isnull[i] || !col->compressible || col->storage == TYPSTORAGE_EXTENDED || col->storage == TYPSTORAGE_MAIN)
+			packed[i] = values[i];
+		else
+			packed[i] = pack(values[i]);
+	}
+}
+
 static IndexTuple
 form_from_values(TupleDesc desc, PbIndex *index, PbKey *key, PbArena *arena)
 {
@@ -104,6 +138,7 @@ form_from_values(TupleDesc desc, PbIndex *index, PbKey *key, PbArena *arena)
 	(void) pb_key_parse(index, key, key->natts, key->len);
 	for (int i = 0; i < key->natts; i++)
 		values[i] = pb_key_datum(index, key, i, &isnull[i], arena);
+	pb_tuple_pack(index, values, isnull, values);
 	return index_form_tuple(desc, values, isnull);
 }
 

@@ -20,6 +20,9 @@ typedef struct PbTupleShape
 extern void pb_tuple_shape(Relation rel, const PbIndex *index, PbTupleShape *shape);
 extern void pb_tuple_form_fixed(const PbIndex *index, const PbTupleShape *shape, const uint8 *key,
 								IndexTuple tuple);
+
+/* Values for an index tuple, palloc'd where they are others; "packed" can be "values". */
+extern void pb_tuple_pack(const PbIndex *index, const Datum *values, const bool *isnull, Datum *packed);
 extern IndexTuple pb_tuple_form(Relation rel, PbIndex *index, PbKey *key, PbArena *arena, void *space);
 
 #endif							/* PB_TUPLE_H */

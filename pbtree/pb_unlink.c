@@ -227,10 +227,11 @@ unlink_locked(Relation rel, Unlink *u)
 /*
  * Delete a leaf, if it is still empty and can go, and inner pages.  The result is
  * how many pages went; "blocks" are these.  "next" becomes the right sibling, if
- * that is the only child of its parent now, and empty: then it can go as well.
+ * that is the only child of its parent now, and empty: then it can go as well.  One that was split since VACUUM of that cycle began
+ * stays: VACUUM has to come by for what is behind it (I10).
  */
 int
-pb_unlink_leaf(Relation rel, PbIndex *index, BlockNumber block, BlockNumber *blocks, BlockNumber *next)
+pb_unlink_leaf(Relation rel, PbIndex *index, BlockNumber block, uint16 cycle, BlockNumber *blocks, BlockNumber *next)
 {
 	Unlink		u = {.n = 0,.parent = InvalidBuffer};
 	bool		done = lock_pages(rel, index, block, &u) && unlink_locked(rel, &u);
@@ -238,7 +239,8 @@ pb_unlink_leaf(Relation rel, PbIndex *index, BlockNumber block, BlockNumber *blo
 	*next = PB_NONE;
 	for (int i = 0; done && i < u.n; i++)
 		blocks[i] = BufferGetBlockNumber(u.levels[i].page);
-	if (done && pb_page_nslots(BufferGetPage(u.levels[0].right)) == 0 && (u.n > 1 || pb_page_nslots(BufferGetPage(u.parent)) == 1))
+	if (done && pb_page_nslots(BufferGetPage(u.levels[0].right)) == 0 &&
+		(cycle == 0 || PbPageGetSpecial(BufferGetPage(u.levels[0].right))->cycle != cycle) && (u.n > 1 || pb_page_nslots(BufferGetPage(u.parent)) == 1))
 		*next = BufferGetBlockNumber(u.levels[0].right);
 	release(u.parent);
 	for (int i = u.n - 1; i >= 0; i--)

@@ -9,7 +9,7 @@
 #include "pb_change.h"
 #include "pb_search.h"
 
-extern int	pb_unlink_leaf(Relation rel, PbIndex *index, BlockNumber block, BlockNumber *blocks,
+extern int	pb_unlink_leaf(Relation rel, PbIndex *index, BlockNumber block, uint16 cycle, BlockNumber *blocks,
 						   BlockNumber *next);
 
 #endif							/* PB_UNLINK_H */

@@ -38,16 +38,25 @@ typedef struct Vacuum
 	PbIndex    *index;
 	uint16		cycle;
 	PbStale		stale;
+	TransactionId conflict;		/* standbys' snapshots that do not see it may
+								 * need what goes from this leaf */
 } Vacuum;
 
 /* Has the row been removed, or has it got another key? */
 static bool
 can_go(Vacuum *v, const PbItem *item, ItemPointer tid)
 {
+	TransactionId conflict;
+
 	if (v->callback == NULL)
 		return false;
-	return v->callback(tid, v->state) ||
-		(v->stale.table != NULL && !pb_stale_is_needed(&v->stale, &item->key, tid, NULL));
+	if (v->callback(tid, v->state))
+		return true;
+	if (v->stale.table == NULL || pb_stale_is_needed(&v->stale, &item->key, tid, true, &conflict))
+		return false;
+	if (TransactionIdIsValid(conflict) && (!TransactionIdIsValid(v->conflict) || TransactionIdFollows(conflict, v->conflict)))
+		v->conflict = conflict;
+	return true;
 }
 
 /* The rows of an item that remain; how many. */
@@ -81,6 +90,7 @@ clean_leaf(Vacuum *v, Buffer buffer)
 	PbChange	c;
 	ByteWriter *w;
 
+	v->conflict = InvalidTransactionId;
 	pb_change_begin(&c, v->rel, PB_XLOG_VACUUM);
 	w = pb_change_block(&c, buffer, false);
 	for (int slot = 0; slot < pb_page_nslots(page); slot++)
@@ -104,6 +114,8 @@ clean_leaf(Vacuum *v, Buffer buffer)
 	if (ndead > 0)
 		pb_op_delete(w, dead, ndead);
 	pb_op_flags(w, PB_PAGE_GARBAGE, 0);
+	if (TransactionIdIsValid(v->conflict))
+		pb_change_conflict(&c, v->conflict, RelationIsAccessibleInLogicalDecoding(v->stale.heap));
 	if (!pb_change_try(&c))
 		return -1;
 	pb_change_apply(&c);
@@ -160,7 +172,7 @@ unlink_leaf(Vacuum *v, BlockNumber *block, BlockNumber passed)
 	int			n;
 
 	CompatInjectionPoint("pbtree-unlink");
-	n = pb_unlink_leaf(v->rel, v->index, *block, blocks, &next);
+	n = pb_unlink_leaf(v->rel, v->index, *block, v->cycle, blocks, &next);
 	for (int i = 0; i < n; i++)
 		v->stats->pages_deleted += blocks[i] <= passed;
 	v->stats->pages_newly_deleted += n;
@@ -298,6 +310,8 @@ vacuum_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDelet
 	/* others only want to know which rows there are */
 	if (callback != NULL && inplace_keys_table() != NULL && callback == inplace_keys_table()->vacuum)
 		pb_stale_begin(&v.stale, v.rel, v.index, NULL);
+
+	CompatInjectionPoint("pbtree-vacuum");
 
 	/*
 	 * A root that has been deleted may be any page by now, also one that is

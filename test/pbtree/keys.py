@@ -9,7 +9,8 @@ import time
 import psycopg2
 
 import diff
-from basics import SETTINGS, Failed, connect, expect, no_crash, query, test, wait_for_standby
+from basics import SETTINGS, Failed, connect, expect, has_points, no_crash, query, test, wait_for_standby
+from races import Point
 
 INPLACE = SETTINGS.replace("'pbtree'", "'inplace,pbtree'", 1).replace("= 'pbtree'", "= 'all'") + "max_prepared_transactions = 20\n"
 WAYS = {'index': 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; SET enable_indexscan = on',
@@ -311,6 +312,34 @@ def keys_toasted(tests):
             raise Failed('%s does not end' % statement)
         query(connection, "SELECT pbtree_check('t_s_idx', true)")
     expect('entries', query(connection, "SELECT pbtree_check('t_s_idx', true)"), [(40,)])
+    no_crash(cluster)
+    return ''
+
+
+@test
+def keys_toasted_dead(tests):
+    """VACUUM meets entries of rows that were deleted since it has looked at their page, and whose long values are gone."""
+    cluster, connection = begin(tests, 'keys_toasted_dead')
+    if not has_points(cluster):
+        return 'a server without injection points'
+    make(connection, [], rows=200)
+    query(connection, "ALTER TABLE t ALTER s SET STORAGE external; CREATE INDEX ON t USING pbtree (s)")
+    query(connection, "UPDATE t SET s = lpad(id::text, 4, '0') || repeat(md5(id::text), 75)")
+    expect('in place', stays(connection, "s = s || 'x'"), True)
+    query(connection, "UPDATE t SET s = s || 'y'")
+    toast = query(connection, "SELECT reltoastrelid::regclass FROM pg_class WHERE relname = 't'")[0][0]
+    point = Point(cluster, 'pbtree-vacuum')
+
+    def meanwhile():
+        query(connection, 'DELETE FROM t WHERE id BETWEEN 11 AND 60')
+        query(connection, 'VACUUM ' + toast)
+    _, waited = point.run('VACUUM (INDEX_CLEANUP on) t', meanwhile)
+    expect('VACUUM waited', waited, True)
+    query(connection, WAYS['index'])
+    expect('rows', query(connection, "SELECT count(id) FROM t WHERE s > '0'"), [(150,)])
+    query(connection, 'VACUUM (INDEX_CLEANUP on) t')
+    expect('entries', query(connection, "SELECT pbtree_check('t_s_idx', true)"), [(150,)])
+    expect('inplace_check', query(connection, "SELECT * FROM inplace_check('t')"), [])
     no_crash(cluster)
     return ''
 

@@ -19,7 +19,7 @@ import psycopg2
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import diff  # noqa: E402
-from basics import SETTINGS, TESTS, Failed, Tests, connect, no_crash, query, stop_without_checksums, test, wait_for_standby  # noqa: E402
+from basics import SETTINGS, TESTS, Failed, Tests, connect, expect, no_crash, query, stop_without_checksums, test, wait_for_standby  # noqa: E402
 import builds  # noqa: E402,F401
 import keys  # noqa: E402,F401
 import memory  # noqa: E402,F401
@@ -162,6 +162,73 @@ def parallel(tests):
         raise Failed('%d parallel index scans' % plans)
     no_crash(cluster)
     return '%d of %d queries' % (plans, len(queries))
+
+
+@test
+def check_rights(tests):
+    """pbtree_check runs an index's functions as the table's owner, and says what it cannot check."""
+    cluster, connection = tests.begin('check_rights')
+    query(connection, "CREATE ROLE mallory; GRANT CREATE ON SCHEMA public TO mallory; SET ROLE mallory")
+    query(connection, "CREATE FUNCTION f(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1; END'")
+    query(connection, 'CREATE TABLE t (a int); INSERT INTO t SELECT generate_series(1, 100); CREATE INDEX i ON t USING pbtree (f(a))')
+    query(connection, "CREATE OR REPLACE FUNCTION f(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS "
+          "$$BEGIN IF current_user <> 'mallory' THEN RAISE 'as %', current_user; END IF; RETURN $1; END$$")
+    query(connection, 'RESET ROLE')
+    expect('checked', query(connection, "SELECT pbtree_check('i', true), current_user"), [(100, query(connection, 'SELECT session_user')[0][0])])
+    query(connection, 'DROP TABLE t; CREATE TABLE t (a int, b int); INSERT INTO t SELECT g, g FROM generate_series(1, 100) g')
+    other = connect(cluster)
+    query(other, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1')
+    query(connection, 'UPDATE t SET a = -a WHERE a = 7; CREATE INDEX i ON t USING pbtree (a)')
+    expect_error(other, "SELECT pbtree_check('i', true)", 'cannot be checked using transaction snapshot')
+    query(other, 'ROLLBACK')
+    expect('later', query(other, "SELECT pbtree_check('i', true)"), [(100,)])
+    query(connection, 'BEGIN; UPDATE t SET a = a')
+    query(other, "SET statement_timeout = '500ms'")
+    expect_error(other, 'CREATE INDEX CONCURRENTLY j ON t USING pbtree (b)', 'timeout')
+    query(connection, 'ROLLBACK')
+    expect_error(other, "SELECT pbtree_check('j', true)", 'not valid')
+    no_crash(cluster)
+    return ''
+
+
+def expect_error(connection, text, what):
+    try:
+        query(connection, text)
+    except psycopg2.Error as error:
+        if what not in str(error):
+            raise Failed('%s: %s' % (text, error)) from error
+        return
+    raise Failed('%s: no error' % text)
+
+
+@test
+def external(tests):
+    """Long values of columns that are not to be compressed: what an insertion accepts the index can be made of, and returns."""
+    cluster, connection = tests.begin('external')
+    texts = ["repeat('x', 20000 + g) || g", "repeat('short', g % 40)", "CASE WHEN g % 7 > 0 THEN repeat(md5(g::text), 200 + g % 100) END"]
+    for when in 'before', 'after':
+        query(connection, 'DROP TABLE IF EXISTS t; CREATE TABLE t (a text, b int)')
+        if when == 'before':
+            query(connection, 'ALTER TABLE t ALTER a SET STORAGE external')
+        query(connection, 'CREATE INDEX i ON t USING pbtree (a, b)')
+        for text in texts:
+            query(connection, 'INSERT INTO t SELECT %s, g FROM generate_series(1, 300) g' % text)
+        query(connection, 'ALTER TABLE t ALTER a SET STORAGE external')
+        query(connection, 'VACUUM ANALYZE t')
+        by_table = query(connection, 'SET enable_seqscan = on; SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_sort = on; SELECT md5(a), b FROM t ORDER BY a, b')
+        query(connection, 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexscan = on; SET enable_indexonlyscan = on; SET enable_sort = off')
+        for step in ('inserted', 'REINDEX INDEX i', "SET maintenance_work_mem = '1MB'; REINDEX INDEX i", 'DROP INDEX i; CREATE INDEX i ON t USING pbtree (a DESC) INCLUDE (b)'):
+            if step != 'inserted':
+                query(connection, step)
+                query(connection, 'VACUUM t')
+            order = 'a, b' if 'DESC' not in step else 'a'
+            plan = str(query(connection, 'EXPLAIN SELECT a, b FROM t ORDER BY ' + order))
+            if 'Index Only Scan' not in plan:
+                raise Failed(plan)
+            expect(step, sorted(map(str, query(connection, 'SELECT md5(a), b FROM (SELECT a, b FROM t ORDER BY %s) x' % order))), sorted(map(str, by_table)))
+            query(connection, "SELECT pbtree_check('i', true)")
+    no_crash(cluster)
+    return ''
 
 
 @test
@@ -334,7 +401,7 @@ def links(tests):
     for i in range(rounds):
         image = bytearray(originals[0])
         for _ in range(r.choice([1, 1, 2])):
-            block, other = r.randrange(1, blocks), r.choice([0, r.randrange(1, blocks), 0, blocks + 7])
+            block, other = r.randrange(1, blocks), r.choice([0, r.randrange(1, blocks), 0, blocks + 7, 7864337])
             if other == 0 and r.random() < .8:
                 other = max(block - r.randrange(4), 1)
             if image[block * 8192 + 8160 + 24] > 0 and r.random() < .8:

@@ -236,6 +236,40 @@ tables_ok($node, 'unlogged, used after a crash', map { "i_$_" } @unlogged);
 crash_and_recover($node, 'immediate');
 same_as_heap($node, 'unlogged, after another crash', @unlogged);
 
+# ---- a new file, and an index that stays ------------------------------------------
+
+# A deletion that is committed, but not flushed, in a file that is not logged: the index must not remember it.
+create_flush_relation($node);
+$node->safe_psql('postgres', qq(
+SET allow_in_place_tablespaces = on;
+CREATE TABLESPACE elsewhere LOCATION '';
+CREATE TABLE i_elsewhere (id int PRIMARY KEY, n int, body text) USING inplace;
+INSERT INTO i_elsewhere SELECT i, 0, md5(i::text) FROM generate_series(1, 60) i;
+VACUUM i_elsewhere;
+CHECKPOINT;
+));
+kill 'STOP', $node->safe_psql('postgres', q(SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'));
+my $found = $node->safe_psql('postgres', q(
+SET synchronous_commit = off;
+SET enable_seqscan = off;
+BEGIN;
+DELETE FROM i_elsewhere WHERE id = 1;
+SELECT flush_relation('i_elsewhere');
+COMMIT;
+BEGIN;
+ALTER TABLE i_elsewhere SET TABLESPACE elsewhere;
+DO $$BEGIN FOR i IN 1..300 LOOP UPDATE i_elsewhere SET n = n + 1 WHERE id = 41; END LOOP; END$$;
+SELECT lp_state FROM inplace_rows('i_elsewhere', 0) WHERE off = 2;
+SELECT count(*) FROM i_elsewhere WHERE id = 1;
+SELECT count(*) FROM i_elsewhere WHERE id = 1;
+SELECT flush_relation('i_elsewhere_pkey');
+));
+like($found, qr/^dead$/m, 'a new file: the row has gone');
+crash_and_recover($node, 'kill');
+is($node->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM i_elsewhere WHERE id = 1'),
+	$node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM i_elsewhere WHERE id = 1'), 'after a crash the index knows what the table has');
+tables_ok($node, 'a new file, after a crash', 'i_elsewhere');
+
 # ---- temporary tables -----------------------------------------------------------
 
 # They live in one session's local buffers, here far too few.
