@@ -93,16 +93,23 @@ class Database:
         while self.value("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'"):
             time.sleep(0.02)
         time.sleep(REAP_SECONDS)
-        postmaster = _stat(self.value('SELECT pg_backend_pid()'))[1]
-        ticks = sum(_stat(postmaster)[11:15])
-        for pid in filter(str.isdigit, os.listdir('/proc')):
-            try:
-                stat = _stat(pid)
-            except FileNotFoundError:
-                continue
-            if stat[1] == postmaster:
-                ticks += stat[11] + stat[12]
+        postmaster = self._postmaster()
+        ticks = sum(_stat(postmaster)[11:15]) + sum(sum(stat[11:13]) for stat in _children(postmaster).values())
         return ticks / os.sysconf('SC_CLK_TCK')
+
+    def _postmaster(self):
+        return _stat(self.value('SELECT pg_backend_pid()'))[1]
+
+    def keep_apart(self):
+        """The server's processes on half of the processors, this one, and with it the clients, on the others."""
+        processors = sorted(os.sched_getaffinity(0))
+        half = len(processors) // 2
+        if half == 0:
+            raise SystemExit('there is only one processor')
+        postmaster = self._postmaster()
+        for pid in [postmaster, *_children(postmaster)]:
+            os.sched_setaffinity(int(pid), processors[:half])
+        os.sched_setaffinity(0, processors[half:])
 
     def environment(self):
         """What a reader needs in order to compare the numbers with others."""
@@ -123,6 +130,19 @@ def _stat(pid):
     with open(f'/proc/{pid}/stat', encoding='utf-8', errors='replace') as file:
         fields = file.read().rpartition(')')[2].split()
     return [0] + [int(field) for field in fields[1:]]
+
+
+def _children(parent):
+    """By pid, what _stat says of each."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            stat = _stat(pid)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if stat[1] == parent:
+            found[pid] = stat
+    return found
 
 
 def _nanoseconds(path):
