@@ -268,6 +268,22 @@ class Round:
             self.check_limit(connection, query, limit, columns, keys[:n])
         self.run(connection, 'COMMIT')
 
+    def ask_standby(self, connection, r):
+        """False: the question is void.  REINDEX CONCURRENTLY waits for the primary's snapshots only.  A standby's older one finds, with btree and
+        heap too, the new index without rows that had been deleted when it was made; or the list of indexes of before, and one of them gone."""
+        try:
+            self.ask(connection, r)
+            return True
+        except psycopg2.errors.InternalError_ as error:
+            if 'could not open relation with OID' not in str(error):
+                raise
+            return False
+        except Failure:
+            if not self.run(connection, "SELECT count(*) FROM pg_class WHERE relname ~ '^i[0-9]+$' AND (oid <> relname::regclass OR "
+                            'relfilenode <> pg_relation_filenode(relname::regclass))')[0][0]:
+                raise
+            return False
+
     def check_order(self, connection, condition, keys, n, order, plan):
         """The keys in the index's order are those in the order in which they are sorted."""
         names = ', '.join('c%d' % c for c in keys[:n])

@@ -323,8 +323,10 @@ def standby(tests):
         end = time.time() + 20
         while time.time() < end:
             try:
-                this.ask(reader, this.r)
-                asked += 1
+                if this.ask_standby(reader, this.r):
+                    asked += 1
+                else:
+                    reader = begin_anew(replica, reader)
             except (psycopg2.errors.SerializationFailure, psycopg2.OperationalError, psycopg2.errors.UndefinedColumn,
                     psycopg2.errors.lookup('42P01')):
                 # a conflict with recovery, or the table of the round before, or none yet
