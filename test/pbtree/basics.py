@@ -127,6 +127,18 @@ def replayed(connection, replica):
     return done
 
 
+def connect_to_standby(replica):
+    """A connection without a transaction: recovery may have ended the old one, between two statements too, and may end a new one."""
+    for _ in range(100):
+        try:
+            connection = connect(replica)
+            query(connection, 'SELECT')
+            return connection
+        except psycopg2.Error:
+            time.sleep(.1)
+    raise Failed('no connection to the standby')
+
+
 def wait_for_standby(connection, replica, seconds=300):
     end = time.time() + seconds
     while not replayed(connection, replica):

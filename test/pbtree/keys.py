@@ -9,7 +9,7 @@ import time
 import psycopg2
 
 import diff
-from basics import SETTINGS, Failed, connect, expect, has_points, no_crash, query, test, wait_for_standby
+from basics import SETTINGS, Failed, connect, connect_to_standby, expect, has_points, no_crash, query, test, wait_for_standby
 from races import Point
 
 INPLACE = SETTINGS.replace("'pbtree'", "'inplace,pbtree'", 1).replace("= 'pbtree'", "= 'all'") + "max_prepared_transactions = 20\n"
@@ -446,17 +446,17 @@ def keys_standby(tests):
     asked = 0
     for i in range(rounds):
         this, threads = start_load(cluster, tests.args.seed * 1000 + i, 2)
-        reader = connect(replica)
+        reader = connect_to_standby(replica)
         end = time.time() + 20
         while time.time() < end:
             try:
                 if this.ask_standby(reader, this.r):
                     asked += 1
                 else:
-                    reader = diff_connection(replica)
+                    reader = connect_to_standby(replica)
             except (psycopg2.errors.SerializationFailure, psycopg2.OperationalError, psycopg2.errors.UndefinedColumn,
                     psycopg2.errors.lookup('42P01'), psycopg2.InterfaceError):
-                reader = diff_connection(replica)
+                reader = connect_to_standby(replica)
         this.stop.set()
         for thread in threads:
             thread.join()
@@ -477,18 +477,6 @@ def keys_standby(tests):
     if asked == 0:
         raise Failed('no question was asked')
     return '%d questions' % asked
-
-
-def diff_connection(replica):
-    """A connection without a transaction, after recovery has ended one."""
-    for _ in range(100):
-        try:
-            connection = connect(replica)
-            query(connection, 'SELECT')
-            return connection
-        except psycopg2.Error:
-            time.sleep(.1)
-    raise Failed('no connection to the standby')
 
 
 @test

@@ -19,7 +19,7 @@ import psycopg2
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import diff  # noqa: E402
-from basics import SETTINGS, TESTS, Failed, Tests, connect, expect, no_crash, query, stop_without_checksums, test, wait_for_standby  # noqa: E402
+from basics import SETTINGS, TESTS, Failed, Tests, connect, connect_to_standby, expect, no_crash, query, stop_without_checksums, test, wait_for_standby  # noqa: E402
 import builds  # noqa: E402,F401
 import keys  # noqa: E402,F401
 import memory  # noqa: E402,F401
@@ -293,22 +293,6 @@ def crash(tests):
     return '%d rounds' % rounds
 
 
-def begin_anew(cluster, connection):
-    """A connection without a transaction: recovery may have ended the old one, between two statements too, and may end a new one."""
-    for _ in range(100):
-        time.sleep(.1)
-        try:
-            query(connection, 'ROLLBACK')
-            return connection
-        except (psycopg2.OperationalError, psycopg2.InterfaceError):
-            pass
-        try:
-            connection = connect(cluster)
-        except psycopg2.OperationalError:
-            pass
-    raise Failed('no connection to the standby')
-
-
 @test
 def standby(tests):
     """A standby's answers by index and without, while the primary changes everything; each page that is redone is compared."""
@@ -319,18 +303,18 @@ def standby(tests):
     asked = 0
     for i in range(rounds):
         this, threads = start_load(cluster, tests.args.seed * 1000 + i, 2, [''])
-        reader = connect(replica)
+        reader = connect_to_standby(replica)
         end = time.time() + 20
         while time.time() < end:
             try:
                 if this.ask_standby(reader, this.r):
                     asked += 1
                 else:
-                    reader = begin_anew(replica, reader)
+                    reader = connect_to_standby(replica)
             except (psycopg2.errors.SerializationFailure, psycopg2.OperationalError, psycopg2.errors.UndefinedColumn,
                     psycopg2.errors.lookup('42P01')):
                 # a conflict with recovery, or the table of the round before, or none yet
-                reader = begin_anew(replica, reader)
+                reader = connect_to_standby(replica)
         this.stop.set()
         for thread in threads:
             thread.join()
