@@ -121,7 +121,7 @@ def replayed(connection, replica):
     """Has the standby redone all that the connection's server has written?"""
     query(connection, "SELECT pg_logical_emit_message(true, 'pbtree', 'what was written before is sent')")
     target = query(connection, 'SELECT pg_current_wal_lsn()')[0][0]
-    other = connect(replica)
+    other = connect_to_standby(replica)
     done = query(other, "SELECT pg_last_wal_replay_lsn() >= '%s'" % target)[0][0]
     other.close()
     return done
