@@ -160,6 +160,8 @@ walk_ring(IpCheck *c, Ring *r)
 							 r->slot, r->before.npages, first);
 	if (first == InvalidBlockNumber)
 		return NULL;
+	if (r->before.npages > RelationGetNumberOfBlocks(c->rel))
+		return ip_check_fail(c, "undo slot %u has %u pages, more than the relation", r->slot, r->before.npages);
 	do
 	{
 		const char *problem;

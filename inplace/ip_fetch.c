@@ -178,7 +178,7 @@ has_changed(IpVersion *v)
 
 /*
  * A writer between our look at the row and our lock did not see the lock, nor did
- * we see the change.  So look again once the lock is held.
+ * we see the change.  So look again once the lock is held: but not more often than that, as all writers that come later see it.
  */
 bool
 ip_fetch_predicate_lock(IpVersion *v, Snapshot snapshot)
@@ -187,15 +187,18 @@ ip_fetch_predicate_lock(IpVersion *v, Snapshot snapshot)
 
 	if (!IsolationIsSerializable() || !IsMVCCSnapshot(snapshot))
 		return true;
-	for (;;)
-	{
-		CHECK_FOR_INTERRUPTS();
-		ip_version_predicate_lock(v, snapshot);
-		if (!has_changed(v))
-			return true;
-		if (ip_fetch_satisfy(v, v->rel, &tid, snapshot, NULL) != IPV_OK)
-			return false;
-	}
+	ip_version_predicate_lock(v, snapshot);
+	if (!has_changed(v))
+		return true;
+	if (ip_fetch_satisfy(v, v->rel, &tid, snapshot, NULL) != IPV_OK)
+		return false;
+
+	/*
+	 * the version has a lock of its own if a change has given it an undo
+	 * record
+	 */
+	ip_version_predicate_lock(v, snapshot);
+	return true;
 }
 
 bool
@@ -294,7 +297,7 @@ is_inserted_by(IpVersion *v, Relation rel, const ItemPointerData *at, IpXid xid)
 	while (ip_version_fetch_newest(v, rel, at))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (ip_modify_inserter(v, &inserter) == IPV_OK)
+		if (ip_modify_inserter(v, NULL, &inserter) == IPV_OK)
 			return inserter == xid;
 		/* put back just now, or so old that its undo is gone? */
 		if (v->top_xid == before)

@@ -82,20 +82,24 @@ insert_row(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid, 
 	UnlockReleaseBuffer(buffer);
 }
 
-/* The inserter to be noted; none for COPY FREEZE and the like. */
+/*
+ * The inserter to be noted; none for COPY FREEZE and the like.  Triggers that look at the row again, those of foreign keys among them, have to
+ * see whose it is: heap's frozen rows keep their xmin.
+ */
 static TransactionId
-inserter_xid(int options)
+inserter_xid(Relation rel, int options)
 {
 	TransactionId xid = GetCurrentTransactionId();
 
-	return (options & TABLE_INSERT_FROZEN) ? InvalidTransactionId : xid;
+	return (options & TABLE_INSERT_FROZEN) && !(rel->trigdesc && rel->trigdesc->trig_insert_after_row) ?
+		InvalidTransactionId : xid;
 }
 
 void
 ip_insert_tuple(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
 				BulkInsertState bistate)
 {
-	TransactionId xid = inserter_xid(options);
+	TransactionId xid = inserter_xid(rel, options);
 	ItemPointerData tid;
 	IpFormed	row;
 	bool		is_slots = ip_toast_take_formed(rel, slot, &row);
@@ -288,7 +292,7 @@ void
 ip_insert_multi(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 				int options, BulkInsertState bistate)
 {
-	TransactionId xid = inserter_xid(options);
+	TransactionId xid = inserter_xid(rel, options);
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "inplace multi insert",
 												  ALLOCSET_DEFAULT_SIZES);

@@ -365,7 +365,8 @@ emit_ring(ReturnSetInfo *rsinfo, Relation rel, uint16 slot, const IpMetaSlot *ms
 	{
 		CHECK_FOR_INTERRUPTS();
 		block = add_ring_page(rel, block, slot, &stats);
-	} while (block != InvalidBlockNumber && block != ms->entry && stats.pages < ms->npages);
+	} while (block != InvalidBlockNumber && block != ms->entry && stats.pages < ms->npages &&
+			 stats.pages < RelationGetNumberOfBlocks(rel));
 	if (stats.was_current)
 		stats.oldest_page = stats.first;
 	if (block == InvalidBlockNumber || block != ms->entry)

@@ -42,19 +42,9 @@ typedef struct LockRequest
 	bool		was_seen;		/* only this version is wanted */
 	IpSeen		seen;
 
-	/*
-	 * what was found below a row's newest change, with its page unlocked
-	 * because that is far
-	 */
-	bool		far;			/* must be looked for */
-	bool		far_known;		/* for the change far_xid, far_ptr, of that
-								 * status */
+	bool		look_far;		/* a walk under the page's lock was too long */
 	int			far_tries;
-	IpXidStatus far_status;
-	IpXid		far_xid;
-	IpPtr		far_ptr;
-	bool		far_keys_changed;
-	IpXid		far_inserter;
+	IpFar		far;			/* what the last one without it has found */
 } LockRequest;
 
 /*
@@ -67,24 +57,14 @@ static IpVersion lock_v;
 
 /* ---- far below ------------------------------------------------------------------------ */
 
-/* Is it known what is far below the change that v began with?  If not, lock_row will see to it. */
-static bool
-far_is_known(LockRequest *req, IpVersion *v)
-{
-	ip_version_skip_lock(v);
-	req->far = !req->far_known || v->xid != req->far_xid ||
-		!IpPtrEquals(v->ptr, req->far_ptr) || ip_version_status(v) != req->far_status;
-	return !req->far;
-}
-
-/* ip_modify_keys_changed.  With req->far set, the answer does not count. */
+/* ip_modify_keys_changed.  With req->look_far set, the answer does not count. */
 static bool
 keys_changed(LockRequest *req, IpVersion *v)
 {
 	bool		changed;
 
-	if (ip_modify_keys_changed(v, req->snapshot, &changed) == IPV_FAR)
-		return far_is_known(req, v) && req->far_keys_changed;
+	if (ip_modify_keys_changed(v, req->snapshot, &req->far, &changed) == IPV_FAR)
+		req->look_far = true;
 	return changed;
 }
 
@@ -94,36 +74,40 @@ is_inserted_by(LockRequest *req, IpVersion *v, IpXid xid)
 {
 	IpXid		inserter;
 
-	if (ip_modify_inserter(v, &inserter) == IPV_FAR)
-		return far_is_known(req, v) && req->far_inserter == xid;
+	if (ip_modify_inserter(v, &req->far, &inserter) == IPV_FAR)
+		req->look_far = true;
 	return inserter == xid;
 }
 
-/* Look far below the newest change of the row at tid.  No buffer lock is held. */
+/*
+ * Look far below the newest change of the row at tid.  No buffer lock is held.  Others may change the row as often meanwhile: the next look goes as
+ * far as this one's beginning only, so that one of them is short enough.
+ */
 static void
 look_far(LockRequest *req, const ItemPointerData *tid)
 {
 	IpVersion  *v = &lock_v;
+	IpFar		far = {0};
 
 	Assert(ip_page_none_is_locked());
 	CHECK_FOR_INTERRUPTS();
-	req->far = req->far_known = false;
+	req->look_far = false;
 	if (!ip_version_fetch_newest(v, req->rel, tid))
 		return;
 	/* the change, not a lock on top of it: others take locks all the time */
 	ip_version_skip_lock(v);
-	req->far_xid = v->xid;
-	req->far_ptr = v->ptr;
-	req->far_status = ip_version_status(v);
-	(void) ip_modify_inserter(v, &req->far_inserter);
-	req->far_known =
-		ip_modify_keys_changed(v, req->snapshot, &req->far_keys_changed) == IPV_OK;
+	far.xid = v->xid;
+	far.ptr = v->ptr;
+	far.status = ip_version_status(v);
+	far.known = ip_modify_inserter(v, &req->far, &far.inserter) == IPV_OK &&
+		ip_modify_keys_changed(v, req->snapshot, &req->far, &far.keys_changed) == IPV_OK;
+	req->far = far;
 
 	/*
 	 * if undo changes under us, so has the row, and it will be looked at
 	 * again
 	 */
-	if (!req->far_known && ++req->far_tries > IP_MAX_STALE)
+	if (!far.known && ++req->far_tries > IP_MAX_STALE)
 		ip_version_missing(v);
 }
 
@@ -147,7 +131,7 @@ later_key_is_unchanged(LockRequest *req, IpVersion *v, TransactionId *wait_for)
 	if (status == IP_STATUS_ABORTED)
 		return FORWARD_GONE;	/* since v was read: look again */
 	changed = keys_changed(req, v);
-	if (req->far)
+	if (req->look_far)
 		return FORWARD_FAR;
 	if (changed)
 		return FORWARD_CHANGED;
@@ -174,7 +158,7 @@ lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_
 	IpLockState lock;
 	Buffer		buffer;
 
-	req->far = false;
+	req->look_far = false;
 	ip_undo_use_prepare(req->rel);
 
 	/*
@@ -185,7 +169,7 @@ lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_
 	{
 		if (is_inserted_by(req, v, *mover))
 			result = later_key_is_unchanged(req, v, wait_for);
-		if (req->far)
+		if (req->look_far)
 		{
 			UnlockReleaseBuffer(buffer);
 			return FORWARD_FAR;
@@ -255,7 +239,7 @@ key_is_unchanged(LockRequest *req, IpVersion *v, IpFound found, bool *forward)
 	if (req->mode != LockTupleKeyShare || (v->state & IP_ROW_INSERTED) ||
 		ip_version_load_rec(v) != IPV_OK ||
 		(v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION)) ||
-		keys_changed(req, v) || req->far)
+		keys_changed(req, v) || req->look_far)
 		return false;
 
 	/*
@@ -315,7 +299,7 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 			return TRY_REPEAT;
 		found = IPF_OK;
 	}
-	if (req->far)
+	if (req->look_far)
 		return TRY_REPEAT;
 	switch (found)
 	{
@@ -403,7 +387,7 @@ need_not_wait(LockRequest *req, IpVersion *v, TM_Result *result)
 {
 	bool		newer;
 	IpvResult	found = req->mode == LockTupleKeyShare ?
-		ip_modify_keys_changed(v, req->snapshot, &newer) :
+		ip_modify_keys_changed(v, req->snapshot, NULL, &newer) :
 		ip_modify_below_is_newer(v, req->snapshot, &req->target, &newer);
 
 	if (found == IPV_STALE && ++req->far_tries > IP_MAX_STALE)
@@ -424,7 +408,7 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 	IpFound		found;
 	Buffer		buffer;
 
-	req->far = false;
+	req->look_far = false;
 	ip_undo_use_prepare(req->rel);
 	found = ip_modify_begin(v, req->rel, &tid, req->xid, false, &buffer);
 	if (found == IPF_OK)
@@ -441,7 +425,7 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 	if (v->body != NULL)
 		ip_version_let_go(v);
 	UnlockReleaseBuffer(buffer);
-	if (req->far)
+	if (req->look_far)
 		look_far(req, &tid);
 	else if (*try == TRY_WAIT && found == IPF_RUNNING && IsolationUsesXactSnapshot() &&
 			 !(req->flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION))

@@ -249,8 +249,15 @@ ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target
 	return below.forgotten ? IPV_STALE : IPV_OK;
 }
 
+static bool
+is_far(const IpFar *far, IpVersion *v)
+{
+	return far != NULL && far->known && v->xid == far->xid && IpPtrEquals(v->ptr, far->ptr) &&
+		ip_version_status(v) == far->status;
+}
+
 IpvResult
-ip_modify_keys_changed(IpVersion *v, Snapshot snapshot, bool *changed)
+ip_modify_keys_changed(IpVersion *v, Snapshot snapshot, const IpFar *far, bool *changed)
 {
 	IpvResult	result;
 
@@ -262,6 +269,11 @@ ip_modify_keys_changed(IpVersion *v, Snapshot snapshot, bool *changed)
 		   !ip_version_change_visible(&below, snapshot))
 	{
 		CHECK_FOR_INTERRUPTS();
+		if (is_far(far, &below))
+		{
+			*changed = far->keys_changed;
+			return IPV_OK;
+		}
 		result = ip_version_load_rec(&below);
 		if (result == IPV_OK)
 		{
@@ -276,7 +288,7 @@ ip_modify_keys_changed(IpVersion *v, Snapshot snapshot, bool *changed)
 }
 
 IpvResult
-ip_modify_inserter(IpVersion *v, IpXid *inserter)
+ip_modify_inserter(IpVersion *v, const IpFar *far, IpXid *inserter)
 {
 	IpvResult	result = IPV_OK;
 
@@ -285,6 +297,11 @@ ip_modify_inserter(IpVersion *v, IpXid *inserter)
 	while (result == IPV_OK && !(below.state & IP_ROW_INSERTED))
 	{
 		CHECK_FOR_INTERRUPTS();
+		if (is_far(far, &below))
+		{
+			*inserter = far->inserter;
+			return IPV_OK;
+		}
 		result = ip_version_older(&below);
 	}
 	if (result == IPV_OK)

@@ -69,6 +69,7 @@ typedef struct ModifyRequest
 	TupleTableSlot *slot;
 	IpFormed	row;			/* the new row */
 	bool		toast;			/* it must go through TOAST, and has not */
+	bool		toasted;		/* it has: the mode is known */
 	Bitmapset  *blocking;		/* changes of these columns cannot be made in
 								 * place */
 	Bitmapset  *key;			/* changes of these exclude FOR KEY SHARE */
@@ -348,7 +349,8 @@ compare_column(ModifyRequest *req, int i, const Datum *olds, const bool *old_nul
 		if (req->followed.columns[k] == i + FirstLowInvalidHeapAttributeNumber)
 			req->changed |= req->followed.column_indexes[k];
 	}
-	if (bms_is_member(i, req->key))
+	/* that TOAST stores a value otherwise is no change of the key */
+	if (bms_is_member(i, req->key) && !req->toasted)
 		req->mode = LockTupleExclusive;
 }
 
@@ -379,7 +381,7 @@ update_columns(ModifyRequest *req, IpVersion *v)
 	int			natts;
 	int			i;
 
-	req->mode = LockTupleNoKeyExclusive;
+	req->mode = req->toasted ? req->mode : LockTupleNoKeyExclusive;
 	req->summarize = false;
 	req->changed = 0;
 	req->blocked = may_be_queued(req, v);
@@ -396,10 +398,7 @@ update_columns(ModifyRequest *req, IpVersion *v)
 		compare_column(req, req->followed.columns[i] - FirstLowInvalidHeapAttributeNumber, olds, old_null,
 					   news, new_null);
 
-	/*
-	 * an index's expression may call what changes rows, before core asks for
-	 * OLD
-	 */
+	/* an index's expression may change rows before core asks for OLD */
 	req->blocked |= req->summarize && req->is_queued;
 }
 
@@ -667,6 +666,7 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 	if (result == TM_Ok && (req.toast || (v->hdr & IP_HDR_HASEXTERNAL)))
 	{
 		update_toast(&req, v, buffer);
+		req.toasted = true;
 		result = modify_find(&req, v, &buffer);
 		if (result != TM_Ok)
 			elog(ERROR, "row (%u,%u) of relation \"%s\" changed although it is locked",

@@ -11,6 +11,7 @@ use InplaceTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $changes = rounds(10) > 10 ? 1_000_000 : 500_000;
 my $node    = new_cluster('main', conf => "autovacuum = off\nmax_wal_size = 4GB\ninplace.debug_skip_lists = off\n");
@@ -110,6 +111,26 @@ neighbours_ok(
 	END$$), sub { });
 $writer->query_safe('ROLLBACK');
 $writer->quit;
+
+# ---- a row that keeps changing ------------------------------------------------------------
+
+# Who reads or locks it looks at so many versions that it has changed again meanwhile.
+sql('DROP TABLE chain', 'CREATE TABLE chain (id int PRIMARY KEY, n int, t text) USING inplace', q(INSERT INTO chain VALUES (1, 0, 'c')), 'CREATE TABLE referring (id int REFERENCES chain)');
+my $older = $node->background_psql('postgres');
+$older->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+my $serializable = $node->background_psql('postgres');
+$serializable->query_safe('BEGIN ISOLATION LEVEL SERIALIZABLE; SET enable_seqscan = off; SELECT 1');
+my $changer = $node->background_psql('postgres');
+$changer->query_until(qr/began/, "\\echo began\nDO \$\$BEGIN FOR i IN 1..100000000 LOOP UPDATE chain SET n = n + 1 WHERE id = 1; COMMIT; END LOOP; END\$\$;\n");
+usleep(4_000_000);
+$older->query_safe('INSERT INTO referring VALUES (1)');
+is($serializable->query_safe('SELECT n FROM chain WHERE id = 1'), '0', 'SERIALIZABLE reads the old version');
+sql('INSERT INTO referring VALUES (1)');
+is(sql(q(SELECT count(*) FROM pg_stat_activity WHERE query ~ '^DO' AND state = 'active')), '1', 'a foreign key was checked, and a row read, while it went on');
+sql(q(SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ '^DO'));
+$_->query_safe('COMMIT') foreach $older, $serializable;
+$_->quit foreach $older, $serializable;
+sql('DROP TABLE referring');
 
 # cancelled, and nothing is lost
 begin_chain();

@@ -128,5 +128,22 @@ ALTER TABLE fk_add ADD CONSTRAINT fk_add_later FOREIGN KEY (pid) REFERENCES fk_p
 ALTER TABLE fk_add VALIDATE CONSTRAINT fk_add_later;
 UPDATE fk_add SET pid = 500 WHERE pid = 12345;
 ALTER TABLE fk_add VALIDATE CONSTRAINT fk_add_later;
+-- rows that COPY FREEZE has put, changed before the deferred check
+CREATE TABLE fk_frozen (id int, pid int REFERENCES fk_p DEFERRABLE INITIALLY DEFERRED, v int);
+BEGIN;
+TRUNCATE fk_frozen;
+COPY fk_frozen FROM stdin (FREEZE);
+1	4242	0
+\.
+UPDATE fk_frozen SET v = 1;
+COMMIT;
+BEGIN;
+TRUNCATE fk_frozen;
+COPY fk_frozen FROM stdin (FREEZE);
+1	500	0
+\.
+UPDATE fk_frozen SET v = 1;
+COMMIT;
+SELECT * FROM fk_frozen;
 SELECT * FROM fk_p WHERE id NOT BETWEEN 13 AND 24 ORDER BY id;
-DROP TABLE fk_none, fk_cascade, fk_null, fk_default, fk_restrict, fk_a, fk_late, fk_self, fk_two, fk_to_heap, fk_heap, fk_from_heap, fk_add, fk_p;
+DROP TABLE fk_frozen, fk_none, fk_cascade, fk_null, fk_default, fk_restrict, fk_a, fk_late, fk_self, fk_two, fk_to_heap, fk_heap, fk_from_heap, fk_add, fk_p;
