@@ -80,7 +80,25 @@ is_inserted_by(LockRequest *req, IpVersion *v, IpXid xid)
 }
 
 /*
- * Look far below the newest change of the row at tid.  No buffer lock is held.  Others may change the row as often meanwhile: the next look goes as
+ * Go to the newest change that is not running: it is still there, and still of that status, when others have gone on.  If it is too far below, a
+ * running one has to do.
+ */
+static bool
+find_ended(IpVersion *v)
+{
+	/* the change, not a lock on top of it: others take locks all the time */
+	ip_version_skip_lock(v);
+	for (int n = 0; n < IP_MAX_LOCKED_STEPS / 2 && !(v->state & IP_ROW_INSERTED) &&
+		 ip_version_status(v) == IP_STATUS_RUNNING; n++)
+	{
+		if (ip_version_older(v) != IPV_OK)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Look far below the newest changes of the row at tid.  No buffer lock is held.  Others may change the row as often meanwhile: the next look goes as
  * far as this one's beginning only, so that one of them is short enough.
  */
 static void
@@ -94,13 +112,15 @@ look_far(LockRequest *req, const ItemPointerData *tid)
 	req->look_far = false;
 	if (!ip_version_fetch_newest(v, req->rel, tid))
 		return;
-	/* the change, not a lock on top of it: others take locks all the time */
-	ip_version_skip_lock(v);
-	far.xid = v->xid;
-	far.ptr = v->ptr;
-	far.status = ip_version_status(v);
-	far.known = ip_modify_inserter(v, &req->far, &far.inserter) == IPV_OK &&
-		ip_modify_keys_changed(v, req->snapshot, &req->far, &far.keys_changed) == IPV_OK;
+	if (find_ended(v))
+	{
+		far.xid = v->xid;
+		far.ptr = v->ptr;
+		far.status = ip_version_status(v);
+		/* not OK: it is so old that its undo is gone, and does not matter */
+		(void) ip_modify_inserter(v, &req->far, &far.inserter);
+		far.known = ip_modify_keys_changed(v, req->snapshot, &req->far, &far.keys_changed) == IPV_OK;
+	}
 	req->far = far;
 
 	/*

@@ -116,8 +116,11 @@ $writer->quit;
 
 # Who reads or locks it looks at so many versions that it has changed again meanwhile.
 sql('DROP TABLE chain', 'CREATE TABLE chain (id int PRIMARY KEY, n int, t text) USING inplace', q(INSERT INTO chain VALUES (1, 0, 'c')), 'CREATE TABLE referring (id int REFERENCES chain)');
+# what is below the change that the snapshot sees has gone
+sql('UPDATE chain SET n = n');
 my $older = $node->background_psql('postgres');
 $older->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+sql('UPDATE chain SET n = n', 'VACUUM chain');
 my $serializable = $node->background_psql('postgres');
 $serializable->query_safe('BEGIN ISOLATION LEVEL SERIALIZABLE; SET enable_seqscan = off; SELECT 1');
 my $changer = $node->background_psql('postgres');
