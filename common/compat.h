@@ -74,6 +74,18 @@ typedef Oid RelFileNumber;
 	 (rel)->rd_firstRelfilelocatorSubid != InvalidSubTransactionId)
 #endif
 
+/*
+ * Does the relation have this block?  Cheap unless it is near the end.  The storage manager's cached size may be too low, but not too
+ * high: a backend that truncates a relation invalidates all caches before it releases its lock.
+ */
+static inline bool
+compat_has_block(Relation rel, BlockNumber block)
+{
+	BlockNumber cached = RelationGetSmgr(rel)->smgr_cached_nblocks[MAIN_FORKNUM];
+
+	return (cached != InvalidBlockNumber && block < cached) || block < RelationGetNumberOfBlocks(rel);
+}
+
 /* ReadRecentBuffer leaves statistics to its caller. */
 static inline void
 CompatCountBufferHit(Relation rel)
@@ -107,13 +119,6 @@ CompatCountBufferHit(Relation rel)
 #endif
 
 /* ---- slots --------------------------------------------------------------------------- */
-
-/* 17 makes functions of indexes run with a search_path of their own */
-#if PG_VERSION_NUM < 170000
-#define CompatRestrictSearchPath() ((void) 0)
-#else
-#define CompatRestrictSearchPath() RestrictSearchPath()
-#endif
 
 /* 17 asks a slot for what getsysattr cannot tell about some slots */
 #if PG_VERSION_NUM < 170000
@@ -375,6 +380,13 @@ compat_progress_index_done(void)
 #endif
 
 /* ---- SQL functions ------------------------------------------------------------------- */
+
+/* 17 makes functions of indexes run with a search_path of their own */
+#if PG_VERSION_NUM < 170000
+#define CompatRestrictSearchPath() ((void) 0)
+#else
+#define CompatRestrictSearchPath() RestrictSearchPath()
+#endif
 
 /* A function's rows go into a tuplestore; 15.0 has the old name only. */
 #if PG_VERSION_NUM < 160000

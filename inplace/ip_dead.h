@@ -28,16 +28,17 @@ ip_dead_until(XLogRecPtr lsn)
 	return lsn == InvalidXLogRecPtr ? 0 : (lsn + IP_DEAD_UNIT - 1) / IP_DEAD_UNIT % IP_DEAD_UNITS + 1;
 }
 
-/* The position up to which WAL has to be flushed, or a later one that exists; invalid if there is none.  Of a page that is logged. */
+/*
+ * Of an item that names one: the position up to which WAL has to be flushed, or a later one that exists.  Invalid: it is
+ * long on disk.  The page is logged.
+ */
 static inline XLogRecPtr
 ip_dead_lsn(const ItemIdData *lp, XLogRecPtr page_lsn)
 {
 	uint64		newest = (page_lsn + IP_DEAD_UNIT - 1) / IP_DEAD_UNIT;
-	uint64		age;
+	uint64		age = (newest % IP_DEAD_UNITS + IP_DEAD_UNITS - (lp->lp_len - 1)) % IP_DEAD_UNITS;
 
-	if (lp->lp_len == 0)
-		return InvalidXLogRecPtr;
-	age = (newest % IP_DEAD_UNITS + IP_DEAD_UNITS - (lp->lp_len - 1)) % IP_DEAD_UNITS;
+	Assert(lp->lp_len > 0);
 	return age > newest ? InvalidXLogRecPtr : Min(page_lsn, (newest - age) * IP_DEAD_UNIT);
 }
 

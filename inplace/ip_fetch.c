@@ -591,11 +591,14 @@ ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 		if (!store_visible(fetch, tid, snapshot, slot, all_dead))
 			return false;
 		before = ip_version_has_before(&fetch_v, snapshot);
-		*call_again = before && entry_matches(fetch, slot);
+		if (entry_matches(fetch, slot))
+		{
+			*call_again = before;
+			ip_memo_note_fetched(scan->rel, tid, snapshot->snapshot_type == SNAPSHOT_DIRTY);
+			return true;
+		}
 	}
-	if (before && !*call_again && !ip_fetch_before(&fetch_v, scan->rel, tid, snapshot, slot))
-		return false;
-	if (!entry_matches(fetch, slot))
+	if (!before || !ip_fetch_before(&fetch_v, scan->rel, tid, snapshot, slot) || !entry_matches(fetch, slot))
 	{
 		ExecClearTuple(slot);
 		return false;

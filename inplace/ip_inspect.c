@@ -358,6 +358,7 @@ static void
 emit_ring(ReturnSetInfo *rsinfo, Relation rel, uint16 slot, const IpMetaSlot *ms)
 {
 	BlockNumber block = ms->entry;
+	BlockNumber npages = Min(ms->npages, RelationGetNumberOfBlocks(rel));
 	RingStats	stats = {.current = ms->entry};
 	IpResult	r = {.n = 0};
 
@@ -365,8 +366,7 @@ emit_ring(ReturnSetInfo *rsinfo, Relation rel, uint16 slot, const IpMetaSlot *ms
 	{
 		CHECK_FOR_INTERRUPTS();
 		block = add_ring_page(rel, block, slot, &stats);
-	} while (block != InvalidBlockNumber && block != ms->entry && stats.pages < ms->npages &&
-			 stats.pages < RelationGetNumberOfBlocks(rel));
+	} while (block != InvalidBlockNumber && block != ms->entry && stats.pages < npages);
 	if (stats.was_current)
 		stats.oldest_page = stats.first;
 	if (block == InvalidBlockNumber || block != ms->entry)

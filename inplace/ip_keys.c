@@ -124,17 +124,18 @@ static void
 find_followed(Relation rel, IpFollowed *f)
 {
 	List	   *oids = RelationGetIndexList(rel);
+	bool		is_outdated;
 
-	for (;;)
+	do
 	{
-		List	   *now;
+		List	   *before = oids;
 
-		find_of_indexes(oids, f);
-		now = RelationGetIndexList(rel);
-		if (equal(oids, now))
-			break;
-		oids = now;
-	}
+		find_of_indexes(before, f);
+		oids = RelationGetIndexList(rel);
+		is_outdated = !equal(before, oids);
+		list_free(before);
+	} while (is_outdated);
+	list_free(oids);
 }
 
 const IpFollowed *
@@ -185,7 +186,7 @@ read_page(Relation rel, ItemPointer tid, Buffer *vm)
 {
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
 
-	if (visibilitymap_get_status(rel, block, vm) != 0 || !ip_rel_has_block(rel, block))
+	if (visibilitymap_get_status(rel, block, vm) != 0 || !compat_has_block(rel, block))
 		return InvalidBuffer;
 	return ip_rel_read(rel, block);
 }

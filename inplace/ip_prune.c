@@ -635,7 +635,7 @@ ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber 
 	Assert(ntids > 0 && ip_page_none_is_locked());
 	if (block == IP_META_BLOCK)
 		return IP_NEED_BAD;
-	if (!ip_rel_has_block(rel, block))
+	if (!compat_has_block(rel, block))
 		return IP_NEED_NONE;
 	need = prune_rows(&p, rel, tids, ntids, undo_block);
 	if (need == IP_NEED_BAD || p.nfar == 0)

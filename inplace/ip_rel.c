@@ -42,7 +42,7 @@ ip_rel_lock_meta(Relation rel, int mode)
 	Buffer		buffer;
 	Page		page;
 
-	if (!ip_rel_has_block(rel, IP_META_BLOCK))
+	if (!compat_has_block(rel, IP_META_BLOCK))
 		return InvalidBuffer;
 	buffer = ReadBuffer(rel, IP_META_BLOCK);
 	LockBuffer(buffer, mode);
@@ -74,7 +74,7 @@ ip_rel_make_meta(Relation rel)
 	Buffer		buffer;
 	IpChange	change;
 
-	while (!ip_rel_has_block(rel, IP_META_BLOCK))
+	while (!compat_has_block(rel, IP_META_BLOCK))
 		extend_to_meta(rel);
 	buffer = ReadBuffer(rel, IP_META_BLOCK);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
@@ -144,19 +144,6 @@ ip_rel_check_format(Relation rel)
 	ip_rel_cache(rel)->format_checked = true;
 }
 
-/*
- * The storage manager's cached size may be too low, but not too high: a backend that
- * truncates a relation invalidates all caches before it releases its lock.
- */
-bool
-ip_rel_has_block(Relation rel, BlockNumber block)
-{
-	BlockNumber cached = RelationGetSmgr(rel)->smgr_cached_nblocks[MAIN_FORKNUM];
-
-	return (cached != InvalidBlockNumber && block < cached) ||
-		block < RelationGetNumberOfBlocks(rel);
-}
-
 /* ReadBuffer, of a block that is mostly the same as one of the last ones. */
 static Buffer
 read_recent(Relation rel, BlockNumber block)
@@ -192,7 +179,7 @@ ip_rel_read(Relation rel, BlockNumber block)
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("relation \"%s\" refers to block %u where a data or undo page is expected",
 						RelationGetRelationName(rel), block)));
-	if (unlikely(!ip_rel_has_block(rel, block)))
+	if (unlikely(!compat_has_block(rel, block)))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("relation \"%s\" refers to block %u, which is beyond its end",
@@ -211,7 +198,7 @@ ip_rel_extend(Relation rel, BufferAccessStrategy strategy, uint32 n, uint32 *ext
 	Buffer		buffer;
 
 	Assert(n > 0 && CritSectionCount == 0);
-	Assert(n == 1 || ip_rel_has_block(rel, IP_META_BLOCK));
+	Assert(n == 1 || compat_has_block(rel, IP_META_BLOCK));
 	buffer = compat_extend(rel, strategy, n, extended);
 	if (BufferGetBlockNumber(buffer) == IP_META_BLOCK)
 	{

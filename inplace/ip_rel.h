@@ -121,7 +121,4 @@ extern Buffer ip_rel_read(Relation rel, BlockNumber block);
 extern Buffer ip_rel_extend(Relation rel, BufferAccessStrategy strategy, uint32 n,
 							uint32 *extended);
 
-/* Does the relation have this block?  Cheap unless it is near the end. */
-extern bool ip_rel_has_block(Relation rel, BlockNumber block);
-
 #endif							/* IP_REL_H */

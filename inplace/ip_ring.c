@@ -93,7 +93,7 @@ seems_of_ring(Relation rel, BlockNumber block, uint16 slot)
 	Buffer		buffer;
 	bool		seems;
 
-	if (block == IP_META_BLOCK || block == InvalidBlockNumber || !ip_rel_has_block(rel, block))
+	if (block == IP_META_BLOCK || block == InvalidBlockNumber || !compat_has_block(rel, block))
 		return false;
 	buffer = ip_rel_read(rel, block);
 	special = IpPageGetSpecial(BufferGetPage(buffer));

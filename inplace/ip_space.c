@@ -21,7 +21,7 @@
 static bool
 has_map(Relation rel)
 {
-	return ip_rel_has_block(rel, IP_FEW_BLOCKS) || smgrexists(RelationGetSmgr(rel), FSM_FORKNUM);
+	return compat_has_block(rel, IP_FEW_BLOCKS) || smgrexists(RelationGetSmgr(rel), FSM_FORKNUM);
 }
 
 void
@@ -83,11 +83,11 @@ ip_space_find_free(Relation rel)
 	if (has_map(rel))
 	{
 		block = GetPageWithFreeSpace(rel, MaxHeapTupleSize);
-		if (block == InvalidBlockNumber || !ip_rel_has_block(rel, block))
+		if (block == InvalidBlockNumber || !compat_has_block(rel, block))
 			return InvalidBuffer;
 		return ip_space_try_free(rel, block);
 	}
-	while (ip_rel_has_block(rel, ++block))
+	while (compat_has_block(rel, ++block))
 	{
 		buffer = ip_space_try_free(rel, block);
 		if (BufferIsValid(buffer))
@@ -259,7 +259,7 @@ ip_space_find(Relation rel, Size size, int options, BulkInsertState bistate,
 		if (!use_fsm)
 		{
 			/* the next page may have been made with this one */
-			if (tries > 0 || !ip_rel_has_block(rel, block + 1))
+			if (tries > 0 || !compat_has_block(rel, block + 1))
 				break;
 			block++;
 		}

@@ -106,7 +106,7 @@ ip_undo_lock_page(Relation rel, BlockNumber block, int mode, bool *waited)
 
 	Assert(mode == BUFFER_LOCK_EXCLUSIVE || (mode == BUFFER_LOCK_SHARE && waited == NULL));
 	/* VACUUM may have cut off the page, as it may have been recycled */
-	if (block == IP_META_BLOCK || block == InvalidBlockNumber || !ip_rel_has_block(rel, block))
+	if (block == IP_META_BLOCK || block == InvalidBlockNumber || !compat_has_block(rel, block))
 		return InvalidBuffer;
 	buffer = read_known(rel, block);
 	special = IpPageGetSpecial(BufferGetPage(buffer));
@@ -145,7 +145,7 @@ get_page(Relation rel, IpPtr ptr, const ItemPointerData *row, Page home, Buffer 
 	*buffer = InvalidBuffer;
 	if (at_home && home != NULL)
 		return home;
-	if (row == NULL && (ptr.block == IP_META_BLOCK || !ip_rel_has_block(rel, ptr.block)))
+	if (row == NULL && (ptr.block == IP_META_BLOCK || !compat_has_block(rel, ptr.block)))
 		return NULL;
 	/* a caller that does not know the row has no page locked */
 	if (at_home || row == NULL)

@@ -16,7 +16,7 @@ extern IpvResult ip_version_satisfy(IpVersion *v, Snapshot snapshot);
 
 /*
  * A dirty snapshot sees, of a row that a running transaction has changed in place, the version that it made (ip_version_satisfy), and the one
- * before: who looks for either has to wait for it, as heap's two versions say.  Does v, which a dirty snapshot sees, have such a one before it?
+ * before: a backend that looks for either has to wait for it, as heap's two versions say.  Does v, which a dirty snapshot sees, have such a one before it?
  * Then ip_version_satisfy_before goes there from the newest one; IPV_NONE if there is none any more.
  */
 extern bool ip_version_has_before(const IpVersion *v, Snapshot snapshot);

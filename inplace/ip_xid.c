@@ -116,24 +116,16 @@ ip_xid_may_be_on_rows(IpXid xid)
 	return ip_xid_status_locked(xid) != IP_STATUS_COMMITTED;
 }
 
-/* An LSN behind the commit, or none where pg_xact has forgotten it: then it is on disk. */
-static XLogRecPtr
-commit_lsn(IpXid xid)
+XLogRecPtr
+ip_xid_unflushed_commit(IpXid xid)
 {
 	XLogRecPtr	lsn = InvalidXLogRecPtr;
 
 	LWLockAcquire(XactTruncationLock, LW_SHARED);
+	/* one that pg_xact has forgotten is on disk */
 	if (!IpXidIsFinal(xid) && xid >= ip_xid_horizon())
 		lsn = TransactionIdGetCommitLSN((TransactionId) xid);
 	LWLockRelease(XactTruncationLock);
-	return lsn;
-}
-
-XLogRecPtr
-ip_xid_unflushed_commit(IpXid xid)
-{
-	XLogRecPtr	lsn = commit_lsn(xid);
-
 	return lsn != InvalidXLogRecPtr && XLogNeedsFlush(lsn) ? lsn : InvalidXLogRecPtr;
 }
 

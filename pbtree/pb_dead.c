@@ -304,7 +304,7 @@ sample_is_stale(Dead *d, PbStale *stale)
 	int			nslots = pb_page_nslots(d->page);
 	int			n = Min(nslots, SAMPLE);
 	int			wanted = (n + SAMPLE_PART - 1) / SAMPLE_PART;
-	TransactionId conflict;
+	TransactionId conflict = InvalidTransactionId;
 
 	for (int i = 0; i < n; i++)
 	{
@@ -333,17 +333,14 @@ find_stale(Dead *d, PbStale *stale, bool *gone, TransactionId *xid)
 	for (int id = 0; id < d->op.ndeltids; id++)
 	{
 		int			slot = d->op.status[id].idxoffnum - 1;
-		TransactionId conflict;
 
 		if (slot != got)
 			pb_item_get(d->rel, d->index, d->buffer, d->page, slot, &d->item);
 		got = slot;
-		if (pb_stale_is_needed(stale, &d->item.key, &d->tids[id], false, &conflict))
+		if (pb_stale_is_needed(stale, &d->item.key, &d->tids[id], false, xid))
 			continue;
 		gone[id] = true;
 		ngone++;
-		if (TransactionIdIsValid(conflict) && (!TransactionIdIsValid(*xid) || TransactionIdFollows(conflict, *xid)))
-			*xid = conflict;
 	}
 	return ngone;
 }

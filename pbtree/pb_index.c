@@ -46,15 +46,6 @@ is_locked(Buffer buffer)
 		LWLockHeldByMe(BufferDescriptorGetContentLock(GetBufferDescriptor(buffer - 1)));
 }
 
-/* An index does not shrink, so what the file had once it has still: that takes no system call. */
-static bool
-has_block(Relation rel, BlockNumber block)
-{
-	BlockNumber known = RelationGetSmgr(rel)->smgr_cached_nblocks[MAIN_FORKNUM];
-
-	return (known != InvalidBlockNumber && block < known) || block < RelationGetNumberOfBlocks(rel);
-}
-
 /* A locked page of the tree, or a deleted one. */
 Buffer
 pb_index_read(Relation rel, BlockNumber block, int lock)
@@ -63,7 +54,7 @@ pb_index_read(Relation rel, BlockNumber block, int lock)
 
 	if (block == PB_META_BLOCK)
 		pb_index_corrupt(rel, block, -1, "a link leads to the metapage");
-	if (!has_block(rel, block))
+	if (!compat_has_block(rel, block))
 		pb_index_corrupt(rel, block, -1, "a link leads to it, and there is no such block");
 	buffer = ReadBuffer(rel, block);
 	if (is_locked(buffer))

@@ -171,9 +171,16 @@ matches(void *arg, TupleTableSlot *slot)
 bool
 pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, bool vacuum, TransactionId *conflict)
 {
+	TransactionId xid;
+
 	s->key = key;
 	Assert(s->nasked >= s->ntids || ItemPointerEquals(tid, unconstify(ItemPointerData *, &s->tids[s->nasked])));
-	return s->table->is_needed(s->heap, tid, next_page(s), matches, s, s->slot, &s->vm, vacuum, conflict);
+	if (s->table->is_needed(s->heap, tid, next_page(s), matches, s, s->slot, &s->vm, vacuum, &xid))
+		return true;
+	/* an invalid one precedes all others */
+	if (TransactionIdFollows(xid, *conflict))
+		*conflict = xid;
+	return false;
 }
 
 void

@@ -46,17 +46,10 @@ typedef struct Vacuum
 static bool
 can_go(Vacuum *v, const PbItem *item, ItemPointer tid)
 {
-	TransactionId conflict;
-
 	if (v->callback == NULL)
 		return false;
-	if (v->callback(tid, v->state))
-		return true;
-	if (v->stale.table == NULL || pb_stale_is_needed(&v->stale, &item->key, tid, true, &conflict))
-		return false;
-	if (TransactionIdIsValid(conflict) && (!TransactionIdIsValid(v->conflict) || TransactionIdFollows(conflict, v->conflict)))
-		v->conflict = conflict;
-	return true;
+	return v->callback(tid, v->state) ||
+		(v->stale.table != NULL && !pb_stale_is_needed(&v->stale, &item->key, tid, true, &v->conflict));
 }
 
 /* The rows of an item that remain; how many. */

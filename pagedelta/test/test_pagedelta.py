@@ -525,11 +525,8 @@ def read_options():
     parser.add_argument('--pairs')
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--full', action='store_true')
-    parser.add_argument('--only', action='append')
+    parser.add_argument('--only', action='append', choices=[function.__name__ for function in [*tests, pairs]])
     options = parser.parse_args()
-    unknown = set(options.only or []) - {function.__name__ for function in [*tests, pairs]}
-    if unknown:
-        parser.error('no such test: %s' % ', '.join(sorted(unknown)))
     os.makedirs(options.work, exist_ok=True)
     options.copy = servers.copy_server(options.pg_config, os.path.join(options.work, 'server'))
     options.bindir, libraries = config(options.pg_config, 'bindir', 'pkglibdir')

@@ -282,6 +282,16 @@ def keys_long(tests):
     return ''
 
 
+def make_toasted(connection, rows):
+    """A table whose keys are in its TOAST table, and have changed in place; that table's name."""
+    make(connection, [], rows=rows)
+    query(connection, "ALTER TABLE t ALTER s SET STORAGE external; CREATE INDEX ON t USING pbtree (s)")
+    query(connection, "UPDATE t SET s = lpad(id::text, 4, '0') || repeat(md5(id::text), 75)")
+    expect('in place', stays(connection, "s = s || 'x'"), True)
+    query(connection, "UPDATE t SET s = s || 'y'")
+    return query(connection, "SELECT reltoastrelid::regclass FROM pg_class WHERE relname = 't'")[0][0]
+
+
 @test
 def keys_toasted(tests):
     """Nobody waits for a lock of the TOAST table while a leaf is locked: its holder could never get at that leaf."""
@@ -289,12 +299,7 @@ def keys_toasted(tests):
     writer = connect(cluster)
     query(connection, WAYS['index'])
     for statement in ("INSERT INTO t SELECT g, 1, lpad((g % 40)::text, 4, '0') || 'short ' || g FROM generate_series(1001, 3000) g", 'VACUUM (INDEX_CLEANUP on) t'):
-        make(connection, [], rows=40)
-        query(connection, "ALTER TABLE t ALTER s SET STORAGE external; CREATE INDEX ON t USING pbtree (s)")
-        query(connection, "UPDATE t SET s = lpad(id::text, 4, '0') || repeat(md5(id::text), 75)")
-        expect('in place', stays(connection, "s = s || 'x'"), True)
-        query(connection, "UPDATE t SET s = s || 'y'")
-        toast = query(connection, "SELECT reltoastrelid::regclass FROM pg_class WHERE relname = 't'")[0][0]
+        toast = make_toasted(connection, 40)
         query(connection, 'BEGIN; REINDEX TABLE ' + toast)
         errors = []
         thread = threading.Thread(target=run_noting, args=(writer, statement, errors), daemon=True)
@@ -322,12 +327,7 @@ def keys_toasted_dead(tests):
     cluster, connection = begin(tests, 'keys_toasted_dead')
     if not has_points(cluster):
         return 'a server without injection points'
-    make(connection, [], rows=200)
-    query(connection, "ALTER TABLE t ALTER s SET STORAGE external; CREATE INDEX ON t USING pbtree (s)")
-    query(connection, "UPDATE t SET s = lpad(id::text, 4, '0') || repeat(md5(id::text), 75)")
-    expect('in place', stays(connection, "s = s || 'x'"), True)
-    query(connection, "UPDATE t SET s = s || 'y'")
-    toast = query(connection, "SELECT reltoastrelid::regclass FROM pg_class WHERE relname = 't'")[0][0]
+    toast = make_toasted(connection, 200)
     point = Point(cluster, 'pbtree-vacuum')
 
     def meanwhile():

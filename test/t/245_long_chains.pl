@@ -114,7 +114,7 @@ $writer->quit;
 
 # ---- a row that keeps changing ------------------------------------------------------------
 
-# Who reads or locks it looks at so many versions that it has changed again meanwhile.
+# A backend that reads or locks it looks at so many versions that it has changed again meanwhile.
 sql('DROP TABLE chain', 'CREATE TABLE chain (id int PRIMARY KEY, n int, t text) USING inplace', q(INSERT INTO chain VALUES (1, 0, 'c')), 'CREATE TABLE referring (id int REFERENCES chain)');
 # what is below the change that the snapshot sees has gone
 sql('UPDATE chain SET n = n');

@@ -1099,11 +1099,8 @@ def main():
     parser.add_argument("--seed", type=int, default=int(time.time()) % 100000)
     parser.add_argument("--full", action="store_true", help="take longer and look deeper")
     parser.add_argument("--segments", help="a pg_wal whose segments are to be packed and unpacked, too")
-    parser.add_argument("--only", action="append", help="name of a test")
+    parser.add_argument("--only", action="append", choices=[function.__name__ for function in tests], help="name of a test")
     options = parser.parse_args()
-    unknown = set(options.only or []) - {function.__name__ for function in tests}
-    if unknown:
-        parser.error(f"no such test: {', '.join(sorted(unknown))}")
     options.work = options.work or tempfile.mkdtemp(prefix="walpack_test.", dir="/tmp")
     os.makedirs(options.work, exist_ok=True)
     os.umask(0o077)
