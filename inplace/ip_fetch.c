@@ -9,6 +9,7 @@
 #include "access/xlog.h"
 #include "portability/instr_time.h"
 #include "storage/predicate.h"
+#include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 #include "ip_dead.h"
@@ -341,6 +342,8 @@ typedef struct IpIndexFetch
 	void	   *match_arg;
 	const XLogRecPtr *read_at;
 	bool		stale;			/* the last row's entry may be */
+	IpVersion  *below;			/* a dirty snapshot's last version, if there
+								 * is one before it; or NULL */
 } IpIndexFetch;
 
 IndexFetchTableData *
@@ -352,6 +355,7 @@ ip_fetch_begin(Relation rel)
 	fetch->buffer = InvalidBuffer;
 	fetch->unflushed = 0;
 	fetch->match = NULL;
+	fetch->below = NULL;
 	ip_rel_check_format(rel);
 	return &fetch->base;
 }
@@ -413,8 +417,12 @@ ip_fetch_reset(IndexFetchTableData *scan)
 void
 ip_fetch_end(IndexFetchTableData *scan)
 {
+	IpIndexFetch *fetch = (IpIndexFetch *) scan;
+
 	ip_fetch_reset(scan);
-	pfree(scan);
+	if (fetch->below != NULL)
+		pfree(fetch->below);
+	pfree(fetch);
 }
 
 /* There is no row: how far must WAL be flushed before an index may remember that? */
@@ -556,24 +564,33 @@ store_visible(IpIndexFetch *fetch, ItemPointer tid, Snapshot snapshot, TupleTabl
 	return true;
 }
 
-bool
-ip_fetch_before(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapshot snapshot, TupleTableSlot *slot)
+IpvResult
+ip_fetch_before(IpVersion *v, Snapshot snapshot)
 {
-	IpvResult	result = IPV_STALE;
+	Relation	rel = v->rel;
+	ItemPointerData tid = v->tid;
+	IpvResult	result = ip_version_satisfy_before(v, snapshot);
 
-	for (int tries = 0; result == IPV_STALE && tries < IP_MAX_STALE; tries++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		result = ip_version_fetch(v, rel, tid);
-		if (result == IPV_OK)
-			result = ip_version_satisfy_before(v, snapshot);
-	}
-	if (result == IPV_STALE)
-		ip_version_missing(v);
-	if (result != IPV_OK)
+	return result == IPV_STALE ? ip_fetch_satisfy(v, rel, &tid, snapshot, NULL) : result;
+}
+
+/* The same for the version that the fetch has returned last. */
+static bool
+store_before(IpIndexFetch *fetch, Snapshot snapshot, TupleTableSlot *slot)
+{
+	if (ip_fetch_before(fetch->below, snapshot) != IPV_OK)
 		return false;
-	ip_version_to_slot(v, slot);
+	ip_version_to_slot(fetch->below, slot);
 	return true;
+}
+
+/* fetch_v is the caller's until the next call, and of others between the calls. */
+static void
+keep_version(IpIndexFetch *fetch)
+{
+	if (fetch->below == NULL)
+		fetch->below = MemoryContextAlloc(GetMemoryChunkContext(fetch), sizeof(IpVersion));
+	ip_version_fork(fetch->below, &fetch_v);
 }
 
 bool
@@ -581,28 +598,37 @@ ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 					 TupleTableSlot *slot, bool *call_again, bool *all_dead)
 {
 	IpIndexFetch *fetch = (IpIndexFetch *) scan;
-	bool		before = *call_again;
+	bool		is_dirty = snapshot->snapshot_type == SNAPSHOT_DIRTY;
+	bool		again = *call_again;
+	IpSeen		seen;
 
 	*call_again = false;
 	if (all_dead)
 		*all_dead = false;
-	if (!before)
+	for (;; again = true)
 	{
-		if (!store_visible(fetch, tid, snapshot, slot, all_dead))
-			return false;
-		before = ip_version_has_before(&fetch_v, snapshot);
+		bool		has_before = false;
+
+		if (again ? !store_before(fetch, snapshot, slot) : !store_visible(fetch, tid, snapshot, slot, all_dead))
+			break;
+		if (is_dirty)
+		{
+			IpVersion  *v = again ? fetch->below : &fetch_v;
+
+			seen = ip_memo_seen(v, true);
+			has_before = ip_version_has_before(v);
+			if (has_before && !again)
+				keep_version(fetch);
+		}
 		if (entry_matches(fetch, slot))
 		{
-			*call_again = before;
-			ip_memo_note_fetched(scan->rel, tid, snapshot->snapshot_type == SNAPSHOT_DIRTY);
+			*call_again = has_before;
+			ip_memo_note_seen(is_dirty ? &seen : NULL);
 			return true;
 		}
+		if (!has_before)
+			break;
 	}
-	if (!before || !ip_fetch_before(&fetch_v, scan->rel, tid, snapshot, slot) || !entry_matches(fetch, slot))
-	{
-		ExecClearTuple(slot);
-		return false;
-	}
-	ip_memo_note_fetched(scan->rel, tid, snapshot->snapshot_type == SNAPSHOT_DIRTY);
-	return true;
+	ExecClearTuple(slot);
+	return false;
 }

@@ -17,8 +17,11 @@
 extern IpvResult ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid,
 								  Snapshot snapshot, bool *all_dead);
 
-/* The version before the change in place of a running transaction, for a dirty snapshot (ip_version_has_before); false: there is none any more. */
-extern bool ip_fetch_before(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapshot snapshot, TupleTableSlot *slot);
+/*
+ * v stands on what a dirty snapshot sees, and has a version before it (ip_version_has_before).  Go there; or to the newest one, if undo
+ * has changed meanwhile: the row's versions are then all to be looked at again.
+ */
+extern IpvResult ip_fetch_before(IpVersion *v, Snapshot snapshot);
 
 extern bool ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 								 TupleTableSlot *slot);

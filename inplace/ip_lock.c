@@ -564,7 +564,7 @@ lock_next(const LockRequest *req, TupleTableSlot *slot)
 	Buffer		buffer;
 	bool		done;
 
-	if (req->target.exact || req->is_conflict || req->was_seen ||
+	if (req->target.exact || req->was_seen || req->is_conflict ||
 		!ip_memo_locked_beside(req->rel, &req->target.row, req->xid, req->cid))
 		return false;
 	CHECK_FOR_INTERRUPTS();
@@ -592,14 +592,17 @@ ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 
 	Assert(mode <= LockTupleExclusive && ip_page_none_is_locked());
 	tmfd->traversed = false;
-	/* ON CONFLICT asks for a row that it has just found with a dirty snapshot */
-	req.is_conflict = flags == 0 && ip_memo_was_dirty(rel, tid);
 
 	/*
-	 * logical replication, for a row that it has recognised by all its
-	 * columns: a heap TID means one version
+	 * ON CONFLICT and logical replication ask for what they have just found
+	 * with a dirty snapshot: a heap TID means one version.  ON CONFLICT may
+	 * have found a change that is rolled back now.  That is no reason to try
+	 * again where it could not.
 	 */
-	req.was_seen = flags == 0 && ip_memo_was_seen(rel, tid, &req.seen) && !req.is_conflict;
+	req.was_seen = flags == 0 && ip_memo_was_seen(rel, tid, &req.seen);
+	req.is_conflict = req.was_seen && req.seen.by_index;
+	if (req.is_conflict && IsolationUsesXactSnapshot())
+		req.was_seen = false;
 	req.xid = GetCurrentTransactionId();
 	MultiXactIdSetOldestMember();
 	ip_version_target(rel, tid, &req.target);

@@ -22,8 +22,9 @@ typedef struct Moment
 	SubTransactionId subtransaction;
 } Moment;
 
-static RowName dirty;
 static IpSeen seen;
+static Moment seen_at;
+static CommandId seen_cid;
 static RowName locked;
 static TransactionId locked_xid;
 static CommandId locked_cid;
@@ -57,30 +58,27 @@ is_now(const Moment *moment)
 	return moment->transaction == CompatMyLocalXid && moment->subtransaction == GetCurrentSubTransactionId();
 }
 
-void
-ip_memo_note_fetched(Relation rel, const ItemPointerData *tid, bool is_dirty)
-{
-	dirty.relid = is_dirty ? RelationGetRelid(rel) : InvalidOid;
-	dirty.tid = *tid;
-}
-
-bool
-ip_memo_was_dirty(Relation rel, const ItemPointerData *tid)
-{
-	bool		result = is_row(&dirty, rel, tid);
-
-	dirty.relid = InvalidOid;
-	return result;
-}
-
-void
-ip_memo_note_seen(IpVersion *v)
+IpSeen
+ip_memo_seen(IpVersion *v, bool by_index)
 {
 	ip_version_skip_lock(v);
-	seen.relid = RelationGetRelid(v->rel);
-	seen.tid = v->tid;
-	seen.xid = v->xid;
-	seen.ptr = v->ptr;
+	return (IpSeen)
+	{
+		.relid = RelationGetRelid(v->rel),.tid = v->tid,.xid = v->xid,.ptr = v->ptr,.by_index = by_index
+	};
+}
+
+void
+ip_memo_note_seen(const IpSeen *version)
+{
+	if (version == NULL)
+	{
+		seen.relid = InvalidOid;
+		return;
+	}
+	seen = *version;
+	seen_at = now();
+	seen_cid = GetCurrentCommandId(false);
 }
 
 bool
@@ -88,7 +86,7 @@ ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *result)
 {
 	*result = seen;
 	seen.relid = InvalidOid;
-	return result->relid == RelationGetRelid(rel) &&
+	return result->relid == RelationGetRelid(rel) && is_now(&seen_at) && seen_cid == GetCurrentCommandId(false) &&
 		ItemPointerEquals(&result->tid, unconstify(ItemPointerData *, tid));
 }
 

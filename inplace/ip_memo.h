@@ -4,12 +4,11 @@
  *
  *	  Each of these is set by one callback and read by another one of the same backend,
  *	  with nothing in between that could ask for the same again.  None survives an error
- *	  harmfully: each names the row that it is about, a lock's also the transaction and command,
+ *	  harmfully: each names the row that it is about, a lock's and what was seen also the transaction and command,
  *	  and what the trigger queue needs the transaction and subtransaction.
  *
  *	               set by                            read by, and then
- *	  	dirty   index fetch with a dirty snapshot  row lock (ON CONFLICT), which forgets it
- *	  	seen    dirty sequential scan              row lock (logical apply), which forgets it
+ *	  	seen    fetch with a dirty snapshot        row lock (ON CONFLICT, logical apply), which forgets it
  *	  	locked  row lock                           update; of no use after the command
  *	  	spec.   speculative insertion              its completion
  *	  	updated update in place with triggers      fetch of OLD for the trigger queue, which forgets it
@@ -21,25 +20,23 @@
 
 #include "ip_version.h"
 
-/* An index scan has fetched the row at tid, with a dirty snapshot or another one. */
-extern void ip_memo_note_fetched(Relation rel, const ItemPointerData *tid, bool dirty);
-
-/* Was that row the last one that was fetched, and with a dirty snapshot?  Forgets it. */
-extern bool ip_memo_was_dirty(Relation rel, const ItemPointerData *tid);
-
-/* A version that a caller has seen. */
+/* A version that a caller has seen, with a dirty snapshot. */
 typedef struct IpSeen
 {
 	Oid			relid;
 	ItemPointerData tid;
 	IpXid		xid;
 	IpPtr		ptr;
+	bool		by_index;
 } IpSeen;
 
-/* A sequential scan with a dirty snapshot returns v. */
-extern void ip_memo_note_seen(IpVersion *v);
+/* Name v.  What v needs of undo is read here. */
+extern IpSeen ip_memo_seen(IpVersion *v, bool by_index);
 
-/* Was that row the last one that such a scan returned?  Then *seen is its version.  Forgets it. */
+/* It is returned to a caller; or (NULL) an index scan with another snapshot returns a row. */
+extern void ip_memo_note_seen(const IpSeen *seen);
+
+/* Was the row at tid the last one that was so returned, to the current command?  Then *seen is its version.  Forgets it. */
 extern bool ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *seen);
 
 /* Is v, the row's newest version, that one? */

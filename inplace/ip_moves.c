@@ -25,6 +25,15 @@ ip_moves_is_list(Page page, OffsetNumber off)
 	return IpRecLoadKind(stored) == IP_UNDO_MOVES;
 }
 
+/* Does the page's default changer move rows, as it deletes them?  A locker has no list. */
+static bool
+may_have_list(Page page)
+{
+	const IpSpecial *special = IpPageGetSpecial(page);
+
+	return TransactionIdIsValid(special->u.data.change_xid) && special->word < IP_CHANGE_LOCK;
+}
+
 /* Where the last one was, or from the end: rows mostly were there before. */
 OffsetNumber
 ip_moves_find(Page page)
@@ -32,6 +41,8 @@ ip_moves_find(Page page)
 	static OffsetNumber known = FirstOffsetNumber;
 	OffsetNumber off = PageGetMaxOffsetNumber(page);
 
+	if (!may_have_list(page))
+		return InvalidOffsetNumber;
 	if (known <= off && ip_moves_is_list(page, known))
 		return known;
 	while (off >= FirstOffsetNumber && !ip_moves_is_list(page, off))
@@ -97,8 +108,8 @@ ip_moves_problem(Page page, OffsetNumber off)
 		return "list of moves has wrong bits";
 	if (len <= IP_MOVES_HDRSZ || (len - IP_MOVES_HDRSZ) % sizeof(IpMoveRun) != 0)
 		return "list of moves has a wrong length";
-	if (!TransactionIdIsValid(IpPageGetSpecial(page)->u.data.change_xid))
-		return "page has a list of moves, but no default changer";
+	if (!may_have_list(page))
+		return "page has a list of moves, but no default changer that moves rows";
 	if (ip_moves_find(page) != off)
 		return "page has two lists of moves";
 	for (int i = count_runs(page, off) - 1; i >= 0; i--)

@@ -493,6 +493,17 @@ set_changer(IpSpecial *special, TransactionId xid, CommandId cid)
 	special->word = cid;
 }
 
+/* The list goes first: it is the changer's. */
+static const char *
+clear_changer(Page page, IpSpecial *special)
+{
+	if (!ip_moves_drop(page))
+		return "list of moves cannot go";
+	set_changer(special, InvalidTransactionId, 0);
+	ip_row_clear_changed(page);
+	return NULL;
+}
+
 static bool
 put_move(Page page, OffsetNumber off, ByteReader *r)
 {
@@ -585,9 +596,7 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 			set_changer(special, ctx->xid, bytes_get_varint(r));
 			return NULL;
 		case IP_OP_CLEAR_CHANGER:
-			set_changer(special, InvalidTransactionId, 0);
-			ip_row_clear_changed(page);
-			return ip_moves_drop(page) ? NULL : "list of moves cannot go";
+			return clear_changer(page, special);
 		case IP_OP_CHANGED:
 		case IP_OP_MOVED:
 			return apply_changed(page, r, op == IP_OP_MOVED);

@@ -235,6 +235,21 @@ ip_scan_store_plain(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	return ip_item_is_ours(lp) && store_simple(scan, lp, off, slot);
 }
 
+/* Store what scan->v stands on. */
+static void
+store_found(IpScan *scan, TupleTableSlot *slot)
+{
+	IpVersion  *v = &scan->v;
+	IpSeen		seen;
+
+	ip_scan_store_version(scan, v, slot);
+	if (scan->rs_base.rs_snapshot->snapshot_type != SNAPSHOT_DIRTY)
+		return;
+	scan->has_before = ip_version_has_before(v);
+	seen = ip_memo_seen(v, false);
+	ip_memo_note_seen(&seen);
+}
+
 /* Store what the snapshot sees of the row at off, if anything. */
 static bool
 store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
@@ -278,27 +293,19 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	}
 	if (result != IPV_OK)
 		return false;
-	ip_scan_store_version(scan, v, slot);
-	if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
-	{
-		scan->has_before = ip_version_has_before(v, snapshot);
-		ip_memo_note_seen(v);
-	}
+	store_found(scan, slot);
 	return true;
 }
 
-/* The row of which a dirty snapshot has been given the newest version: the one before a running transaction's changes. */
+/* A dirty snapshot has been given the version that scan->v stands on: the one before it. */
 static bool
 store_before(IpScan *scan, TupleTableSlot *slot)
 {
-	ItemPointerData tid;
-
 	scan->has_before = false;
 	ip_scan_reuse_version(scan, slot);
-	ItemPointerSet(&tid, scan->block, scan->off);
-	if (!ip_fetch_before(&scan->v, scan->rs_base.rs_rd, &tid, scan->rs_base.rs_snapshot, slot))
+	if (ip_fetch_before(&scan->v, scan->rs_base.rs_snapshot) != IPV_OK)
 		return false;
-	ip_memo_note_seen(&scan->v);
+	store_found(scan, slot);
 	return true;
 }
 

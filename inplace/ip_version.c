@@ -209,6 +209,15 @@ ip_version_begin_below(IpVersion *below, IpVersion *v)
 	below->saved = NULL;
 }
 
+void
+ip_version_fork(IpVersion *below, IpVersion *v)
+{
+	ip_version_begin_below(below, v);
+	below->body = v->body;
+	below->bodycur = 0;
+	ip_version_own_body(below);
+}
+
 bool
 ip_version_is_newest(const IpVersion *v, Page page)
 {

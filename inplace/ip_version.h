@@ -64,6 +64,8 @@ typedef struct IpVersion
 	/* the change that made the next newer version, if this is not the newest */
 	IpXid		end_xid;
 	CommandId	end_cid;
+	IpXid		pending;		/* of what a dirty snapshot sees: see
+								 * ip_version_has_before */
 	uint64		steps;			/* versions passed ... */
 	uint64		limit;			/* ... and how many may be: then IPV_FAR */
 	uint64		mark_at;		/* this one, a power of two, is marked: see
@@ -146,6 +148,9 @@ extern IpvResult ip_version_begin_copy(IpVersion *v, Relation rel, BlockNumber b
  * v keeps its place.
  */
 extern void ip_version_begin_below(IpVersion *below, IpVersion *v);
+
+/* The same with the body, which is copied. */
+extern void ip_version_fork(IpVersion *below, IpVersion *v);
 
 /*
  * Before the page is unlocked: make v->body a private copy.  From now on there is no limit to

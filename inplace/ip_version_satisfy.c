@@ -121,12 +121,25 @@ satisfy_self(IpVersion *v)
 	}
 }
 
+/* v's change is running: tell the snapshot. */
+static void
+note_running(IpVersion *v, Snapshot snapshot)
+{
+	bool		inserted = (v->state & IP_ROW_INSERTED) != 0;
+
+	snapshot->xmin = inserted ? (TransactionId) v->xid : InvalidTransactionId;
+	snapshot->xmax = inserted ? InvalidTransactionId : (TransactionId) v->xid;
+	snapshot->speculativeToken = inserted && (v->hdr & IP_HDR_SPECULATIVE) ? v->ptr.block : 0;
+	v->pending = inserted ? IP_XID_NONE : v->xid;
+}
+
 /* The same, but changes in progress count, and the snapshot reports them. */
 static IpvResult
 satisfy_dirty(IpVersion *v, Snapshot snapshot)
 {
 	snapshot->xmin = snapshot->xmax = InvalidTransactionId;
 	snapshot->speculativeToken = 0;
+	v->pending = IP_XID_NONE;
 	for (;;)
 	{
 		IpXidStatus status = ip_version_status(v);
@@ -134,15 +147,8 @@ satisfy_dirty(IpVersion *v, Snapshot snapshot)
 
 		if (status == IP_STATUS_RUNNING)
 		{
-			if (!(v->state & IP_ROW_INSERTED))
-				snapshot->xmax = (TransactionId) v->xid;
-			else
-			{
-				snapshot->xmin = (TransactionId) v->xid;
-				if (v->hdr & IP_HDR_SPECULATIVE)
-					snapshot->speculativeToken = v->ptr.block;
-			}
-			return (v->state & IP_ROW_DELETED) ? ip_version_older(v) : IPV_OK;
+			note_running(v, snapshot);
+			return (v->state & IP_ROW_DELETED) ? ip_version_satisfy_before(v, snapshot) : IPV_OK;
 		}
 		if (status != IP_STATUS_ABORTED)
 			return (v->state & IP_ROW_DELETED) ? IPV_NONE : IPV_OK;
@@ -153,36 +159,31 @@ satisfy_dirty(IpVersion *v, Snapshot snapshot)
 	}
 }
 
-bool
-ip_version_has_before(const IpVersion *v, Snapshot snapshot)
-{
-	return snapshot->snapshot_type == SNAPSHOT_DIRTY && TransactionIdIsValid(snapshot->xmax) &&
-		(TransactionId) v->xid == snapshot->xmax;
-}
-
 IpvResult
 ip_version_satisfy_before(IpVersion *v, Snapshot snapshot)
 {
-	bool		before = false;
-
-	snapshot->xmin = snapshot->xmax = InvalidTransactionId;
-	snapshot->speculativeToken = 0;
+	Assert(v->pending != IP_XID_NONE);
 	for (;;)
 	{
-		IpXidStatus status = ip_version_status(v);
-		IpvResult	result;
+		IpvResult	result = ip_version_older(v);
+		IpXidStatus status;
 
-		/* the transaction may have ended by now */
-		if (status == IP_STATUS_MINE || status == IP_STATUS_COMMITTED)
-			return before && !(v->state & IP_ROW_DELETED) ? IPV_OK : IPV_NONE;
-		if (v->state & IP_ROW_INSERTED)
-			return IPV_NONE;
-		if (status == IP_STATUS_RUNNING)
-			snapshot->xmax = (TransactionId) v->xid;
-		before = true;
-		result = ip_version_older(v);
 		if (result != IPV_OK)
 			return result;
+		status = ip_version_status(v);
+		if (status == IP_STATUS_RUNNING)
+		{
+			note_running(v, snapshot);
+			return IPV_OK;
+		}
+		if (status != IP_STATUS_ABORTED)
+		{
+			/* that transaction may have ended by now: waiting for it tells */
+			snapshot->xmin = InvalidTransactionId;
+			snapshot->xmax = (TransactionId) v->pending;
+			v->pending = IP_XID_NONE;
+			return IPV_OK;
+		}
 		CHECK_FOR_INTERRUPTS();
 	}
 }

@@ -15,11 +15,16 @@
 extern IpvResult ip_version_satisfy(IpVersion *v, Snapshot snapshot);
 
 /*
- * A dirty snapshot sees, of a row that a running transaction has changed in place, the version that it made (ip_version_satisfy), and the one
- * before: a backend that looks for either has to wait for it, as heap's two versions say.  Does v, which a dirty snapshot sees, have such a one before it?
- * Then ip_version_satisfy_before goes there from the newest one; IPV_NONE if there is none any more.
+ * A dirty snapshot sees, of a row that a running transaction has changed in place, all versions that it made, the newest first
+ * (ip_version_satisfy), and the one before them: a backend that looks for one of them has to wait, as heap's versions say.  Has v, which a
+ * dirty snapshot sees, such a one before it?  Then ip_version_satisfy_before goes there.
  */
-extern bool ip_version_has_before(const IpVersion *v, Snapshot snapshot);
+static inline bool
+ip_version_has_before(const IpVersion *v)
+{
+	return v->pending != IP_XID_NONE;
+}
+
 extern IpvResult ip_version_satisfy_before(IpVersion *v, Snapshot snapshot);
 
 /*

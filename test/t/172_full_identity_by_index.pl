@@ -155,41 +155,61 @@ foreach my $end ('ROLLBACK', 'COMMIT')
 	}
 }
 
-# The client has changed a column that no index has, so in place: what the subscription looks for is the version before, or the one that the client
-# has made.
+# The client has changed a column that no index has, so in place, or is about to: what the subscription looks for is the version before, the one that
+# the client has made, or one between.  [ the publisher's body; what the client begins with; ends ]
+my @waits = (
+	[ 'a', "UPDATE T SET body = 'client' ID", 'ROLLBACK', 'COMMIT' ],
+	[ 'b', "UPDATE T SET body = 'b' ID", 'ROLLBACK', 'COMMIT' ],
+	[ 'a', "UPDATE T SET body = 'client' ID; SAVEPOINT s; DELETE FROM T ID", 'ROLLBACK', 'ROLLBACK TO s; COMMIT', 'COMMIT' ],
+	[ 'b', "UPDATE T SET body = 'b' ID; SAVEPOINT s; DELETE FROM T ID", 'ROLLBACK TO s; COMMIT' ],
+	[ 'b', "UPDATE T SET body = 'b' ID; SAVEPOINT s; UPDATE T SET body = 'c' ID", 'ROLLBACK', 'ROLLBACK TO s; COMMIT', 'COMMIT' ],
+	[ 'b', "UPDATE T SET body = 'b' ID; UPDATE T SET body = 'c' ID; UPDATE T SET body = 'd' ID; SAVEPOINT s; UPDATE T SET body = 'e' ID", 'ROLLBACK TO s; COMMIT' ],
+	[ 'b', "UPDATE T SET body = 'c' ID; SAVEPOINT s; UPDATE T SET body = 'd' ID; ROLLBACK TO s; UPDATE T SET body = 'b' ID; SAVEPOINT s; UPDATE T SET body = 'e' ID", 'ROLLBACK TO s; COMMIT' ],
+	[ 'a', 'SELECT FROM T ID FOR UPDATE', "UPDATE T SET body = 'client' ID; COMMIT", 'UPDATE T SET n = 5 ID; COMMIT', 'DELETE FROM T ID; COMMIT', 'UPDATE T SET n = 5 ID; ROLLBACK', 'COMMIT' ]);
 my $sought = 0;
 foreach my $table ('plain', 'bare')
 {
-	foreach my $change ([ q{body = 'client'}, 'ROLLBACK' ], [ q{body = 'client'}, 'COMMIT' ], [ q{body = 'b'}, 'ROLLBACK' ], [ q{body = 'b'}, 'COMMIT' ])
+	foreach my $wait (@waits)
 	{
-		my ($set, $end) = @$change;
-		my $id = 90000 + ++$sought;
-		# In the second case the publisher's row has what the client's is about to have.
-		my $published = $set =~ /client/ ? 'a' : 'b';
-		$publisher->safe_psql('postgres', qq{INSERT INTO $table VALUES (0, $id, 'a')});
-		$publisher->wait_for_catchup("sub_$_") foreach 'postgres', 'heap';
-		my %client = map { $_ => $subscriber->background_psql($_) } 'postgres', 'heap';
-		if ($published eq 'b')
+		my ($published, $begin, @ends) = @$wait;
+		foreach my $end (@ends)
 		{
-			# without the subscription
-			$publisher->safe_psql('postgres', qq{ALTER PUBLICATION pub SET (publish = 'insert'); UPDATE $table SET body = 'b' WHERE id = $id; ALTER PUBLICATION pub SET (publish = 'insert, update, delete')});
-			$publisher->wait_for_catchup("sub_$_") foreach 'postgres', 'heap';
+			waits_as_heap($table, $published, $begin, $end);
 		}
-		$client{$_}->query_safe("BEGIN; UPDATE $table SET $set WHERE id = $id") foreach keys %client;
-		$publisher->safe_psql('postgres', "UPDATE $table SET n = 1 WHERE id = $id");
-		foreach my $db (keys %client)
-		{
-			ok($subscriber->poll_query_until($db, "SELECT count(*) > 0 FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT granted AND locktype = 'transactionid' AND datname = '$db'"),
-				"$db: $table, $set: waits");
-		}
-		$client{$_}->query_safe($end) foreach keys %client;
-		$client{$_}->quit foreach keys %client;
-		$publisher->wait_for_catchup("sub_$_") foreach 'postgres', 'heap';
-		my $rows = "SELECT format('%s %s', n, body) FROM $table WHERE id = $id";
-		is($subscriber->safe_psql('postgres', $rows), $subscriber->safe_psql('heap', $rows), "$table, $set: as in heap after a $end");
-		$_->safe_psql('postgres', "DELETE FROM $table WHERE id = $id") foreach $publisher, $subscriber;
-		$subscriber->safe_psql('heap', "DELETE FROM $table WHERE id = $id");
 	}
+}
+
+sub waits_as_heap
+{
+	my ($table, $published, $begin, $end) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $id = 90000 + ++$sought;
+	my $name = "$table, publisher has $published: $begin; $end";
+	s/\bT\b/$table/g, s/\bID\b/WHERE id = $id/g foreach $begin, $end;
+	$publisher->safe_psql('postgres', qq{INSERT INTO $table VALUES (0, $id, 'a')});
+	$publisher->wait_for_catchup("sub_$_") foreach 'postgres', 'heap';
+	my %client = map { $_ => $subscriber->background_psql($_) } 'postgres', 'heap';
+	if ($published ne 'a')
+	{
+		# without the subscription
+		$publisher->safe_psql('postgres', qq{ALTER PUBLICATION pub SET (publish = 'insert'); UPDATE $table SET body = '$published' WHERE id = $id; ALTER PUBLICATION pub SET (publish = 'insert, update, delete')});
+		$publisher->wait_for_catchup("sub_$_") foreach 'postgres', 'heap';
+	}
+	$client{$_}->query_safe("BEGIN; $begin") foreach keys %client;
+	$publisher->safe_psql('postgres', "UPDATE $table SET n = 1 WHERE id = $id");
+	foreach my $db (keys %client)
+	{
+		ok($subscriber->poll_query_until($db, "SELECT count(*) > 0 FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT granted AND locktype = 'transactionid' AND datname = '$db'"),
+			"$db: $name: waits");
+	}
+	$client{$_}->query_safe($end) foreach keys %client;
+	$client{$_}->quit foreach keys %client;
+	$publisher->wait_for_catchup("sub_$_") foreach 'postgres', 'heap';
+	my $rows = "SELECT format('%s %s', n, body) FROM $table WHERE id = $id";
+	is($subscriber->safe_psql('postgres', $rows), $subscriber->safe_psql('heap', $rows), "$name: as in heap");
+	$_->safe_psql('postgres', "DELETE FROM $table WHERE id = $id") foreach $publisher, $subscriber;
+	$subscriber->safe_psql('heap', "DELETE FROM $table WHERE id = $id");
+	return;
 }
 
 # VACUUM removes what the index led to.
