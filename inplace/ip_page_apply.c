@@ -122,8 +122,7 @@ write_row(Page page, OffsetNumber off, uint16 hdr, uint8 state, TransactionId xi
 {
 	if (bodylen < IP_ROW_MIN_BODY || !ip_items_resize(page, off, ip_item_size(state, bodylen)))
 		return "row does not fit";	/* I6 */
-	ip_row_write((uint8 *) page + ip_item_start(PageGetItemId(page, off)), hdr, state, xid, ptr,
-				 body, bodylen);
+	ip_row_write((uint8 *) page + ip_item_start(PageGetItemId(page, off)), hdr, state, xid, ptr, body, bodylen);
 	return NULL;
 }
 
@@ -162,8 +161,7 @@ derive_record(Page page, const IpRowHead *h, const IpRow *row, int from, int to,
 			return "row is shorter than the operation expects";
 		rec.hdr = row->hdr;
 		rec.flags |= row->hdr != h->hdr ? IP_REC_HDR : 0;
-		ip_delta_make(&dw, row_buffers.body[to], row_buffers.len[to],
-					  row_buffers.body[from], oldlen);
+		ip_delta_make(&dw, row_buffers.body[to], row_buffers.len[to], row_buffers.body[from], oldlen);
 		rec.delta = delta;
 		rec.deltalen = dw.p - delta;
 	}
@@ -186,8 +184,7 @@ put_record(Page page, OffsetNumber off, const uint8 *bytes, uint32 len)
 static const char *
 write_made(Page page, const IpRowHead *h, ByteReader *r, const IpOpContext *ctx)
 {
-	const char *problem = write_row(page, h->off, h->hdr, h->state, h->xid, h->ptr,
-									ctx->made.body, ctx->made.bodylen);
+	const char *problem = write_row(page, h->off, h->hdr, h->state, h->xid, h->ptr, ctx->made.body, ctx->made.bodylen);
 
 	r->p = ctx->made.end;
 	if (problem != NULL || !h->at_home)
@@ -224,8 +221,7 @@ apply_row(Page page, ByteReader *r, const IpOpContext *ctx)
 	if (problem)
 		return problem;
 	to = 1 - from;
-	len = ip_delta_apply(r, row_buffers.body[from], row_buffers.len[from],
-						 row_buffers.body[to], BLCKSZ);
+	len = ip_delta_apply(r, row_buffers.body[from], row_buffers.len[from], row_buffers.body[to], BLCKSZ);
 	if (len < 0)
 		return "delta does not fit";
 	row_buffers.len[to] = len;
@@ -281,8 +277,7 @@ apply_rows(Page page, ByteReader *r, uint8 state, const IpFormed *rows)
 		};
 		Assert(row.hdr == hdr && row.bodylen == row_buffers.len[row_buffers.last] &&
 			   memcmp(row.body, row_buffers.body[row_buffers.last], row.bodylen) == 0);
-		problem = write_row(page, off + i, row.hdr, state, InvalidTransactionId, no_ptr,
-							row.body, row.bodylen);
+		problem = write_row(page, off + i, row.hdr, state, InvalidTransactionId, no_ptr, row.body, row.bodylen);
 		if (problem)
 			return problem;
 	}
@@ -685,8 +680,7 @@ looks_at_page(void)
 #endif
 
 const char *
-ip_page_apply(Page page, BlockNumber block, const uint8 *ops, uint32 len,
-			  IpOpContext *ctx)
+ip_page_apply(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContext *ctx)
 {
 #ifdef USE_ASSERT_CHECKING
 	bool		was_sound = looks_at_page() && ip_page_problem(page, block) == NULL;
