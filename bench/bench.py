@@ -28,6 +28,7 @@ PARTS = {
     'held': (load.throughput_held, 60, 0),
     'tpcb': (load.tpcb, 24, 25),
     'indexed': (load.four_indexes, 24, 10),
+    'upsert': (load.upsert, 24, 10),
     'audited': (load.audited, 24, 10),
     'longer': (load.throughput_held_longer, 0, 500),
     'growth': (load.growth, 70, 0),

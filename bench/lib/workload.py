@@ -36,6 +36,7 @@ QUEUE = _scripted('queue', 'queue', 'queue.sql')
 TPCB = Workload('TPC-B', 'pgbench_accounts', ('--builtin=tpcb-like', '--protocol=prepared'))
 FOUR_INDEXES = _scripted('four indexes', 'indexed', 'four_indexes.sql', f'--define=rows={INDEXED}')
 AUDITED = _scripted('audited', 'audited', 'audited.sql', f'--define=rows={INDEXED}')
+UPSERT = _scripted('upsert', 'upserted', 'upsert.sql', f'--define=rows={INDEXED}')
 LOOKUP = Workload('index lookup', 'pgbench_accounts', ('--builtin=select-only', '--protocol=prepared'))
 
 
@@ -119,6 +120,11 @@ def load_counters(db, am):
 def load_indexed(db, am):
     load_table(db, am, 'indexed', 'id int PRIMARY KEY, a int, b int, c text, n bigint NOT NULL',
                'SELECT i, i * 7 %% 1000, i * 13 %% 1000, md5(i::text), 0', INDEXED, 'abc', 'WITH (fillfactor = 90)')
+
+
+def load_upserted(db, am):
+    load_table(db, am, 'upserted', 'id int PRIMARY KEY, n bigint NOT NULL, at timestamptz NOT NULL', 'SELECT i, 0, now()', INDEXED,
+               options='WITH (fillfactor = 90)')
 
 
 def load_audited(db, am):

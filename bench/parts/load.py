@@ -2,8 +2,8 @@
 from lib import report
 from lib.db import AMS
 from lib.result import Bar, Result
-from lib.workload import (AUDITED, FOUR_INDEXES, HOT_ROWS, NEVER, SIMPLE_UPDATE, TPCB, Snapshot, join, load_accounts,
-                          load_audited, load_counters, load_indexed, measure, middle_half, orders)
+from lib.workload import (AUDITED, FOUR_INDEXES, HOT_ROWS, NEVER, SIMPLE_UPDATE, TPCB, UPSERT, Snapshot, join, load_accounts,
+                          load_audited, load_counters, load_indexed, load_upserted, measure, middle_half, orders)
 
 
 TURNS = 48      # of each side
@@ -55,6 +55,11 @@ def tpcb(context):
 def four_indexes(context):
     """The column that changes is in none of them."""
     yield from _turns_of(context, 'update of a table with four indexes', FOUR_INDEXES, lambda am: load_indexed(context.db, am))
+
+
+def upsert(context):
+    """INSERT ... ON CONFLICT DO UPDATE of rows that are there: each is found, locked and changed."""
+    yield from _turns_of(context, 'upsert', UPSERT, lambda am: load_upserted(context.db, am))
 
 
 def audited(context):
