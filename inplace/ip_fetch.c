@@ -208,6 +208,8 @@ ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTabl
 	IpVersion  *v = &fetch_v;
 	bool		found;
 
+	/* what was seen is not going to be locked */
+	ip_memo_note_seen(NULL);
 	ExecClearTuple(slot);
 	if (snapshot->snapshot_type == SNAPSHOT_ANY)
 		return fetch_any(v, rel, tid, slot);
@@ -344,6 +346,9 @@ typedef struct IpIndexFetch
 	bool		stale;			/* the last row's entry may be */
 	IpVersion  *below;			/* a dirty snapshot's last version, if there
 								 * is one before it; or NULL */
+	int			stale_tries;	/* see ip_fetch_before */
+	bool		is_scan;		/* not a uniqueness check: core resets a scan
+								 * at its begin */
 } IpIndexFetch;
 
 IndexFetchTableData *
@@ -356,6 +361,7 @@ ip_fetch_begin(Relation rel)
 	fetch->unflushed = 0;
 	fetch->match = NULL;
 	fetch->below = NULL;
+	fetch->is_scan = false;
 	ip_rel_check_format(rel);
 	return &fetch->base;
 }
@@ -404,14 +410,21 @@ ip_fetch_is_current(IndexFetchTableData *scan, IpVersion *v, TupleTableSlot *slo
 	return fetch->match(fetch->match_arg, slot);
 }
 
+static void
+unpin(IpIndexFetch *fetch)
+{
+	if (BufferIsValid(fetch->buffer))
+		ReleaseBuffer(fetch->buffer);
+	fetch->buffer = InvalidBuffer;
+}
+
 void
 ip_fetch_reset(IndexFetchTableData *scan)
 {
 	IpIndexFetch *fetch = (IpIndexFetch *) scan;
 
-	if (BufferIsValid(fetch->buffer))
-		ReleaseBuffer(fetch->buffer);
-	fetch->buffer = InvalidBuffer;
+	unpin(fetch);
+	fetch->is_scan = true;
 }
 
 void
@@ -419,7 +432,7 @@ ip_fetch_end(IndexFetchTableData *scan)
 {
 	IpIndexFetch *fetch = (IpIndexFetch *) scan;
 
-	ip_fetch_reset(scan);
+	unpin(fetch);
 	if (fetch->below != NULL)
 		pfree(fetch->below);
 	pfree(fetch);
@@ -457,7 +470,7 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapsh
 	fetch->gone_lsn = InvalidXLogRecPtr;
 	if (!BufferIsValid(fetch->buffer) || BufferGetBlockNumber(fetch->buffer) != block)
 	{
-		ip_fetch_reset(&fetch->base);
+		unpin(fetch);
 		fetch->buffer = ip_rel_read(rel, block);
 		__builtin_prefetch(PageGetItemId(BufferGetPage(fetch->buffer), ItemPointerGetOffsetNumberNoCheck(tid)));
 	}
@@ -565,20 +578,24 @@ store_visible(IpIndexFetch *fetch, ItemPointer tid, Snapshot snapshot, TupleTabl
 }
 
 IpvResult
-ip_fetch_before(IpVersion *v, Snapshot snapshot)
+ip_fetch_before(IpVersion *v, Snapshot snapshot, int *tries)
 {
 	Relation	rel = v->rel;
 	ItemPointerData tid = v->tid;
 	IpvResult	result = ip_version_satisfy_before(v, snapshot);
 
-	return result == IPV_STALE ? ip_fetch_satisfy(v, rel, &tid, snapshot, NULL) : result;
+	if (result != IPV_STALE)
+		return result;
+	if (++*tries > IP_MAX_STALE)
+		ip_version_missing(v);
+	return ip_fetch_satisfy(v, rel, &tid, snapshot, NULL);
 }
 
 /* The same for the version that the fetch has returned last. */
 static bool
 store_before(IpIndexFetch *fetch, Snapshot snapshot, TupleTableSlot *slot)
 {
-	if (ip_fetch_before(fetch->below, snapshot) != IPV_OK)
+	if (ip_fetch_before(fetch->below, snapshot, &fetch->stale_tries) != IPV_OK)
 		return false;
 	ip_version_to_slot(fetch->below, slot);
 	return true;
@@ -591,6 +608,7 @@ keep_version(IpIndexFetch *fetch)
 	if (fetch->below == NULL)
 		fetch->below = MemoryContextAlloc(GetMemoryChunkContext(fetch), sizeof(IpVersion));
 	ip_version_fork(fetch->below, &fetch_v);
+	fetch->stale_tries = 0;
 }
 
 bool
@@ -623,7 +641,7 @@ ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 		if (entry_matches(fetch, slot))
 		{
 			*call_again = has_before;
-			ip_memo_note_seen(is_dirty ? &seen : NULL);
+			ip_memo_note_seen(is_dirty && fetch->is_scan ? &seen : NULL);
 			return true;
 		}
 		if (!has_before)

@@ -19,9 +19,9 @@ extern IpvResult ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerD
 
 /*
  * v stands on what a dirty snapshot sees, and has a version before it (ip_version_has_before).  Go there; or to the newest one, if undo
- * has changed meanwhile: the row's versions are then all to be looked at again.
+ * has changed meanwhile: the row's versions are then all to be looked at again.  *tries counts that, for one row.  Errors: data_corrupted.
  */
-extern IpvResult ip_fetch_before(IpVersion *v, Snapshot snapshot);
+extern IpvResult ip_fetch_before(IpVersion *v, Snapshot snapshot, int *tries);
 
 extern bool ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 								 TupleTableSlot *slot);

@@ -437,7 +437,8 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 		v->body = NULL;
 	*forward = false;
 	*try = try_version(req, v, found, &result, wait_for, forward);
-	req->is_locker = *try == TRY_WAIT && ip_lockers_are_ours(v);
+	/* a row of our own has waiters only for what it was before */
+	req->is_locker = *try == TRY_WAIT && (ip_version_status(v) == IP_STATUS_MINE || ip_lockers_are_ours(v));
 	if (*try == TRY_DONE && result == TM_Ok)
 		take_lock(req, v, buffer);
 	else if (*try == TRY_DONE && v->body != NULL)
@@ -595,14 +596,10 @@ ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 
 	/*
 	 * ON CONFLICT and logical replication ask for what they have just found
-	 * with a dirty snapshot: a heap TID means one version.  ON CONFLICT may
-	 * have found a change that is rolled back now.  That is no reason to try
-	 * again where it could not.
+	 * with a dirty snapshot: a heap TID means one version.
 	 */
 	req.was_seen = flags == 0 && ip_memo_was_seen(rel, tid, &req.seen);
 	req.is_conflict = req.was_seen && req.seen.by_index;
-	if (req.is_conflict && IsolationUsesXactSnapshot())
-		req.was_seen = false;
 	req.xid = GetCurrentTransactionId();
 	MultiXactIdSetOldestMember();
 	ip_version_target(rel, tid, &req.target);

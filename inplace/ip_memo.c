@@ -96,8 +96,11 @@ ip_memo_is_seen(IpVersion *v, const IpSeen *version)
 	ip_version_skip_lock(v);
 	if (v->xid == version->xid && IpPtrEquals(v->ptr, version->ptr))
 		return true;
+	/* ON CONFLICT does not wait before it asks for the lock */
+	if (!IpXidIsFinal(version->xid) && ip_xid_status(version->xid, v->horizon) == IP_STATUS_ABORTED)
+		return true;
 	/* a version that all see has not come since */
-	return ip_xid_removable(v->rel, v->xid) && ip_xid_removable(v->rel, version->xid);
+	return IpXidIsFinal(v->xid) || (ip_xid_removable(v->rel, v->xid) && ip_xid_removable(v->rel, version->xid));
 }
 
 void

@@ -39,7 +39,7 @@ extern void ip_memo_note_seen(const IpSeen *seen);
 /* Was the row at tid the last one that was so returned, to the current command?  Then *seen is its version.  Forgets it. */
 extern bool ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *seen);
 
-/* Is v, the row's newest version, that one? */
+/* Is v, the row's newest version, that one, or what is left as that one was rolled back? */
 extern bool ip_memo_is_seen(IpVersion *v, const IpSeen *seen);
 
 /* The current transaction's command cid has locked the row. */

@@ -294,6 +294,7 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	if (result != IPV_OK)
 		return false;
 	store_found(scan, slot);
+	scan->stale_tries = 0;
 	return true;
 }
 
@@ -303,7 +304,7 @@ store_before(IpScan *scan, TupleTableSlot *slot)
 {
 	scan->has_before = false;
 	ip_scan_reuse_version(scan, slot);
-	if (ip_fetch_before(&scan->v, scan->rs_base.rs_snapshot) != IPV_OK)
+	if (ip_fetch_before(&scan->v, scan->rs_base.rs_snapshot, &scan->stale_tries) != IPV_OK)
 		return false;
 	store_found(scan, slot);
 	return true;

@@ -45,6 +45,7 @@ typedef struct IpScan
 	OffsetNumber off;			/* last returned; 0 or max_off + 1 at the ends */
 	bool		has_before;		/* a dirty snapshot's: see
 								 * ip_version_has_before */
+	int			stale_tries;	/* and ip_fetch_before */
 	bool		has_excess;		/* ANALYZE: excess is known */
 	double		excess;			/* see undo_excess */
 	/* bitmap and sample scans: the page's rows to return */

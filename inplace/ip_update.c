@@ -180,7 +180,8 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 		if (!req->have_tuple_lock)
 			req->tuple_lock_mode = req->mode;
 		(void) ip_lockers_wait(req->rel, &req->target.row, wait_for, req->mode, LockWaitBlock,
-							   req->slot ? XLTW_Update : XLTW_Delete, req->is_locker,
+							   req->slot ? XLTW_Update : XLTW_Delete,
+							   req->is_locker || ip_version_status(v) == IP_STATUS_MINE,
 							   &req->have_tuple_lock);
 	}
 }

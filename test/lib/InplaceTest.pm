@@ -626,11 +626,11 @@ sub log_ok
 
 # ---- holding a server process with gdb -----------------------------------------
 
-# Prepares to stop the process at its next call of the function.  undef: there is no gdb, or it may
+# Prepares to stop the process at its next call of the function, or of the last one after the ones before.  undef: there is no gdb, or it may
 # not attach.
 sub hold_backend
 {
-	my ($pid, $function) = @_;
+	my ($pid, $function, @then) = @_;
 	my %hold = (dir => PostgreSQL::Test::Utils::tempdir(), output => '');
 	my $dir = $hold{dir};
 
@@ -639,6 +639,7 @@ sub hold_backend
 		[
 			'gdb', '-nx', '-batch', '-p', $pid,
 			'-ex', "break $function", '-ex', "shell touch $dir/attached", '-ex', 'continue',
+			(map { ('-ex', "break $_", '-ex', 'continue') } @then),
 			'-ex', "shell touch $dir/held; while [ ! -e $dir/go ]; do sleep 0.1; done",
 			'-ex', 'delete', '-ex', 'detach'
 		],

@@ -323,7 +323,7 @@ def keys_toasted(tests):
 
 @test
 def keys_toasted_dead(tests):
-    """VACUUM meets entries of rows that were deleted since it has looked at their page, and whose long values are gone."""
+    """VACUUM meets entries of rows that were deleted, or inserted in vain, since it has looked at their page, and whose long values are gone."""
     cluster, connection = begin(tests, 'keys_toasted_dead')
     if not has_points(cluster):
         return 'a server without injection points'
@@ -332,6 +332,7 @@ def keys_toasted_dead(tests):
 
     def meanwhile():
         query(connection, 'DELETE FROM t WHERE id BETWEEN 11 AND 60')
+        query(connection, "BEGIN; INSERT INTO t SELECT g + 1000, 1, repeat(md5(g::text), 75) FROM generate_series(1, 60) g; ROLLBACK")
         query(connection, 'VACUUM ' + toast)
     _, waited = point.run('VACUUM (INDEX_CLEANUP on) t', meanwhile)
     expect('VACUUM waited', waited, True)

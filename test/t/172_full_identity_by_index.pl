@@ -22,7 +22,7 @@ $publisher->start;
 my $version = $publisher->safe_psql('postgres', 'SHOW server_version_num');
 plan skip_all => 'an index is not used for that before PostgreSQL 16' if $version < 160000;
 
-my $subscriber = new_cluster('subscriber', conf => "autovacuum = off\nwal_retrieve_retry_interval = 100ms");
+my $subscriber = new_cluster('subscriber', conf => "autovacuum = off\nwal_retrieve_retry_interval = 100ms\nmax_prepared_transactions = 2");
 $subscriber->safe_psql('postgres', 'CREATE DATABASE heap');
 
 # name => [columns, the subscriber's index]
@@ -225,6 +225,55 @@ foreach my $table (grep { $tables{$_}[1] } sort keys %tables)
 		'>', 50, "the index of $table was used");
 }
 tables_ok($subscriber, 'subscriber', sort keys %tables);
+
+# A client's change comes between the look at the row and its lock, and the subscription's snapshot is newer than that.
+foreach my $isolation ('read committed', 'repeatable read')
+{
+	my %got;
+	foreach my $db ('postgres', 'heap')
+	{
+		$subscriber->safe_psql($db, "ALTER SUBSCRIPTION sub_$db DISABLE; ALTER DATABASE $db SET default_transaction_isolation = '$isolation'");
+		$subscriber->poll_query_until($db, "SELECT count(*) = 0 FROM pg_stat_subscription WHERE subname = 'sub_$db' AND pid IS NOT NULL");
+		$subscriber->safe_psql($db, "ALTER SUBSCRIPTION sub_$db ENABLE");
+	}
+	$publisher->safe_psql('postgres', q{INSERT INTO plain VALUES (0, 95000, 'a'), (0, 95001, 'a')});
+	$publisher->wait_for_catchup("sub_$_") foreach 'postgres', 'heap';
+	foreach my $db ('postgres', 'heap')
+	{
+		my $pid = $subscriber->safe_psql($db, "SELECT pid FROM pg_stat_subscription WHERE subname = 'sub_$db' AND relid IS NULL AND pid IS NOT NULL");
+		my $hold = hold_backend($pid, 'RelationFindReplTupleByIndex', 'GetLatestSnapshot');
+	  SKIP:
+		{
+			skip 'gdb cannot hold a process', 1 if !$hold;
+			my $id = $db eq 'heap' ? 95000 : 95001;
+			$publisher->safe_psql('postgres', "UPDATE plain SET n = 1 WHERE id = $id");
+			ok(is_held($hold), "$isolation, $db: the subscription is held");
+			$subscriber->safe_psql($db, "UPDATE plain SET body = 'client' WHERE id = $id");
+			release_backend($hold);
+			$publisher->wait_for_catchup("sub_$db");
+			$got{$db} = $subscriber->safe_psql($db, "SELECT n, body FROM plain WHERE id = $id");
+		}
+	}
+	is($got{postgres}, $got{heap}, "$isolation: a change after the look: as in heap");
+	$_->safe_psql('postgres', 'DELETE FROM plain WHERE id >= 95000') foreach $publisher, $subscriber;
+	$subscriber->safe_psql('heap', 'DELETE FROM plain WHERE id >= 95000');
+}
 log_ok($subscriber, 'subscriber', 0);
+
+# Undo that is gone is an error, not a reason to look for ever.  The running change has its record on an undo page.  The subscription does
+# not look at the table that takes the damaged one's place.
+foreach my $table ('plain', 'bare')
+{
+	$publisher->safe_psql('postgres', qq{INSERT INTO $table VALUES (0, 96000, 'a')});
+	$publisher->wait_for_catchup('sub_postgres');
+	$subscriber->safe_psql('postgres', "SET inplace.debug_undo_at_home = off; BEGIN; UPDATE $table SET body = 'client' WHERE id = 96000; PREPARE TRANSACTION '$table'");
+	my $slot = $subscriber->safe_psql('postgres', "SELECT max(current) FROM inplace_undo_rings('$table')");
+	my $offset = -s $subscriber->logfile;
+	is(change_pages($subscriber, $table, sub { my ($page, $block) = @_; return $block == $slot ? "\0" x 8192 : undef; }), 1, "$table: an undo page is gone");
+	$publisher->safe_psql('postgres', "UPDATE $table SET n = 1 WHERE id = 96000");
+	$subscriber->wait_for_log(qr/undo record .* is missing/, $offset);
+	ok(1, "$table: apply gives up");
+	$subscriber->safe_psql('postgres', "ROLLBACK PREPARED '$table'; DROP TABLE $table; CREATE TABLE $table (n int, id int, body text)");
+}
 
 done_testing();

@@ -59,5 +59,30 @@ CREATE TRIGGER oc_b BEFORE INSERT OR UPDATE ON oc FOR EACH ROW EXECUTE FUNCTION 
 CREATE TRIGGER oc_a AFTER INSERT OR UPDATE ON oc FOR EACH ROW EXECUTE FUNCTION oc_note();
 INSERT INTO oc VALUES (3, NULL), (600, 6000) ON CONFLICT (id) DO UPDATE SET n = oc.n + 1;
 INSERT INTO oc VALUES (3, NULL) ON CONFLICT (id) DO NOTHING;
-DROP TABLE oc, oc_part, oc_ex;
-DROP FUNCTION oc_note;
+-- what a row was looked at for is over when the same command locks it for a trigger
+CREATE FUNCTION oc_same() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN coalesce(NEW, OLD); END $$;
+CREATE TABLE oc_twice (id int PRIMARY KEY, k int UNIQUE DEFERRABLE INITIALLY DEFERRED, n int);
+INSERT INTO oc_twice VALUES (1, 1, 0), (2, 2, 0);
+CREATE TRIGGER oc_t BEFORE UPDATE OR DELETE ON oc_twice FOR EACH ROW EXECUTE FUNCTION oc_same();
+CREATE TABLE oc_with (id int, k int);
+INSERT INTO oc_with VALUES (2, 2), (1, 2), (2, 2);
+INSERT INTO oc_with SELECT 99, 2 FROM generate_series(1, 1000);
+ANALYZE oc_with;
+SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_nestloop = off; SET enable_mergejoin = off;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+WITH u AS (UPDATE oc_twice SET n = n + 1 FROM (VALUES (1), (1), (2)) v(k) WHERE oc_twice.id = v.k RETURNING oc_twice.id)
+INSERT INTO oc_twice SELECT id, 0, 0 FROM u ON CONFLICT (id) DO NOTHING;
+SELECT * FROM oc_twice ORDER BY id;
+UPDATE oc_twice SET k = w.k, n = n + 1 FROM oc_with w WHERE oc_twice.id = w.id;
+UPDATE oc_twice SET k = 1 WHERE id = 1;
+WITH u AS (UPDATE oc_twice SET k = w.k, n = n + 1 FROM oc_with w WHERE oc_twice.id = w.id RETURNING oc_twice.id)
+DELETE FROM oc_twice USING u WHERE oc_twice.id = 2;
+UPDATE oc_twice SET k = 1 WHERE id = 1;
+COMMIT;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+MERGE INTO oc_twice t USING oc_with w ON t.id = w.id WHEN MATCHED THEN UPDATE SET k = w.k, n = n + 1;
+ROLLBACK;
+SELECT * FROM oc_twice ORDER BY id;
+RESET enable_indexscan; RESET enable_bitmapscan; RESET enable_nestloop; RESET enable_mergejoin;
+DROP TABLE oc, oc_part, oc_ex, oc_twice, oc_with;
+DROP FUNCTION oc_note, oc_same;
