@@ -349,6 +349,7 @@ typedef struct IpIndexFetch
 	int			stale_tries;	/* see ip_fetch_before */
 	bool		is_scan;		/* not a uniqueness check: core resets a scan
 								 * at its begin */
+	bool		is_noted;		/* its last row, as seen */
 } IpIndexFetch;
 
 IndexFetchTableData *
@@ -362,6 +363,7 @@ ip_fetch_begin(Relation rel)
 	fetch->match = NULL;
 	fetch->below = NULL;
 	fetch->is_scan = false;
+	fetch->is_noted = false;
 	ip_rel_check_format(rel);
 	return &fetch->base;
 }
@@ -425,6 +427,10 @@ ip_fetch_reset(IndexFetchTableData *scan)
 
 	unpin(fetch);
 	fetch->is_scan = true;
+	/* the scan is at its end: its caller did not want the last row */
+	if (fetch->is_noted)
+		ip_memo_note_seen(NULL);
+	fetch->is_noted = false;
 }
 
 void
@@ -641,7 +647,11 @@ ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 		if (entry_matches(fetch, slot))
 		{
 			*call_again = has_before;
-			ip_memo_note_seen(is_dirty && fetch->is_scan ? &seen : NULL);
+			fetch->is_noted = is_dirty && fetch->is_scan;
+			if (fetch->is_noted)
+				ip_memo_note_seen(&seen);
+			else
+				ip_memo_forget_seen(scan->rel, tid);
 			return true;
 		}
 		if (!has_before)

@@ -81,6 +81,13 @@ ip_memo_note_seen(const IpSeen *version)
 	seen_cid = GetCurrentCommandId(false);
 }
 
+void
+ip_memo_forget_seen(Relation rel, const ItemPointerData *tid)
+{
+	if (unlikely(seen.relid == RelationGetRelid(rel)) && ItemPointerEquals(&seen.tid, unconstify(ItemPointerData *, tid)))
+		seen.relid = InvalidOid;
+}
+
 bool
 ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *result)
 {

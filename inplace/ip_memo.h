@@ -33,8 +33,11 @@ typedef struct IpSeen
 /* Name v.  What v needs of undo is read here. */
 extern IpSeen ip_memo_seen(IpVersion *v, bool by_index);
 
-/* It is returned to a caller; or (NULL) an index scan with another snapshot returns a row. */
+/* It is returned to a caller; or (NULL) what was is not going to be locked. */
 extern void ip_memo_note_seen(const IpSeen *seen);
+
+/* A scan with another snapshot returns a version of this row. */
+extern void ip_memo_forget_seen(Relation rel, const ItemPointerData *tid);
 
 /* Was the row at tid the last one that was so returned, to the current command?  Then *seen is its version.  Forgets it. */
 extern bool ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *seen);

@@ -244,7 +244,10 @@ store_found(IpScan *scan, TupleTableSlot *slot)
 
 	ip_scan_store_version(scan, v, slot);
 	if (scan->rs_base.rs_snapshot->snapshot_type != SNAPSHOT_DIRTY)
+	{
+		ip_memo_forget_seen(scan->rs_base.rs_rd, &v->tid);
 		return;
+	}
 	scan->has_before = ip_version_has_before(v);
 	seen = ip_memo_seen(v, false);
 	ip_memo_note_seen(&seen);
@@ -277,7 +280,7 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	if (snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() &&
 		ip_version_begin_near(v, rel, scan->block, scan->copy.data, off, snapshot, scan->horizon, &scan->known))
 	{
-		ip_scan_store_version(scan, v, slot);
+		store_found(scan, slot);
 		return true;
 	}
 	if (ip_version_deleter(rel, scan->block, scan->copy.data, off, snapshot, scan->horizon) != IP_XID_NONE)

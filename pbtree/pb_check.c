@@ -2,7 +2,7 @@
  * pb_check.c
  *	  pbtree_check: is an index what it should be?
  *
- * The table is locked against writers.  The tree is read level by level, from
+ * The table is locked against writers; on a standby, replay must be paused.  The tree is read level by level, from
  * left to right; keys are compared in full, never from a common prefix on.
  *-------------------------------------------------------------------------
  */
@@ -13,6 +13,7 @@
 #include "access/tableam.h"
 #include "access/transam.h"
 #include "access/xact.h"
+#include "access/xlogrecovery.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "commands/defrem.h"
@@ -321,7 +322,8 @@ has_tid(Check *c, Buffer buffer, int slot, const PbKey *key)
 	plain = palloc(sizeof(PbKey));
 	tids = palloc(PB_MAX_TIDS * sizeof(ItemPointerData));
 	pb_item_get(c->rel, c->index, buffer, page, slot, item);
-	n = pb_item_tids(c->rel, buffer, page, slot, item, tids);
+	/* a standby's snapshots do not go by what its primary has marked */
+	n = (item->flags & PB_SLOT_DEAD) && !RecoveryInProgress() ? 0 : pb_item_tids(c->rel, buffer, page, slot, item, tids);
 	pb_key_copy(plain, key);
 	plain->has_tid = true;
 	item->key.has_tid = true;
@@ -416,6 +418,20 @@ check_index(Check *c, Relation heap, bool rows)
 	MemoryContextDelete(context);
 }
 
+/* Nobody may change the tree under the check: neither writers nor replay, which takes no locks. */
+static LOCKMODE
+check_lock(void)
+{
+	if (!RecoveryInProgress())
+		return ShareLock;
+	if (GetRecoveryPauseState() != RECOVERY_PAUSED)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot check a pbtree index while WAL is replayed"),
+				 errhint("Pause replay with pg_wal_replay_pause(), and resume it after the check.")));
+	return AccessShareLock;
+}
+
 /* Comparison functions, index expressions and predicates are the owner's: they run with the rights of the table's owner, as in amcheck. */
 Datum
 pbtree_check(PG_FUNCTION_ARGS)
@@ -425,17 +441,18 @@ pbtree_check(PG_FUNCTION_ARGS)
 	Oid			user;
 	int			security;
 	int			nest_level;
+	LOCKMODE	lock = check_lock();
 	Relation	heap;
 	Check		c = {0};
 
 	if (!OidIsValid(heap_oid))
 		pb_inspect_wrong_kind(oid);
-	heap = table_open(heap_oid, ShareLock);
+	heap = table_open(heap_oid, lock);
 	GetUserIdAndSecContext(&user, &security);
 	SetUserIdAndSecContext(heap->rd_rel->relowner, security | SECURITY_RESTRICTED_OPERATION);
 	nest_level = NewGUCNestLevel();
 	CompatRestrictSearchPath();
-	c.rel = pb_inspect_open(oid, ShareLock);
+	c.rel = pb_inspect_open(oid, lock);
 	if (IndexGetRelation(oid, false) != heap_oid)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
@@ -443,7 +460,7 @@ pbtree_check(PG_FUNCTION_ARGS)
 	check_index(&c, heap, PG_GETARG_BOOL(1));
 	AtEOXact_GUC(false, nest_level);
 	SetUserIdAndSecContext(user, security);
-	index_close(c.rel, ShareLock);
-	table_close(heap, ShareLock);
+	index_close(c.rel, lock);
+	table_close(heap, lock);
 	PG_RETURN_INT64(c.rows);
 }

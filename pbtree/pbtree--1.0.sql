@@ -83,7 +83,7 @@ $$;
 
 CREATE FUNCTION pbtree_check(index regclass, heapallindexed bool DEFAULT false) RETURNS bigint
 	LANGUAGE C STRICT VOLATILE AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION pbtree_check(regclass, bool) IS 'check an index; the table is locked against writers; the result is the number of rows in it';
+COMMENT ON FUNCTION pbtree_check(regclass, bool) IS 'check an index; the table is locked against writers, on a standby replay must be paused; the result is the number of rows in it';
 
 CREATE FUNCTION pbtree_page(index regclass, block bigint, OUT level int, OUT prev bigint, OUT next bigint,
 		OUT flags text[], OUT items int, OUT free int, OUT prefix bytea, OUT low bytea, OUT high bytea) RETURNS record

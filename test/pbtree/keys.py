@@ -473,6 +473,18 @@ def keys_standby(tests):
     if 'Only' in str(query(reader, 'EXPLAIN SELECT k FROM t WHERE k > 5')) or \
             'Only' not in str(query(connection, WAYS['only'] + '; EXPLAIN SELECT k FROM t WHERE k > 5')):
         raise Failed('index-only scans')
+    checks = "SELECT pbtree_check(i.indexrelid, true) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam " \
+        "WHERE amname = 'pbtree' ORDER BY 1"
+    try:
+        query(reader, checks)
+        raise Failed('a check while WAL is replayed')
+    except psycopg2.errors.ObjectNotInPrerequisiteState:
+        pass
+    query(reader, 'SELECT pg_wal_replay_pause()')
+    while query(reader, 'SELECT pg_get_wal_replay_pause_state()') != [('paused',)]:
+        time.sleep(.1)
+    expect("the standby's entries", query(reader, checks), query(connection, checks))
+    query(reader, 'SELECT pg_wal_replay_resume()')
     no_crash(cluster)
     no_crash(replica)
     if asked == 0:

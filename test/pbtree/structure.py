@@ -205,6 +205,29 @@ def own_sibling(tests):
 
 
 @test
+def marked_dead(tests):
+    """An entry of a live row is marked dead, so that scans pass it by: the check tells so."""
+    cluster, connection = tests.begin('marked_dead')
+    query(connection, 'CREATE TABLE t AS SELECT g a FROM generate_series(1, 100) g')
+    query(connection, 'CREATE INDEX i ON t USING pbtree (a)')
+    expect('rows', query(connection, "SELECT pbtree_check('i', true)"), [(100,)])
+    name = os.path.join(cluster.data, query(connection, "SELECT pg_relation_filepath('i')")[0][0])
+    connection.close()
+    stop_without_checksums(cluster)
+    with open(name, 'r+b') as file:
+        file.seek(8192 + 24)
+        slot = int.from_bytes(file.read(2), sys.byteorder)
+        file.seek(8192 + 24)
+        file.write((slot | 0x2000).to_bytes(2, sys.byteorder))
+    cluster.start()
+    error = ends(connect(cluster), ["SELECT pbtree_check('i', true)"])
+    if error is None or error.pgcode != 'XX002' or 'lacks an entry for row (0,1)' not in str(error):
+        raise Failed(str(error))
+    no_crash(cluster)
+    return ''
+
+
+@test
 def zeroed(tests):
     """The file ends with pages that have never been written, as after a crash or an error: VACUUM frees them, insertions use them."""
     cluster, connection = tests.begin('zeroed')

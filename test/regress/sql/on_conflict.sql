@@ -84,5 +84,28 @@ MERGE INTO oc_twice t USING oc_with w ON t.id = w.id WHEN MATCHED THEN UPDATE SE
 ROLLBACK;
 SELECT * FROM oc_twice ORDER BY id;
 RESET enable_indexscan; RESET enable_bitmapscan; RESET enable_nestloop; RESET enable_mergejoin;
-DROP TABLE oc, oc_part, oc_ex, oc_twice, oc_with;
-DROP FUNCTION oc_note, oc_same;
+-- a constraint's check looks at a row last that it does not want, and the command locks the row; so does an index expression's own query
+CREATE TABLE oc_circle (id int, c circle, EXCLUDE USING gist (c WITH &&));
+CREATE TRIGGER oc_t BEFORE UPDATE OR DELETE ON oc_circle FOR EACH ROW EXECUTE FUNCTION oc_same();
+INSERT INTO oc_circle VALUES (1, '<(0,0),1>');
+SET enable_indexscan = off; SET enable_bitmapscan = off;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+WITH u AS (UPDATE oc_circle SET id = 2 WHERE id = 1 RETURNING c),
+	i AS (INSERT INTO oc_circle SELECT 3, '<(1.9,1.9),1>' FROM u RETURNING id)
+DELETE FROM oc_circle USING i WHERE oc_circle.id = 1;
+SELECT * FROM oc_circle ORDER BY id;
+COMMIT;
+RESET enable_indexscan; RESET enable_bitmapscan;
+CREATE TABLE oc_factor (id int PRIMARY KEY, n int);
+INSERT INTO oc_factor SELECT i, 10 FROM generate_series(1, 3) i;
+CREATE FUNCTION oc_times(int) RETURNS int LANGUAGE plpgsql IMMUTABLE SET enable_seqscan = off SET enable_bitmapscan = off
+	AS $$ BEGIN RETURN $1 * n FROM oc_factor WHERE id = $1; END $$;
+CREATE TABLE oc_expr (id int, n int);
+CREATE UNIQUE INDEX ON oc_expr (oc_times(id));
+INSERT INTO oc_expr VALUES (1, 1), (1, 2) ON CONFLICT (oc_times(id)) DO UPDATE SET n = excluded.n;
+INSERT INTO oc_expr VALUES (1, 1) ON CONFLICT (oc_times(id)) DO UPDATE SET n = excluded.n;
+INSERT INTO oc_expr VALUES (1, 2), (1, 3) ON CONFLICT (oc_times(id)) DO UPDATE SET n = excluded.n;
+INSERT INTO oc_expr VALUES (1, 2), (2, 2) ON CONFLICT (oc_times(id)) DO UPDATE SET n = excluded.n;
+SELECT * FROM oc_expr ORDER BY id;
+DROP TABLE oc, oc_part, oc_ex, oc_twice, oc_with, oc_circle, oc_expr, oc_factor;
+DROP FUNCTION oc_note, oc_same, oc_times;
