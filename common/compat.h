@@ -166,6 +166,15 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 #define CompatCountUpdate(rel, hot, newpage) pgstat_count_heap_update(rel, hot, newpage)
 #endif
 
+/* ---- TOAST --------------------------------------------------------------------------- */
+
+/* Before 18 it is made in what room points to.  Needs access/toast_internals.h. */
+#if PG_VERSION_NUM < 180000
+#define CompatToastSnapshot(room)	(init_toast_snapshot(room), (Snapshot) (room))
+#else
+#define CompatToastSnapshot(room)	get_toast_snapshot()
+#endif
+
 /* ---- scans (see also compat_scan.h) -------------------------------------------------- */
 
 #if PG_VERSION_NUM < 180000

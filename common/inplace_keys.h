@@ -21,14 +21,14 @@
 #include "access/tableam.h"
 #include "fmgr.h"
 
-#define INPLACE_KEYS_TABLE	"inplace_keys_table_2"
+#define INPLACE_KEYS_TABLE	"inplace_keys_table_3"
 #define INPLACE_KEYS_INDEX	"inplace_keys_index_2"
 
 /*
  * Would the index have an entry with this key for the row in the slot?  arg says which key.  Called without locks on
- * the table's pages; may run functions of the index's expressions.
+ * the table's pages.  *is_lost: not to be told, as the TOAST table lacks a value's chunks; NULL: that is an error.
  */
-typedef bool (*InplaceKeyMatch) (void *arg, TupleTableSlot *slot);
+typedef bool (*InplaceKeyMatch) (void *arg, TupleTableSlot *slot, bool *is_lost);
 
 /* By inplace. */
 typedef struct InplaceKeysTable

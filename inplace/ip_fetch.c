@@ -391,14 +391,21 @@ may_be_stale(IpIndexFetch *fetch, Page page, Snapshot snapshot)
 
 /* I23.  With assertions, entries that cannot be stale are looked at, too. */
 static bool
-entry_matches(IpIndexFetch *fetch, TupleTableSlot *slot)
+entry_matches(IpIndexFetch *fetch, Snapshot snapshot, TupleTableSlot *slot)
 {
+	bool		is_lost = false;
+	bool		result;
+
 	if (fetch->match == NULL)
 		return true;
-	if (fetch->stale)
-		return fetch->match(fetch->match_arg, slot);
-	Assert(fetch->match(fetch->match_arg, slot));
-	return true;
+#ifndef USE_ASSERT_CHECKING
+	if (!fetch->stale)
+		return true;
+#endif
+	/* no snapshot keeps the long values of rows that are just not vacuumable */
+	result = fetch->match(fetch->match_arg, slot, snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE ? &is_lost : NULL);
+	Assert(result || is_lost || fetch->stale);
+	return result;
 }
 
 bool
@@ -409,7 +416,7 @@ ip_fetch_is_current(IndexFetchTableData *scan, IpVersion *v, TupleTableSlot *slo
 	if (fetch->match == NULL)
 		return true;
 	ip_version_to_slot(v, slot);
-	return fetch->match(fetch->match_arg, slot);
+	return fetch->match(fetch->match_arg, slot, NULL);
 }
 
 static void
@@ -644,7 +651,7 @@ ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 			if (has_before && !again)
 				keep_version(fetch);
 		}
-		if (entry_matches(fetch, slot))
+		if (entry_matches(fetch, snapshot, slot))
 		{
 			*call_again = has_before;
 			fetch->is_noted = is_dirty && fetch->is_scan;

@@ -247,9 +247,18 @@ find_match(Relation rel, IpVersion *v, bool settled, InplaceKeyMatch match, void
 
 		if (settled || status != IP_STATUS_ABORTED)
 		{
+			bool		is_lost = false;
+
 			ip_version_to_slot(v, slot);
-			if (match(arg, slot))
+			if (match(arg, slot, &is_lost))
 				return IPV_OK;
+
+			/*
+			 * the row has been deleted since, and its long values are gone; a
+			 * version below that has lost one is needed by nobody
+			 */
+			if (is_lost && n == 0)
+				return IPV_STALE;
 		}
 		if (!settled && status == IP_STATUS_COMMITTED && ip_xid_removable(rel, v->xid))
 		{

@@ -64,7 +64,7 @@ pb_scan_begin(Relation rel, int nkeys, int norderbys)
 
 /* I14: has the row in the slot the current entry's key? */
 static bool
-has_key(void *arg, TupleTableSlot *slot)
+has_key(void *arg, TupleTableSlot *slot, bool *is_lost)
 {
 	IndexScanDesc scan = arg;
 	PbScan	   *so = scan->opaque;
@@ -73,7 +73,7 @@ has_key(void *arg, TupleTableSlot *slot)
 	char		space[PB_TUPLE_ROOM] pg_attribute_aligned(MAXIMUM_ALIGNOF);
 	PbKey		mine;
 	PbKey		key;
-	bool		formed = pb_stale_form(scan->indexRelation, so->index, slot, &mine);
+	bool		formed = pb_stale_form(scan->indexRelation, so->index, slot, &mine, is_lost);
 
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(so->check);

@@ -14,6 +14,7 @@
 #include "utils/memutils.h"
 
 #include "pb_stale.h"
+#include "pb_toast.h"
 
 bool
 pb_stale_can_follow(Relation rel, const PbIndex *index)
@@ -66,13 +67,21 @@ pb_stale_applies(Relation rel, const PbIndex *index, Relation heap)
 }
 
 bool
-pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key)
+pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key, bool *is_lost)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 
 	for (int i = 0; i < index->natts; i++)
+	{
 		values[i] = slot_getattr(slot, rel->rd_index->indkey.values[i], &isnull[i]);
+		if (is_lost == NULL || isnull[i] || index->col[i].len != -1 || !VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values[i])))
+			continue;
+		values[i] = PointerGetDatum(pb_toast_fetch((struct varlena *) DatumGetPointer(values[i])));
+		*is_lost = DatumGetPointer(values[i]) == NULL;
+		if (*is_lost)
+			return false;
+	}
 	return pb_key_try_form(index, values, isnull, key);
 }
 
@@ -152,7 +161,7 @@ is_toasted(const PbStale *s, TupleTableSlot *slot)
 }
 
 static bool
-matches(void *arg, TupleTableSlot *slot)
+matches(void *arg, TupleTableSlot *slot, bool *is_lost)
 {
 	PbStale    *s = arg;
 	MemoryContext old;
@@ -162,7 +171,7 @@ matches(void *arg, TupleTableSlot *slot)
 	if (s->toast == NULL && is_toasted(s, slot))
 		return true;
 	old = MemoryContextSwitchTo(s->context);
-	found = pb_stale_form(s->rel, s->index, slot, &key) && pb_key_is_identical(s->key, &key);
+	found = pb_stale_form(s->rel, s->index, slot, &key, is_lost) && pb_key_is_identical(s->key, &key);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(s->context);
 	return found;

@@ -58,7 +58,10 @@ extern bool pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, bo
 /* The next questions are about these, in this order. */
 extern void pb_stale_ahead(PbStale *s, const ItemPointerData *tids, int n);
 
-/* The key that the row in the slot has.  false: it is too long, as a version of before the index may be. */
-extern bool pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key);
+/*
+ * The key that the row in the slot has.  false: it is too long, as a version of before the index may be, or lost (see
+ * InplaceKeyMatch).  What it takes of memory is for the caller to reset.
+ */
+extern bool pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key, bool *is_lost);
 
 #endif							/* PB_STALE_H */

@@ -257,6 +257,7 @@ at_a_time() {
 # The files mostly wait, so more run at a time than there are processors.
 suite_tap() {
 	local file files=()
+	install_pbtree
 	for file in "$FOLDER"/test/t/*.pl; do
 		if (($# == 0)) || [[ " $* " == *" $(basename "$file" .pl) "* ]]; then files+=("$file"); fi
 	done
@@ -456,10 +457,17 @@ suite_walpack() {
 	run_lines walpack "$PYTHON" "$folder/test/test_walpack.py" "${options[@]}"
 }
 
+install_pbtree() {
+	local as=()
+	[[ -w $("$PG_CONFIG" --pkglibdir) ]] || as=(as_root)
+	logged pbtree_build make -C "$ROOT/pbtree" -j"$(nproc)" PG_CONFIG="$PG_CONFIG"
+	logged pbtree_install "${as[@]}" make -C "$ROOT/pbtree" PG_CONFIG="$PG_CONFIG" install
+}
+
 # The index access method, in clusters of its own; with --full, or if they are named (regress, isolation), the server's own
 # suites too, with pbtree in place of btree.
 suite_pbtree() {
-	local folder=$FOLDER/pbtree name as=() source
+	local folder=$FOLDER/pbtree name source
 	local options=(--bindir "$BINDIR" --seed "$INPLACE_SEED" --work "$folder/work")
 	((FULL == 0)) || options+=(--full)
 	for name; do options+=(--only "$name"); done
@@ -475,9 +483,7 @@ suite_pbtree() {
 		cp -r "$STATE/core" "$folder/keep"
 		options+=(--source "$folder/source" --keep "$folder/keep" --suggest "$folder/suggest")
 	fi
-	[[ -w $("$PG_CONFIG" --pkglibdir) ]] || as=(as_root)
-	logged pbtree_build make -C "$ROOT/pbtree" -j"$(nproc)" PG_CONFIG="$PG_CONFIG"
-	logged pbtree_install "${as[@]}" make -C "$ROOT/pbtree" PG_CONFIG="$PG_CONFIG" install
+	install_pbtree
 	mkdir -p "$folder"
 	give_server "$folder"
 	run_lines pbtree "$PYTHON" -B "$FOLDER/test/pbtree/test_pbtree.py" "${options[@]}"

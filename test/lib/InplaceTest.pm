@@ -665,6 +665,8 @@ sub wait_for_file
 		return 0 if !$hold->{gdb}->pumpable && !-e "$hold->{dir}/$name";
 		usleep(100_000);
 	}
+	# it has never come there: gdb goes on to its last commands
+	$hold->{gdb}->signal('INT');
 	return 0;
 }
 
