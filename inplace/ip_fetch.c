@@ -208,8 +208,7 @@ ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTabl
 	IpVersion  *v = &fetch_v;
 	bool		found;
 
-	/* what was seen is not going to be locked */
-	ip_memo_note_seen(NULL);
+	ip_memo_hide_seen(rel, tid);
 	ExecClearTuple(slot);
 	if (snapshot->snapshot_type == SNAPSHOT_ANY)
 		return fetch_any(v, rel, tid, slot);
@@ -349,7 +348,8 @@ typedef struct IpIndexFetch
 	int			stale_tries;	/* see ip_fetch_before */
 	bool		is_scan;		/* not a uniqueness check: core resets a scan
 								 * at its begin */
-	bool		is_noted;		/* its last row, as seen */
+	bool		is_noted;		/* its last row, as seen: */
+	IpSeen		seen;
 } IpIndexFetch;
 
 IndexFetchTableData *
@@ -404,7 +404,12 @@ entry_matches(IpIndexFetch *fetch, Snapshot snapshot, TupleTableSlot *slot)
 #endif
 	/* no snapshot keeps the long values of rows that are just not vacuumable */
 	result = fetch->match(fetch->match_arg, slot, snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE ? &is_lost : NULL);
-	Assert(result || is_lost || fetch->stale);
+	if (!result && !is_lost && !fetch->stale)
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("an index entry that is not stale has another key than row (%u,%u) of relation \"%s\"",
+						ItemPointerGetBlockNumberNoCheck(&slot->tts_tid), ItemPointerGetOffsetNumberNoCheck(&slot->tts_tid),
+						RelationGetRelationName(fetch->base.rel))));
 	return result;
 }
 
@@ -446,6 +451,8 @@ ip_fetch_end(IndexFetchTableData *scan)
 	IpIndexFetch *fetch = (IpIndexFetch *) scan;
 
 	unpin(fetch);
+	if (fetch->is_noted)
+		ip_memo_show_seen(&fetch->seen);
 	if (fetch->below != NULL)
 		pfree(fetch->below);
 	pfree(fetch);
@@ -631,7 +638,6 @@ ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 	IpIndexFetch *fetch = (IpIndexFetch *) scan;
 	bool		is_dirty = snapshot->snapshot_type == SNAPSHOT_DIRTY;
 	bool		again = *call_again;
-	IpSeen		seen;
 
 	*call_again = false;
 	if (all_dead)
@@ -646,7 +652,7 @@ ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 		{
 			IpVersion  *v = again ? fetch->below : &fetch_v;
 
-			seen = ip_memo_seen(v, true);
+			fetch->seen = ip_memo_seen(v, true);
 			has_before = ip_version_has_before(v);
 			if (has_before && !again)
 				keep_version(fetch);
@@ -656,9 +662,9 @@ ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 			*call_again = has_before;
 			fetch->is_noted = is_dirty && fetch->is_scan;
 			if (fetch->is_noted)
-				ip_memo_note_seen(&seen);
+				ip_memo_note_seen(&fetch->seen);
 			else
-				ip_memo_forget_seen(scan->rel, tid);
+				ip_memo_hide_seen(scan->rel, tid);
 			return true;
 		}
 		if (!has_before)

@@ -442,7 +442,7 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 	if (*try == TRY_DONE && result == TM_Ok)
 		take_lock(req, v, buffer);
 	else if (*try == TRY_DONE && v->body != NULL)
-		ip_modify_failure(v, found, &tid, req->tmfd);
+		ip_modify_failure(v, &tid, req->tmfd);
 	if (v->body != NULL)
 		ip_version_let_go(v);
 	UnlockReleaseBuffer(buffer);
@@ -453,7 +453,7 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 	{
 		*try = need_not_wait(req, v, &result);
 		if (*try == TRY_DONE)
-			ip_modify_failure(v, found, &tid, req->tmfd);
+			ip_modify_failure(v, &tid, req->tmfd);
 	}
 	return result;
 }
@@ -608,6 +608,7 @@ ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	done = lock_next(&req, slot);
 	if (!done)
 		result = lock_row(&req, &lock_v);
+	ip_modify_self_failure(rel, &req.target.row, cid, result, tmfd);
 	*tid = ItemPointerIsValid(&req.version_tid) ? req.version_tid : req.target.row;
 	if (result == TM_Ok)
 	{

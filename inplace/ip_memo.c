@@ -23,6 +23,7 @@ typedef struct Moment
 } Moment;
 
 static IpSeen seen;
+static bool seen_is_hidden;
 static Moment seen_at;
 static CommandId seen_cid;
 static RowName locked;
@@ -77,15 +78,24 @@ ip_memo_note_seen(const IpSeen *version)
 		return;
 	}
 	seen = *version;
+	seen_is_hidden = false;
 	seen_at = now();
 	seen_cid = GetCurrentCommandId(false);
 }
 
 void
-ip_memo_forget_seen(Relation rel, const ItemPointerData *tid)
+ip_memo_hide_seen(Relation rel, const ItemPointerData *tid)
 {
 	if (unlikely(seen.relid == RelationGetRelid(rel)) && ItemPointerEquals(&seen.tid, unconstify(ItemPointerData *, tid)))
-		seen.relid = InvalidOid;
+		seen_is_hidden = true;
+}
+
+void
+ip_memo_show_seen(const IpSeen *version)
+{
+	if (seen.relid == version->relid && ItemPointerEquals(&seen.tid, unconstify(ItemPointerData *, &version->tid)) &&
+		seen.xid == version->xid && IpPtrEquals(seen.ptr, version->ptr))
+		seen_is_hidden = false;
 }
 
 bool
@@ -93,7 +103,7 @@ ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *result)
 {
 	*result = seen;
 	seen.relid = InvalidOid;
-	return result->relid == RelationGetRelid(rel) && is_now(&seen_at) && seen_cid == GetCurrentCommandId(false) &&
+	return result->relid == RelationGetRelid(rel) && !seen_is_hidden && is_now(&seen_at) && seen_cid == GetCurrentCommandId(false) &&
 		ItemPointerEquals(&result->tid, unconstify(ItemPointerData *, tid));
 }
 

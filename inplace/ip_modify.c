@@ -310,17 +310,53 @@ ip_modify_inserter(IpVersion *v, const IpFar *far, IpXid *inserter)
 }
 
 void
-ip_modify_failure(IpVersion *v, IpFound found, const ItemPointerData *tid, TM_FailureData *tmfd)
+ip_modify_failure(IpVersion *v, const ItemPointerData *tid, TM_FailureData *tmfd)
 {
-	Assert(found != IPF_NONE && found != IPF_AGAIN);
 	tmfd->ctid = *tid;
 	tmfd->xmax = (TransactionId) v->xid;
-	tmfd->cmax = found == IPF_SELF ? ip_version_cid(v) : InvalidCommandId;
+	tmfd->cmax = InvalidCommandId;
 	if ((v->state & IP_ROW_MOVED) && ip_version_load_rec(v) == IPV_OK)
 	{
 		if (v->rec.flags & IP_REC_PARTITION)
 			ItemPointerSetMovedPartitions(&tmfd->ctid);
 		else
 			tmfd->ctid = v->rec.forward;
+	}
+}
+
+/* The first of the transaction's changes from cid on; IPV_STALE: undo has changed under us. */
+static IpvResult
+first_change_since(IpVersion *v, CommandId cid, CommandId *first)
+{
+	IpvResult	result = IPV_OK;
+
+	ip_version_skip_lock(v);
+	for (; result == IPV_OK; result = ip_version_older(v))
+	{
+		IpXidStatus status = ip_version_status(v);
+		CommandId	by;
+
+		CHECK_FOR_INTERRUPTS();
+		/* a subtransaction of ours */
+		if (status == IP_STATUS_ABORTED)
+			continue;
+		if (status != IP_STATUS_MINE || (by = ip_version_cid(v)) < cid)
+			return IPV_OK;
+		*first = by;
+	}
+	return result == IPV_NONE ? IPV_OK : result;
+}
+
+void
+ip_modify_self_failure(Relation rel, const ItemPointerData *tid, CommandId cid, TM_Result result, TM_FailureData *tmfd)
+{
+	int			stale = 0;
+
+	if (result != TM_SelfModified)
+		return;
+	while (ip_version_fetch_newest(&below, rel, tid) && first_change_since(&below, cid, &tmfd->cmax) == IPV_STALE)
+	{
+		if (++stale > IP_MAX_STALE)
+			ip_version_missing(&below);
 	}
 }

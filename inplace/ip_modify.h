@@ -76,8 +76,14 @@ extern IpvResult ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot,
 extern IpvResult ip_modify_keys_changed(IpVersion *v, Snapshot snapshot, const IpFar *far, bool *changed);
 extern IpvResult ip_modify_inserter(IpVersion *v, const IpFar *far, IpXid *inserter);
 
-/* Fill in what core wants to know about a change that we cannot make. */
-extern void ip_modify_failure(IpVersion *v, IpFound found, const ItemPointerData *tid,
-							  TM_FailureData *tmfd);
+/* Fill in what core wants to know about a change that we cannot make, but for cmax. */
+extern void ip_modify_failure(IpVersion *v, const ItemPointerData *tid, TM_FailureData *tmfd);
+
+/*
+ * cmax, if the result is TM_SelfModified: the command of ours that ended the version which command cid sees.  Later ones may have changed the
+ * row on.  Lock: none.
+ */
+extern void ip_modify_self_failure(Relation rel, const ItemPointerData *tid, CommandId cid,
+								   TM_Result result, TM_FailureData *tmfd);
 
 #endif							/* IP_MODIFY_H */

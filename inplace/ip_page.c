@@ -80,8 +80,8 @@ ip_page_kind(Relation rel, BlockNumber block, Page page)
 	if (!ip_page_is_ours(page) && ip_page_other_version(page) != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("relation \"%s\" has format version %u, but this library knows version %u only",
-						RelationGetRelationName(rel), ip_page_other_version(page), IP_FORMAT_VERSION),
+				 errmsg("block %u of relation \"%s\" has format version %u, but this library knows version %u only",
+						block, RelationGetRelationName(rel), ip_page_other_version(page), IP_FORMAT_VERSION),
 				 errhint("Use the version of the inplace library that wrote the table.")));
 	if (!ip_page_is_ours(page))
 		ereport(ERROR,

@@ -81,8 +81,7 @@ typedef struct ModifyRequest
 								 * summarizing indexes */
 	int			nfollowed;
 	IpFollowed	followed;		/* if there are followed columns */
-	bool		blocked;		/* for the version that was found: no update
-								 * in place */
+	bool		blocked;		/* the version that was found must move */
 	bool		summarize;		/* and a summarized column changes */
 	uint16		changed;		/* and a followed one, of these indexes */
 } ModifyRequest;
@@ -104,7 +103,7 @@ failure(IpVersion *v, IpFound found, ModifyRequest *req)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("attempted to %s invisible tuple", req->slot ? "update" : "delete")));
-	ip_modify_failure(v, found, &req->target.row, req->tmfd);
+	ip_modify_failure(v, &req->target.row, req->tmfd);
 	return results[found];
 }
 
@@ -187,8 +186,9 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 }
 
 static void
-modify_end(ModifyRequest *req)
+modify_end(ModifyRequest *req, TM_Result result)
 {
+	ip_modify_self_failure(req->rel, &req->target.row, req->cid, result, req->tmfd);
 	ip_lockers_wait_end(req->rel, &req->target.row, req->tuple_lock_mode, req->have_tuple_lock);
 }
 
@@ -236,7 +236,7 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot
 		if (old)
 			ip_toast_delete(rel, old, false);
 	}
-	modify_end(&req);
+	modify_end(&req, result);
 	ip_logical_end();
 	MemoryContextSwitchTo(context);
 	return result;
@@ -688,7 +688,7 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 			*update_indexes = req.summarize ? COMPAT_TU_SUMMARIZING : COMPAT_TU_NONE;
 		}
 	}
-	modify_end(&req);
+	modify_end(&req, result);
 	ip_logical_end();
 	MemoryContextSwitchTo(context);
 	if (in_place && req.changed != 0)

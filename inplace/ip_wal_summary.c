@@ -135,6 +135,8 @@ check_range(XLogRecPtr from, XLogRecPtr to)
 static void
 add_hint(void *arg)
 {
+	if (geterrcode() != ERRCODE_UNDEFINED_FILE)
+		return;
 	errhint("WAL that has been removed cannot be read: pg_ls_waldir() shows which there is.");
 }
 
@@ -172,9 +174,13 @@ read_range(HTAB *rows, XLogRecPtr from, XLogRecPtr to)
 		CHECK_FOR_INTERRUPTS();
 		count_record(rows, reader, &scratch);
 	}
+	if (XLogRecPtrIsInvalid(first) && !((ReadLocalXLogPageNoWaitPrivate *) reader->private_data)->end_of_wal)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("could not find a valid record after %X/%X", LSN_FORMAT_ARGS(from))));
 	if (problem != NULL)
 		ereport(ERROR,
-				(errcode_for_file_access(),
+				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("could not read WAL at %X/%X: %s", LSN_FORMAT_ARGS(reader->EndRecPtr), problem)));
 	error_context_stack = callback.previous;
 	XLogReaderFree(reader);

@@ -72,6 +72,11 @@ look_up(IpXid xid)
 
 	Assert(!TransactionIdIsCurrentTransactionId((TransactionId) xid) &&
 		   !TransactionIdIsInProgress((TransactionId) xid));	/* I15 */
+	if (xid >= ip_xid_next())
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("a row names transaction %llu, which has not begun", (unsigned long long) xid),
+				 errhint("inplace_check() finds the page that is damaged.")));
 	if (lock)
 		LWLockAcquire(XactTruncationLock, LW_SHARED);
 	if (xid >= ip_xid_horizon())

@@ -32,28 +32,19 @@ PGDLLEXPORT Datum pbtree_check(PG_FUNCTION_ARGS);
 
 PG_FUNCTION_INFO_V1(pbtree_check);
 
-/* A child of the level above, in order. */
-typedef struct Child
-{
-	BlockNumber block;
-	uint8	   *low;			/* its downlink's key, as a fence */
-	int			low_len;
-} Child;
-
 typedef struct Check
 {
 	Relation	rel;
 	PbIndex    *index;
-	MemoryContext level_context;	/* of the children */
 	MemoryContext page_context;
-	int			nchildren;
-	int			room;
-	Child	   *children;
-	int			at;				/* the next child that is expected on this
-								 * level */
+	Buffer		parent;			/* pinned: has the next downlink to this
+								 * level, or none is left; or InvalidBuffer:
+								 * this is the root's */
+	Page		above;			/* a copy of it */
+	int			slot;			/* of that downlink */
 	BlockNumber prev;
-	uint8	   *high;			/* the page on the left has it; NULL: none */
-	int			high_len;
+	uint8	   *high;			/* the page on the left has it */
+	int			high_len;		/* 0: there is no such page */
 	bool		incomplete;		/* the page on the left is */
 	int64		rows;
 } Check;
@@ -165,104 +156,124 @@ check_layout(Check *c, Buffer buffer, int level)
 		fail(c, block, -1, "its slots are damaged");
 	if (special->prev != c->prev)
 		fail(c, block, -1, "its left link does not lead to its left sibling");
-	if (c->high == NULL ? special->low_len != 0 :
-		special->low_len != 0 || c->high_len <= PB_MAX_LOW_FENCE)
+	if (special->low_len != 0 || (c->high_len != 0 && c->high_len <= PB_MAX_LOW_FENCE))
 	{
-		if (c->high == NULL || special->low_len != c->high_len ||
+		if (special->low_len != c->high_len ||
 			memcmp(pb_page_low(page), c->high, c->high_len) != 0)
 			fail(c, block, -1, "its low fence is not its left sibling's high fence");
 	}
 	pfree(lens);
 }
 
+/* ---- levels --------------------------------------------------------------- */
+
+/* A page of the level above: a copy, as its lock is not held while the level is read. */
+static void
+take_parent(Check *c, BlockNumber block)
+{
+	Buffer		buffer = pb_index_read(c->rel, block, PB_READ);
+	const char *problem = pb_page_check_slots(BufferGetPage(buffer));
+
+	if (problem)
+		fail(c, block, -1, problem);
+	memcpy(c->above, BufferGetPage(buffer), BLCKSZ);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	c->parent = buffer;
+	c->slot = 0;
+}
+
+static void
+leave_parent(Check *c)
+{
+	if (BufferIsValid(c->parent))
+		ReleaseBuffer(c->parent);
+	c->parent = InvalidBuffer;
+}
+
+/* The next child of the level above, or PB_NONE.  item: its downlink. */
+static BlockNumber
+next_child(Check *c, PbItem *item)
+{
+	while (c->slot >= pb_page_nslots(c->above))
+	{
+		BlockNumber next = PbPageGetSpecial(c->above)->next;
+
+		if (next == PB_NONE)
+			return PB_NONE;
+		leave_parent(c);
+		take_parent(c, next);
+	}
+	pb_item_get(c->rel, c->index, c->parent, c->above, c->slot, item);
+	return item->down;
+}
+
+/* Is the low fence the downlink's key? */
+static bool
+has_low_fence(Check *c, const PbItem *item, Page page)
+{
+	PbSpecial  *special = PbPageGetSpecial(page);
+	uint8	   *fence = palloc(BLCKSZ);
+	int			len;
+
+	if (special->low_len == 0)
+		return true;
+	if (c->slot > 0)
+		len = pb_key_put_fence(c->index, &item->key, fence);
+	else
+	{
+		len = PbPageGetSpecial(c->above)->low_len;
+		memcpy(fence, pb_page_low(c->above), len);
+	}
+	return len == special->low_len && memcmp(fence, pb_page_low(page), len) == 0;
+}
+
 /* I4: is it the next child of the level above, and its low fence the key of its downlink? */
 static void
 check_downlink(Check *c, Buffer buffer)
 {
-	PbSpecial  *special = PbPageGetSpecial(BufferGetPage(buffer));
 	BlockNumber block = BufferGetBlockNumber(buffer);
-	Child	   *child;
+	PbItem	   *item = palloc(sizeof(PbItem));
+	bool		is_next;
 
-	if (c->children == NULL)
+	if (!BufferIsValid(c->parent))
 		return;
+	is_next = next_child(c, item) == block;
 	if (c->incomplete)
 	{
 		/* the downlink has not been made yet */
-		if (c->at < c->nchildren && c->children[c->at].block == block)
+		if (is_next)
 			fail(c, block, -1, "it has a downlink, and its left sibling says that it has none");
 		return;
 	}
-	if (c->at >= c->nchildren || c->children[c->at].block != block)
+	if (!is_next)
 		fail(c, block, -1, "it has no downlink");
-	child = &c->children[c->at++];
-	if (special->low_len != 0 &&
-		(child->low_len != special->low_len ||
-		 memcmp(child->low, pb_page_low(BufferGetPage(buffer)), child->low_len) != 0))
+	if (!has_low_fence(c, item, BufferGetPage(buffer)))
 		fail(c, block, -1, "its low fence is not the key of its downlink");
+	c->slot++;
 }
 
-/* ---- levels --------------------------------------------------------------- */
-
-static void
-note_child(Check *c, Child **list, int *n, int *room, BlockNumber block, const uint8 *low, int len)
-{
-	if (*n >= *room)
-	{
-		*room = Max(*room * 2, 256);
-		*list = *list ? repalloc_huge(*list, *room * sizeof(Child))
-			: MemoryContextAllocHuge(c->level_context, *room * sizeof(Child));
-	}
-	(*list)[*n].block = block;
-	(*list)[*n].low_len = len;
-	(*list)[*n].low = MemoryContextAlloc(c->level_context, len + 1);
-	memcpy((*list)[*n].low, low, len);
-	(*n)++;
-}
-
-static void
-note_children(Check *c, Buffer buffer, Child **list, int *n, int *room)
-{
-	Page		page = BufferGetPage(buffer);
-	PbItem	   *item = palloc(sizeof(PbItem));
-	uint8	   *fence = palloc(BLCKSZ);
-
-	for (int slot = 0; slot < pb_page_nslots(page); slot++)
-	{
-		pb_item_get(c->rel, c->index, buffer, page, slot, item);
-		if (slot == 0)
-			note_child(c, list, n, room, item->down, pb_page_low(page), PbPageGetSpecial(page)->low_len);
-		else
-			note_child(c, list, n, room, item->down, fence, pb_key_put_fence(c->index, &item->key, fence));
-	}
-	pfree(item);
-	pfree(fence);
-}
-
+/* down: where the next level begins */
 static BlockNumber
-check_page(Check *c, BlockNumber block, int level, Child **list, int *n, int *room)
+check_page(Check *c, BlockNumber block, int level, BlockNumber *down)
 {
-	Buffer		buffer = pb_index_read(c->rel, block, PB_READ);
-	PbSpecial  *special = PbPageGetSpecial(BufferGetPage(buffer));
+	Buffer		buffer;
+	PbSpecial  *special;
 	MemoryContext old = MemoryContextSwitchTo(c->page_context);
-	BlockNumber next = special->next;
+	BlockNumber next;
 
 	CHECK_FOR_INTERRUPTS();
+	buffer = pb_index_read(c->rel, block, PB_READ);
+	special = PbPageGetSpecial(BufferGetPage(buffer));
+	next = special->next;
 	check_layout(c, buffer, level);
 	check_downlink(c, buffer);
 	check_items(c, buffer);
-	if (level > 0)
-		note_children(c, buffer, list, n, room);
+	if (level > 0 && c->prev == PB_NONE)
+		*down = pb_item_down(c->rel, buffer, BufferGetPage(buffer), 0);
 	c->prev = block;
 	c->incomplete = (special->flags & PB_PAGE_INCOMPLETE) != 0;
-	if (c->high)
-		pfree(c->high);
-	c->high = NULL;
 	c->high_len = special->high_len;
-	if (special->high_len > 0)
-	{
-		c->high = MemoryContextAlloc(c->level_context, special->high_len);
-		memcpy(c->high, pb_page_high(BufferGetPage(buffer)), special->high_len);
-	}
+	memcpy(c->high, pb_page_high(BufferGetPage(buffer)), special->high_len);
 	UnlockReleaseBuffer(buffer);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(c->page_context);
@@ -270,37 +281,81 @@ check_page(Check *c, BlockNumber block, int level, Child **list, int *n, int *ro
 }
 
 static void
+check_level(Check *c, BlockNumber first, int level, BlockNumber *down)
+{
+	BlockNumber limit = RelationGetNumberOfBlocks(c->rel);
+	BlockNumber pages = 0;
+	PbItem	   *item = palloc(sizeof(PbItem));
+
+	c->prev = PB_NONE;
+	c->high_len = 0;
+	c->incomplete = false;
+	for (BlockNumber block = first; block != PB_NONE;)
+	{
+		if (++pages > limit)
+			fail(c, block, -1, "its right links make a circle");
+		block = check_page(c, block, level, down);
+	}
+	if (BufferIsValid(c->parent) && next_child(c, item) != PB_NONE)
+		fail(c, item->down, -1, "a downlink leads to it, but no right link");
+	pfree(item);
+	leave_parent(c);
+	if (level > 0)
+		take_parent(c, first);
+}
+
+/* Without a root there is no page but deleted ones, and such as have never been written. */
+static void
+check_empty(Check *c)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(c->rel);
+
+	for (BlockNumber block = PB_META_BLOCK + 1; block < nblocks; block++)
+	{
+		Buffer		buffer = ReadBuffer(c->rel, block);
+		Page		page = BufferGetPage(buffer);
+
+		CHECK_FOR_INTERRUPTS();
+		LockBuffer(buffer, PB_READ);
+		if (!PageIsNew(page))
+		{
+			pb_index_check_page(c->rel, buffer);
+			if (!(PbPageGetSpecial(page)->flags & PB_PAGE_DELETED))
+				fail(c, PB_META_BLOCK, -1, "it names no root, and there are pages of a tree");
+		}
+		UnlockReleaseBuffer(buffer);
+	}
+}
+
+static void
+check_meta(Check *c)
+{
+	PbMeta		meta;
+	PbMeta		expected;
+
+	UnlockReleaseBuffer(pb_index_read_meta(c->rel, PB_READ, &meta));
+	pb_index_new_meta(c->rel, &expected);
+	if (meta.flags != expected.flags || memcmp(meta.codec, expected.codec, sizeof(meta.codec)) != 0)
+		fail(c, PB_META_BLOCK, -1, "its columns' encodings are not those of their types");
+}
+
+static void
 check_tree(Check *c)
 {
 	int			level;
 	BlockNumber first;
-	BlockNumber limit = RelationGetNumberOfBlocks(c->rel);
 
+	check_meta(c);
 	pb_index_forget_root(c->rel, c->index);
 	first = pb_index_root(c->rel, c->index, &level);
+	if (first == PB_NONE)
+		check_empty(c);
 	for (; first != PB_NONE && level >= 0; level--)
 	{
-		Child	   *list = NULL;
-		int			n = 0;
-		int			room = 0;
-		BlockNumber pages = 0;
+		BlockNumber down = PB_NONE;
 
-		c->prev = PB_NONE;
-		c->high = NULL;
-		c->incomplete = false;
-		c->at = 0;
-		for (BlockNumber block = first; block != PB_NONE;)
-		{
-			if (++pages > limit)
-				fail(c, block, -1, "its right links make a circle");
-			block = check_page(c, block, level, &list, &n, &room);
-		}
-		if (c->children != NULL && c->at < c->nchildren)
-			fail(c, c->children[c->at].block, -1, "a downlink leads to it, but no right link");
-		c->children = list;
-		c->nchildren = n;
-		if (level > 0)
-			first = list[0].block;
+		check_level(c, first, level, &down);
+		first = down;
 	}
 }
 
@@ -409,7 +464,8 @@ check_index(Check *c, Relation heap, bool rows)
 				 errmsg("cannot check index \"%s\"", RelationGetRelationName(c->rel)),
 				 errdetail("Index is not valid.")));
 	context = AllocSetContextCreate(CurrentMemoryContext, "pbtree check", ALLOCSET_DEFAULT_SIZES);
-	c->level_context = AllocSetContextCreate(context, "pbtree check level", ALLOCSET_DEFAULT_SIZES);
+	c->above = MemoryContextAlloc(context, BLCKSZ);
+	c->high = MemoryContextAlloc(context, BLCKSZ);
 	c->page_context = AllocSetContextCreate(context, "pbtree check page", ALLOCSET_DEFAULT_SIZES);
 	c->index = pb_index_get(c->rel);
 	check_tree(c);

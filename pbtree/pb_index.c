@@ -214,6 +214,8 @@ load_index(Relation rel)
 	PbIndex    *index;
 
 	UnlockReleaseBuffer(pb_index_read_meta(rel, PB_READ, &meta));
+	if (meta.flags & ~(PB_META_BYTES | PB_META_EQUALIMAGE))
+		pb_index_corrupt(rel, PB_META_BLOCK, -1, "it has unknown flags");
 	if (meta.natts != natts || meta.nkeys != IndexRelationGetNumberOfKeyAttributes(rel))
 		pb_index_corrupt(rel, PB_META_BLOCK, -1, "it has another number of columns");
 	index = MemoryContextAllocZero(rel->rd_indexcxt, index_size(rel));
@@ -228,7 +230,8 @@ load_index(Relation rel)
 	for (int i = 0; i < natts; i++)
 	{
 		load_column(rel, i, meta.codec[i], &index->col[i]);
-		if (!codec_is_right(&index->col[i]))
+		if (!codec_is_right(&index->col[i]) ||
+			((meta.codec[i] & PB_CODEC_INVERTED) != 0) != (index->col[i].desc && PbCodecIsOrdered(meta.codec[i])))
 			pb_index_corrupt(rel, PB_META_BLOCK, -1, "a column's encoding is not known");
 		if (index->bytes && i < index->nkeys && !PbCodecIsOrdered(meta.codec[i]))
 			pb_index_corrupt(rel, PB_META_BLOCK, -1, "a column's encoding has no order");

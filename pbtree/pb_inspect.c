@@ -34,22 +34,31 @@ pb_inspect_wrong_kind(Oid oid)
 {
 	char	   *name = get_rel_name(oid);
 
+	if (name == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("index with OID %u does not exist", oid)));
 	ereport(ERROR,
 			(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-			 errmsg("\"%s\" is not a pbtree index", name ? name : "?")));
+			 errmsg("\"%s\" is not a pbtree index", name),
+			 get_rel_relkind(oid) == RELKIND_PARTITIONED_INDEX ? errhint("Name the index of a partition.") : 0));
 }
 
 Relation
 pb_inspect_open(Oid oid, LOCKMODE lock)
 {
-	Relation	rel = relation_open(oid, lock);
+	Relation	rel = try_relation_open(oid, lock);
 
-	if (rel->rd_rel->relkind != RELKIND_INDEX || rel->rd_rel->relam != get_index_am_oid("pbtree", false))
+	if (rel == NULL || rel->rd_rel->relkind != RELKIND_INDEX || rel->rd_rel->relam != get_index_am_oid("pbtree", false))
 		pb_inspect_wrong_kind(oid);
 	if (RELATION_IS_OTHER_TEMP(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot access temporary indexes of other sessions")));
+	if (RecoveryInProgress() && rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access unlogged indexes during recovery")));
 	return rel;
 }
 
@@ -65,6 +74,11 @@ read_block(Relation rel, int64 block)
 						block, RelationGetRelationName(rel))));
 	buffer = ReadBuffer(rel, (BlockNumber) block);
 	LockBuffer(buffer, PB_READ);
+	if (PageIsNew(BufferGetPage(buffer)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("block " INT64_FORMAT " of index \"%s\" has never been written", block, RelationGetRelationName(rel)),
+				 errdetail("VACUUM makes such a block, which a crash may leave, one for new pages.")));
 	pb_index_check_page(rel, buffer);
 	return buffer;
 }

@@ -472,7 +472,10 @@ pb_pos_search(PbPos *pos, Buffer buffer, PbBounds *bounds)
 		slot = search_bytes(pos, buffer, page);
 	else
 		slot = search_columns(pos, buffer, page, bounds);
-	Assert(slot_is_right(pos, buffer, page, slot));
+#ifdef USE_ASSERT_CHECKING
+	if (!slot_is_right(pos, buffer, page, slot))
+		pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot, "a comparison in full contradicts that of its parts");
+#endif
 	return slot;
 }
 

@@ -195,6 +195,8 @@ step(IndexScanDesc scan, ScanDirection dir, BlockNumber block, BlockNumber next)
 	CHECK_FOR_INTERRUPTS();
 	if (ScanDirectionIsForward(dir))
 	{
+		if (next == block)
+			pb_index_corrupt(rel, block, -1, "it is its own sibling");
 		buffer = pb_index_read(rel, next, PB_READ);
 		while (PbPageGetSpecial(BufferGetPage(buffer))->flags & PB_PAGE_DELETED)
 		{

@@ -13,6 +13,9 @@
 
 #include "pb_search.h"
 
+/* The metapage may be read again so often. */
+#define MAX_ROOT_TRIES	4
+
 /* Longer fences are not carried down. */
 #define MAX_CARRIED		256
 
@@ -214,7 +217,7 @@ pb_search_move_right(PbPos *pos, Buffer buffer, int lock, PbFinishSplit finish, 
 static Buffer
 read_root(PbPos *pos, int level, int lock, int *at)
 {
-	for (int tries = 0; tries < 2; tries++)
+	for (int tries = 0;; tries++)
 	{
 		BlockNumber block = pb_index_root(pos->rel, pos->index, at);
 
@@ -225,15 +228,18 @@ read_root(PbPos *pos, int level, int lock, int *at)
 			Buffer		buffer = pb_index_read(pos->rel, block, *at == level ? lock : PB_READ);
 			PbSpecial  *special = PbPageGetSpecial(BufferGetPage(buffer));
 
-			if (tries > 0 ||
-				(special->prev == PB_NONE && special->next == PB_NONE && special->level == *at &&
-				 !(special->flags & (PB_PAGE_DELETED | PB_PAGE_META))))
+			/* the metapage's root may have been split since */
+			if (special->prev == PB_NONE && (tries > 0 || special->next == PB_NONE) && special->level == *at &&
+				!(special->flags & (PB_PAGE_DELETED | PB_PAGE_META)))
 				return buffer;
 			UnlockReleaseBuffer(buffer);
+			if (tries >= MAX_ROOT_TRIES)
+				pb_index_corrupt(pos->rel, block, -1, "it is the root, and has a left sibling or another level");
 		}
+		else if (tries > 0)
+			return InvalidBuffer;
 		pb_index_forget_root(pos->rel, pos->index);
 	}
-	return InvalidBuffer;
 }
 
 /*

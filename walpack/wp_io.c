@@ -160,7 +160,7 @@ open_tmp(WpFiles *f, WpOutput *out, int *links)
 {
 	struct stat st;
 
-	out->fd = open(out->tmp, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
+	out->fd = open(out->tmp, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
 	if (out->fd < 0)
 		return wp_io_fail_errno(f, "create", out->tmp);
 	if (fstat(out->fd, &st) != 0)

@@ -182,7 +182,7 @@ def root_becomes_leaf(tests):
 
 @test
 def own_sibling(tests):
-    """A page is its own right sibling: what locks both, splits and deletions, ends with an error."""
+    """A page is its own right sibling: what locks both, splits and deletions, and what reads it, ends with an error."""
     cluster, connection = tests.begin('own_sibling', "fsync = off\nautovacuum = off\nshared_preload_libraries = 'pbtree'\n")
     unique = 'UNIQUE' if connection.server_version >= 180000 else ''
     query(connection, 'CREATE TABLE t AS SELECT g * 10 a FROM generate_series(1, 3000) g')
@@ -194,7 +194,8 @@ def own_sibling(tests):
     with open(name, 'r+b') as file:
         file.seek(block * 8192 + 8160 + 4)
         file.write(block.to_bytes(4, sys.byteorder))
-    for statements in (['INSERT INTO t SELECT g FROM generate_series(6001, 20000) g WHERE g % 10 > 0'], ['DELETE FROM t', 'VACUUM t']):
+    for statements in (['SET enable_seqscan = off; SET enable_bitmapscan = off', 'SELECT count(*) FROM (SELECT a FROM t WHERE a > 0 LIMIT 2900) s'],
+                       ['INSERT INTO t SELECT g FROM generate_series(6001, 20000) g WHERE g % 10 > 0'], ['DELETE FROM t', 'VACUUM t']):
         cluster.start()
         error = ends(connect(cluster), statements)
         if error is None or error.pgcode != 'XX002':
@@ -227,6 +228,50 @@ def marked_dead(tests):
     return ''
 
 
+def error_code(cluster, text):
+    error = ends(connect(cluster), [text])
+    return error.pgcode if error else None
+
+
+@test
+def metapage(tests):
+    """Fields of the metapage are damaged: a query or the check tells so, and nothing reads the tree from another page than its root."""
+    cluster, connection = tests.begin('metapage')
+    query(connection, 'CREATE TABLE t AS SELECT g a, g::numeric n FROM generate_series(1, 20000) g')
+    query(connection, 'CREATE INDEX i ON t USING pbtree (a); CREATE INDEX j ON t USING pbtree (n)')
+    names = {name: os.path.join(cluster.data, query(connection, "SELECT pg_relation_filepath('%s')" % name)[0][0]) for name in 'ij'}
+    connection.close()
+    stop_without_checksums(cluster)
+    ask = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(n) FROM t WHERE %s > 1000'
+    # the field's offset and what is written there; what a query says; what the check says
+    for name, offset, new, asked, checked in (
+            ('i', 32, b'\0\0\0\0', None, 'XX002'), ('i', 32, (2).to_bytes(4, sys.byteorder) + b'\0\0', 'XX002', 'XX002'),
+            ('i', 48, bytes([19 + 128]), 'XX002', 'XX002'), ('i', 38, (0x8003).to_bytes(2, sys.byteorder), 'XX002', 'XX002'),
+            ('j', 38, (2).to_bytes(2, sys.byteorder), None, 'XX002')):
+        with open(names[name], 'r+b') as file:
+            file.seek(offset)
+            old = file.read(len(new))
+            file.seek(offset)
+            file.write(new)
+        cluster.start()
+        expect('%s at %d: a query' % (name, offset), error_code(cluster, ask % {'i': 'a', 'j': 'n'}[name]), asked)
+        expect('%s at %d: the check' % (name, offset), error_code(cluster, "SELECT pbtree_check('%s')" % name), checked)
+        cluster.stop()
+        with open(names[name], 'r+b') as file:
+            file.seek(offset)
+            file.write(old)
+    cluster.start()
+    for name in names:
+        expect('a sound index', error_code(cluster, "SELECT pbtree_check('%s', true)" % name), None)
+    connection = connect(cluster)
+    query(connection, 'CREATE TABLE p (a int) PARTITION BY RANGE (a); CREATE INDEX p_i ON p USING pbtree (a); CREATE INDEX b ON t (a)')
+    for text, code in (("pbtree_check('p_i')", '42809'), ('pbtree_check(1259)', '42809'), ('pbtree_page(3999999999, 0)', '42704'),
+                       ("pbtree_check('b')", '42809'), ("pbtree_stats('t')", '42809'), ("pbtree_page('i', 100000)", '22023')):
+        expect(text, error_code(cluster, 'SELECT ' + text), code)
+    no_crash(cluster)
+    return ''
+
+
 @test
 def zeroed(tests):
     """The file ends with pages that have never been written, as after a crash or an error: VACUUM frees them, insertions use them."""
@@ -240,6 +285,8 @@ def zeroed(tests):
         file.write(bytes(3 * 8192))
     cluster.start()
     connection = connect(cluster)
+    last = query(connection, "SELECT pg_relation_size('i') / 8192 - 1")[0][0]
+    expect('a page never written', error_code(cluster, "SELECT pbtree_page('i', %d)" % last), '22023')
     query(connection, 'DELETE FROM t WHERE a < 1000')
     query(connection, 'VACUUM t')
     deleted = query(connection, "SELECT deleted_pages FROM pbtree_stats('i')")[0][0]

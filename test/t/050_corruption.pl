@@ -581,6 +581,19 @@ $node->start;
 is($node->safe_psql('postgres', q(SELECT block, problem FROM inplace_check('hidden'))),
 	'2|metapage takes the page for one of undo', 'inplace_check of it');
 
+# Rows that are said to come from a transaction of the future.
+$node->safe_psql('postgres', q(
+CREATE TABLE future (id int, s text) USING inplace WITH (autovacuum_enabled = off);
+INSERT INTO future SELECT i, 'a row' FROM generate_series(1, 300) i;
+));
+$file{future} = $node->data_dir . '/' . $node->safe_psql('postgres', q(SELECT pg_relation_filepath('future')));
+$node->stop;
+patch($file{future}, BLCKSZ - SPECIAL_SIZE, sub { my ($base, $xid) = unpack 'VV', $_[0]; pack 'VV', $base + 1, $xid });
+$node->start;
+(undef, undef, $complaint) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT count(*) FROM future");
+like($complaint, qr/XX001: a row names transaction \d+, which has not begun/, 'a scan of rows from the future');
+isnt($node->safe_psql('postgres', q(SELECT count(*) FROM inplace_check('future'))), '0', 'inplace_check of it');
+
 $node->stop;
 done_testing();
 

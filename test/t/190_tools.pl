@@ -104,12 +104,30 @@ my $file = $standby->data_dir . '/pg_wal/' . $standby->safe_psql('postgres', 'SE
 my ($out) = run_command([ 'pg_waldump', $file ]);
 cmp_ok(scalar(() = $out =~ /^rmgr: custom164/mg), '>', 10, 'pg_waldump reads our records');
 
+log_ok($standby, 'standby, so far', 0);
+# Damaged WAL is not passed over.
+my ($start, $segment) = split /\|/, $standby->safe_psql('postgres', q(SELECT pg_switch_wal() + 1000, pg_walfile_name(pg_current_wal_lsn() + 1000)));
+my $end = $standby->safe_psql('postgres', q(SELECT pg_logical_emit_message(true, 'x', repeat('x', 1000000)) \gset
+	SELECT pg_current_wal_flush_lsn()));
+$standby->wait_for_catchup($node);
+open my $wal, '+<:raw', $standby->data_dir . "/pg_wal/$segment" or die;
+read $wal, my $sound, 500000;
+seek $wal, 0, 0;
+print $wal "\0" x length $sound;
+$wal->flush;
+(undef, undef, my $said) = $standby->psql('postgres', "\\set VERBOSITY verbose\nSELECT * FROM inplace_wal_summary('$start', '$end')");
+like($said, qr/ERROR:  XX001: could not (find a valid record after|read WAL at)/, 'inplace_wal_summary of damaged WAL');
+seek $wal, 0, 0;
+print $wal $sound;
+close $wal;
+my %from = ($standby->name => -s $standby->logfile);
+
 $node->stop;
 $standby->stop;
 foreach my $server ($node, $standby)
 {
 	command_ok([ 'pg_checksums', '--check', '--pgdata' => $server->data_dir ], $server->name . ': pg_checksums');
-	log_ok($server, $server->name, 0);
+	log_ok($server, $server->name, $from{ $server->name } // 0);
 }
 
 # Off and on again: pg_checksums writes every page.

@@ -542,6 +542,14 @@ def no_plain_files():
     os.makedirs(archive)
     os.mkfifo(os.path.join(archive, name + ".wpk.tmp"))
     check("regular file" in run("timeout", "20", PACK, "pack", plain, archive, code=1), "a FIFO as temporary file")
+    os.remove(os.path.join(archive, name + ".wpk.tmp"))
+    victim = os.path.join(folder, "victim")
+    with open(victim, "w") as file:
+        file.write("kept")
+    os.symlink(victim, os.path.join(archive, name + ".wpk.tmp"))
+    run("timeout", "20", PACK, "pack", plain, archive, code=1)
+    with open(victim) as file:
+        check(file.read() == "kept", "a temporary file that is a link: its target is overwritten")
     os.symlink("nowhere", os.path.join(archive, name))
     run(RESTORE, archive, name, target, code=255)
     return ", ".join(kinds)

@@ -107,5 +107,17 @@ INSERT INTO oc_expr VALUES (1, 1) ON CONFLICT (oc_times(id)) DO UPDATE SET n = e
 INSERT INTO oc_expr VALUES (1, 2), (1, 3) ON CONFLICT (oc_times(id)) DO UPDATE SET n = excluded.n;
 INSERT INTO oc_expr VALUES (1, 2), (2, 2) ON CONFLICT (oc_times(id)) DO UPDATE SET n = excluded.n;
 SELECT * FROM oc_expr ORDER BY id;
-DROP TABLE oc, oc_part, oc_ex, oc_twice, oc_with, oc_circle, oc_expr, oc_factor;
-DROP FUNCTION oc_note, oc_same, oc_times;
+-- one that reads the row itself
+CREATE TABLE oc_self (id int, b int);
+CREATE INDEX ON oc_self (id);
+CREATE FUNCTION oc_look(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM b FROM oc_self WHERE id = i; RETURN i; END $$;
+CREATE UNIQUE INDEX ON oc_self (oc_look(id));
+INSERT INTO oc_self VALUES (1, 0);
+INSERT INTO oc_self VALUES (1, 5), (1, 6) ON CONFLICT (oc_look(id)) DO UPDATE SET b = oc_self.b + 1;
+SET enable_seqscan = off;
+INSERT INTO oc_self VALUES (1, 5), (1, 6) ON CONFLICT (oc_look(id)) DO UPDATE SET b = oc_self.b + 1;
+INSERT INTO oc_self VALUES (1, 5) ON CONFLICT (oc_look(id)) DO UPDATE SET b = oc_self.b + 1;
+RESET enable_seqscan;
+SELECT * FROM oc_self;
+DROP TABLE oc_self, oc, oc_part, oc_ex, oc_twice, oc_with, oc_circle, oc_expr, oc_factor;
+DROP FUNCTION oc_note, oc_same, oc_times, oc_look;

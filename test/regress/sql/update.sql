@@ -89,3 +89,52 @@ SELECT id, a, k, length(t) FROM up WHERE k = 300;
 SELECT count(*) FROM up WHERE k BETWEEN 100 AND 299;
 RESET enable_seqscan;
 DROP TABLE up, up_src, up_wide;
+-- the second of two changes by one command is passed over, whatever commands inside it have done to the row since; an inner first one is an error
+CREATE TABLE u_self (id int, b int, c text);
+CREATE INDEX ON u_self (id);
+CREATE FUNCTION u_inner(i int, how text) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	IF i <> 2 THEN RETURN 1; END IF;
+	CASE how
+		WHEN 'update' THEN UPDATE u_self SET c = 'x' WHERE id = 1;
+		WHEN 'move' THEN UPDATE u_self SET c = repeat('x', 7000) WHERE id = 1;
+		WHEN 'delete' THEN DELETE FROM u_self WHERE id = 1;
+		WHEN 'lock' THEN PERFORM FROM u_self WHERE id = 1 FOR UPDATE;
+		WHEN 'many' THEN FOR n IN 1..300 LOOP UPDATE u_self SET c = n WHERE id = 1; END LOOP;
+		WHEN 'later' THEN UPDATE u_self SET c = 'y' WHERE id = 3;
+		WHEN 'undone' THEN
+			BEGIN
+				UPDATE u_self SET c = 'x' WHERE id = 1;
+				RAISE division_by_zero;
+			EXCEPTION WHEN division_by_zero THEN UPDATE u_self SET c = 'z' WHERE id = 1;
+			END;
+	END CASE;
+	RETURN 1;
+END $$;
+SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off; SET enable_bitmapscan = off; SET join_collapse_limit = 1;
+CREATE FUNCTION u_try(statement text, how text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE result text := '';
+BEGIN
+	TRUNCATE u_self;
+	INSERT INTO u_self VALUES (1, 0, ''), (2, 0, ''), (3, 0, repeat('f', 6000));
+	EXECUTE replace(statement, 'inner', format('u_inner(t.id, %L)', how));
+	SELECT string_agg(concat_ws(' ', id, b, left(c, 3)), ', ' ORDER BY id) INTO result FROM u_self;
+	RETURN result;
+EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE || ': ' || SQLERRM;
+END $$;
+SELECT how, s, u_try(statement, how) FROM unnest(ARRAY['update', 'move', 'delete', 'lock', 'many', 'later', 'undone']) how,
+	(VALUES (1, 'UPDATE u_self t SET b = b + inner FROM (VALUES (1), (2), (1), (3)) v(x) WHERE t.id = v.x'),
+		(2, 'DELETE FROM u_self t USING (VALUES (1), (2), (1), (3)) v(x) WHERE t.id = v.x AND inner = 1'),
+		(3, 'MERGE INTO u_self t USING (VALUES (1), (2), (1), (3)) v(x) ON t.id = v.x WHEN MATCHED THEN UPDATE SET b = t.b + inner'),
+		(4, 'WITH u AS (UPDATE u_self t SET b = 5 WHERE id <> 2 RETURNING id), v AS MATERIALIZED (SELECT inner FROM u_self t WHERE id = 2 FOR UPDATE)
+			UPDATE u_self SET b = b + 1 FROM u, v WHERE u_self.id = u.id')) x(s, statement)
+	ORDER BY 2, 1;
+CREATE FUNCTION u_bump() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN UPDATE u_self SET c = c || 'i' WHERE id = 1; RETURN NEW; END $$;
+TRUNCATE u_self;
+INSERT INTO u_self VALUES (1, 0, ''), (2, 0, '');
+CREATE TRIGGER u_t BEFORE UPDATE ON u_self FOR EACH ROW WHEN (pg_trigger_depth() = 0 AND OLD.id = 2) EXECUTE FUNCTION u_bump();
+UPDATE u_self SET b = b + 1 FROM (VALUES (1), (2), (1)) v(x) WHERE u_self.id = v.x;
+SELECT * FROM u_self ORDER BY id;
+RESET enable_hashjoin; RESET enable_mergejoin; RESET enable_seqscan; RESET enable_bitmapscan; RESET join_collapse_limit;
+DROP TABLE u_self;
+DROP FUNCTION u_inner, u_try, u_bump;
