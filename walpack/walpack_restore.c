@@ -55,6 +55,12 @@ main(int argc, char **argv)
 			fprintf(stderr, "walpack_restore: path is too long: \"%s/%s\"\n", argv[1], argv[2]);
 			return EXIT_STOP;
 		}
+		/* as a crash may leave what cp has archived */
+		if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
+		{
+			fprintf(stderr, "walpack_restore: \"%s\" is empty\n", path);
+			return EXIT_STOP;
+		}
 		/* the server brings the file to disk when it takes it over */
 		if (wp_unpack_file(f, path, argv[3], false, true))
 			return 0;

@@ -552,6 +552,9 @@ def no_plain_files():
         check(file.read() == "kept", "a temporary file that is a link: its target is overwritten")
     os.symlink("nowhere", os.path.join(archive, name))
     run(RESTORE, archive, name, target, code=255)
+    os.remove(os.path.join(archive, name))
+    open(os.path.join(archive, name), "w").close()
+    check("is empty" in run(RESTORE, archive, name, target, code=255), "an empty segment")
     return ", ".join(kinds)
 
 
