@@ -324,11 +324,12 @@ ip_modify_failure(IpVersion *v, const ItemPointerData *tid, TM_FailureData *tmfd
 	}
 }
 
-/* The first of the transaction's changes from cid on; IPV_STALE: undo has changed under us. */
+/* IPV_STALE: undo has changed under us. */
 static IpvResult
-first_change_since(IpVersion *v, CommandId cid, CommandId *first)
+ending_command(IpVersion *v, const IpTarget *target, Snapshot snapshot, CommandId cid, CommandId *ending)
 {
 	IpvResult	result = IPV_OK;
+	CommandId	newest = InvalidCommandId;
 
 	ip_version_skip_lock(v);
 	for (; result == IPV_OK; result = ip_version_older(v))
@@ -340,21 +341,31 @@ first_change_since(IpVersion *v, CommandId cid, CommandId *first)
 		/* a subtransaction of ours */
 		if (status == IP_STATUS_ABORTED)
 			continue;
-		if (status != IP_STATUS_MINE || (by = ip_version_cid(v)) < cid)
+		if (status != IP_STATUS_MINE)
+		{
+			if (snapshot && IsMVCCSnapshot(snapshot) && !ip_version_change_visible(v, snapshot) && !ip_version_is_target(v, target))
+				*ending = newest;
 			return IPV_OK;
-		*first = by;
+		}
+		by = ip_version_cid(v);
+		if (by < cid)
+			return IPV_OK;
+		*ending = by;
+		if (newest == InvalidCommandId)
+			newest = by;
 	}
 	return result == IPV_NONE ? IPV_OK : result;
 }
 
 void
-ip_modify_self_failure(Relation rel, const ItemPointerData *tid, CommandId cid, TM_Result result, TM_FailureData *tmfd)
+ip_modify_self_failure(Relation rel, const IpTarget *target, Snapshot snapshot, CommandId cid, TM_Result result, TM_FailureData *tmfd)
 {
 	int			stale = 0;
 
 	if (result != TM_SelfModified)
 		return;
-	while (ip_version_fetch_newest(&below, rel, tid) && first_change_since(&below, cid, &tmfd->cmax) == IPV_STALE)
+	while (ip_version_fetch_newest(&below, rel, &target->row) &&
+		   ending_command(&below, target, snapshot, cid, &tmfd->cmax) == IPV_STALE)
 	{
 		if (++stale > IP_MAX_STALE)
 			ip_version_missing(&below);

@@ -80,10 +80,11 @@ extern IpvResult ip_modify_inserter(IpVersion *v, const IpFar *far, IpXid *inser
 extern void ip_modify_failure(IpVersion *v, const ItemPointerData *tid, TM_FailureData *tmfd);
 
 /*
- * cmax, if the result is TM_SelfModified: the command of ours that ended the version which command cid sees.  Later ones may have changed the
- * row on.  Lock: none.
+ * cmax, if the result is TM_SelfModified: the command of ours that ended the version which the snapshot and command cid see; later ones may
+ * have changed the row on.  If another transaction has ended that one, so that core has gone on to the row's last version: the command that
+ * made the last one.  Lock: none.
  */
-extern void ip_modify_self_failure(Relation rel, const ItemPointerData *tid, CommandId cid,
+extern void ip_modify_self_failure(Relation rel, const IpTarget *target, Snapshot snapshot, CommandId cid,
 								   TM_Result result, TM_FailureData *tmfd);
 
 #endif							/* IP_MODIFY_H */

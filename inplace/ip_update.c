@@ -188,7 +188,7 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 static void
 modify_end(ModifyRequest *req, TM_Result result)
 {
-	ip_modify_self_failure(req->rel, &req->target.row, req->cid, result, req->tmfd);
+	ip_modify_self_failure(req->rel, &req->target, req->snapshot, req->cid, result, req->tmfd);
 	ip_lockers_wait_end(req->rel, &req->target.row, req->tuple_lock_mode, req->have_tuple_lock);
 }
 
