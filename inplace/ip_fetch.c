@@ -208,7 +208,7 @@ ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTabl
 	IpVersion  *v = &fetch_v;
 	bool		found;
 
-	ip_memo_hide_seen(rel, tid);
+	ip_memo_forget_seen(rel, tid);
 	ExecClearTuple(slot);
 	if (snapshot->snapshot_type == SNAPSHOT_ANY)
 		return fetch_any(v, rel, tid, slot);
@@ -414,14 +414,15 @@ entry_matches(IpIndexFetch *fetch, Snapshot snapshot, TupleTableSlot *slot)
 }
 
 bool
-ip_fetch_is_current(IndexFetchTableData *scan, IpVersion *v, TupleTableSlot *slot)
+ip_fetch_is_current(IndexFetchTableData *scan, IpVersion *v, bool is_dead, TupleTableSlot *slot)
 {
 	IpIndexFetch *fetch = (IpIndexFetch *) scan;
+	bool		is_lost = false;
 
 	if (fetch->match == NULL)
 		return true;
 	ip_version_to_slot(v, slot);
-	return fetch->match(fetch->match_arg, slot, NULL);
+	return fetch->match(fetch->match_arg, slot, is_dead ? &is_lost : NULL) || is_lost;
 }
 
 static void
@@ -452,7 +453,7 @@ ip_fetch_end(IndexFetchTableData *scan)
 
 	unpin(fetch);
 	if (fetch->is_noted)
-		ip_memo_show_seen(&fetch->seen);
+		ip_memo_note_seen_at_end(&fetch->seen);
 	if (fetch->below != NULL)
 		pfree(fetch->below);
 	pfree(fetch);
@@ -664,7 +665,7 @@ ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 			if (fetch->is_noted)
 				ip_memo_note_seen(&fetch->seen);
 			else
-				ip_memo_hide_seen(scan->rel, tid);
+				ip_memo_forget_seen(scan->rel, tid);
 			return true;
 		}
 		if (!has_before)

@@ -36,11 +36,12 @@ extern void ip_fetch_end(struct IndexFetchTableData *scan);
 /*
  * The fetch is by way of an index that follows updates in place: see InplaceKeysTable.
  * ip_fetch_is_current: of the entries of v, the newest version of a row, is it this one
- * that has its key?
+ * that has its key?  If the row is dead, and a long key gone, any may have it.
  */
 extern void ip_fetch_expect(struct IndexFetchTableData *scan, InplaceKeyMatch match, void *arg,
 							const XLogRecPtr *read_at);
-extern bool ip_fetch_is_current(struct IndexFetchTableData *scan, IpVersion *v, TupleTableSlot *slot);
+extern bool ip_fetch_is_current(struct IndexFetchTableData *scan, IpVersion *v, bool is_dead,
+								TupleTableSlot *slot);
 
 extern bool ip_fetch_index_tuple(struct IndexFetchTableData *scan, ItemPointer tid,
 								 Snapshot snapshot, TupleTableSlot *slot,

@@ -608,7 +608,7 @@ ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	done = lock_next(&req, slot);
 	if (!done)
 		result = lock_row(&req, &lock_v);
-	ip_modify_self_failure(rel, &req.target, snapshot, cid, result, tmfd);
+	result = ip_modify_self_failure(rel, &req.target, snapshot, cid, result, tmfd);
 	*tid = ItemPointerIsValid(&req.version_tid) ? req.version_tid : req.target.row;
 	if (result == TM_Ok)
 	{

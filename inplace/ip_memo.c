@@ -23,7 +23,7 @@ typedef struct Moment
 } Moment;
 
 static IpSeen seen;
-static bool seen_is_hidden;
+static IpSeen taken;			/* by ip_memo_was_seen */
 static Moment seen_at;
 static CommandId seen_cid;
 static RowName locked;
@@ -59,6 +59,13 @@ is_now(const Moment *moment)
 	return moment->transaction == CompatMyLocalXid && moment->subtransaction == GetCurrentSubTransactionId();
 }
 
+static bool
+is_same(const IpSeen *a, const IpSeen *b)
+{
+	return a->relid == b->relid && ItemPointerEquals(unconstify(ItemPointerData *, &a->tid), unconstify(ItemPointerData *, &b->tid)) &&
+		a->xid == b->xid && IpPtrEquals(a->ptr, b->ptr);
+}
+
 IpSeen
 ip_memo_seen(IpVersion *v, bool by_index)
 {
@@ -78,33 +85,37 @@ ip_memo_note_seen(const IpSeen *version)
 		return;
 	}
 	seen = *version;
-	seen_is_hidden = false;
+	if (is_same(&taken, version))
+		taken.relid = InvalidOid;
 	seen_at = now();
 	seen_cid = GetCurrentCommandId(false);
 }
 
 void
-ip_memo_hide_seen(Relation rel, const ItemPointerData *tid)
+ip_memo_forget_seen(Relation rel, const ItemPointerData *tid)
 {
 	if (unlikely(seen.relid == RelationGetRelid(rel)) && ItemPointerEquals(&seen.tid, unconstify(ItemPointerData *, tid)))
-		seen_is_hidden = true;
+		seen.relid = InvalidOid;
 }
 
 void
-ip_memo_show_seen(const IpSeen *version)
+ip_memo_note_seen_at_end(const IpSeen *version)
 {
-	if (seen.relid == version->relid && ItemPointerEquals(&seen.tid, unconstify(ItemPointerData *, &version->tid)) &&
-		seen.xid == version->xid && IpPtrEquals(seen.ptr, version->ptr))
-		seen_is_hidden = false;
+	if (!is_same(&taken, version))
+		ip_memo_note_seen(version);
 }
 
 bool
 ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *result)
 {
+	bool		was_seen = seen.relid == RelationGetRelid(rel) && is_now(&seen_at) && seen_cid == GetCurrentCommandId(false) &&
+		ItemPointerEquals(&seen.tid, unconstify(ItemPointerData *, tid));
+
 	*result = seen;
+	if (was_seen)
+		taken = seen;
 	seen.relid = InvalidOid;
-	return result->relid == RelationGetRelid(rel) && !seen_is_hidden && is_now(&seen_at) && seen_cid == GetCurrentCommandId(false) &&
-		ItemPointerEquals(&result->tid, unconstify(ItemPointerData *, tid));
+	return was_seen;
 }
 
 bool

@@ -36,11 +36,14 @@ extern IpSeen ip_memo_seen(IpVersion *v, bool by_index);
 /* It is returned to a caller; or (NULL) what was is not going to be locked. */
 extern void ip_memo_note_seen(const IpSeen *seen);
 
-/* Another scan returns a version of this row: it does not count as seen, at least until the scan has ended that saw it. */
-extern void ip_memo_hide_seen(Relation rel, const ItemPointerData *tid);
+/* Another scan returns a version of this row. */
+extern void ip_memo_forget_seen(Relation rel, const ItemPointerData *tid);
 
-/* That scan ends.  Index expressions, evaluated for the row, may have made others. */
-extern void ip_memo_show_seen(const IpSeen *seen);
+/*
+ * The scan that returned it ends, and the row is still to be locked, unless it has been.  Index expressions, evaluated for it, may
+ * have done anything meanwhile.
+ */
+extern void ip_memo_note_seen_at_end(const IpSeen *seen);
 
 /* Was the row at tid the last one that was so returned, to the current command?  Then *seen is its version.  Forgets it. */
 extern bool ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *seen);

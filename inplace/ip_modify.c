@@ -324,14 +324,16 @@ ip_modify_failure(IpVersion *v, const ItemPointerData *tid, TM_FailureData *tmfd
 	}
 }
 
-/* IPV_STALE: undo has changed under us. */
+/*
+ * Our command that ended the version which snapshot and cid see; *is_last: another transaction has ended that, and it is the
+ * row's last change that counts.  IPV_STALE: undo has changed under us.
+ */
 static IpvResult
-ending_command(IpVersion *v, const IpTarget *target, Snapshot snapshot, CommandId cid, CommandId *ending)
+ending_command(IpVersion *v, const IpTarget *target, Snapshot snapshot, CommandId cid, CommandId *ending, bool *is_last)
 {
 	IpvResult	result = IPV_OK;
-	CommandId	newest = InvalidCommandId;
 
-	ip_version_skip_lock(v);
+	*is_last = false;
 	for (; result == IPV_OK; result = ip_version_older(v))
 	{
 		IpXidStatus status = ip_version_status(v);
@@ -343,31 +345,50 @@ ending_command(IpVersion *v, const IpTarget *target, Snapshot snapshot, CommandI
 			continue;
 		if (status != IP_STATUS_MINE)
 		{
-			if (snapshot && IsMVCCSnapshot(snapshot) && !ip_version_change_visible(v, snapshot) && !ip_version_is_target(v, target))
-				*ending = newest;
+			*is_last = snapshot && IsMVCCSnapshot(snapshot) && !ip_version_change_visible(v, snapshot) &&
+				!ip_version_is_target(v, target);
 			return IPV_OK;
 		}
 		by = ip_version_cid(v);
 		if (by < cid)
 			return IPV_OK;
 		*ending = by;
-		if (newest == InvalidCommandId)
-			newest = by;
 	}
 	return result == IPV_NONE ? IPV_OK : result;
 }
 
-void
+/* The command of ours that made the row's last version, wherever that has moved to; false: it is deleted. */
+static bool
+last_command(IpVersion *v, Relation rel, ItemPointerData tid, CommandId *last)
+{
+	while (ip_version_fetch_newest(v, rel, &tid) && ip_version_skip_aborted(v) == IPV_OK && ip_version_status(v) == IP_STATUS_MINE)
+	{
+		CHECK_FOR_INTERRUPTS();
+		*last = ip_version_cid(v);
+		if (!(v->state & IP_ROW_MOVED))
+			return !(v->state & IP_ROW_DELETED);
+		if (ip_version_load_rec(v) != IPV_OK || (v->rec.flags & IP_REC_PARTITION))
+			return true;
+		tid = v->rec.forward;
+	}
+	return true;
+}
+
+TM_Result
 ip_modify_self_failure(Relation rel, const IpTarget *target, Snapshot snapshot, CommandId cid, TM_Result result, TM_FailureData *tmfd)
 {
 	int			stale = 0;
+	bool		is_last = false;
 
 	if (result != TM_SelfModified)
-		return;
-	while (ip_version_fetch_newest(&below, rel, &target->row) &&
-		   ending_command(&below, target, snapshot, cid, &tmfd->cmax) == IPV_STALE)
+		return result;
+	while (ip_version_fetch_newest(&below, rel, &target->row))
 	{
+		ip_version_skip_lock(&below);
+		if (ending_command(&below, target, snapshot, cid, &tmfd->cmax, &is_last) != IPV_STALE)
+			break;
 		if (++stale > IP_MAX_STALE)
 			ip_version_missing(&below);
 	}
+	return is_last && !last_command(&below, rel, target->row, &tmfd->cmax) ? TM_Deleted : TM_SelfModified;
 }

@@ -82,9 +82,9 @@ extern void ip_modify_failure(IpVersion *v, const ItemPointerData *tid, TM_Failu
 /*
  * cmax, if the result is TM_SelfModified: the command of ours that ended the version which the snapshot and command cid see; later ones may
  * have changed the row on.  If another transaction has ended that one, so that core has gone on to the row's last version: the command that
- * made the last one.  Lock: none.
+ * made the last one, or TM_Deleted if there is none.  Lock: none.
  */
-extern void ip_modify_self_failure(Relation rel, const IpTarget *target, Snapshot snapshot, CommandId cid,
-								   TM_Result result, TM_FailureData *tmfd);
+extern TM_Result ip_modify_self_failure(Relation rel, const IpTarget *target, Snapshot snapshot, CommandId cid,
+										TM_Result result, TM_FailureData *tmfd);
 
 #endif							/* IP_MODIFY_H */

@@ -367,7 +367,7 @@ copy_indexed(Rewrite *r, IndexScanDesc scan, TupleTableSlot *slot)
 	if (!ip_version_fetch_newest(&v, r->old, &scan->xs_heaptid))
 		return;
 	v.locked = true;			/* as the table is */
-	if (skip_aborted(&v) && ip_fetch_is_current(scan->xs_heapfetch, &v, slot))
+	if (ip_fetch_is_current(scan->xs_heapfetch, &v, row_fate(r, &v) == ROW_DEAD, slot))
 		copy_row(r, &v);
 }
 

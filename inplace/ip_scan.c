@@ -245,7 +245,7 @@ store_found(IpScan *scan, TupleTableSlot *slot)
 	ip_scan_store_version(scan, v, slot);
 	if (scan->rs_base.rs_snapshot->snapshot_type != SNAPSHOT_DIRTY)
 	{
-		ip_memo_hide_seen(scan->rs_base.rs_rd, &v->tid);
+		ip_memo_forget_seen(scan->rs_base.rs_rd, &v->tid);
 		return;
 	}
 	scan->has_before = ip_version_has_before(v);

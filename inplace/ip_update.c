@@ -185,11 +185,11 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 	}
 }
 
-static void
+static TM_Result
 modify_end(ModifyRequest *req, TM_Result result)
 {
-	ip_modify_self_failure(req->rel, &req->target, req->snapshot, req->cid, result, req->tmfd);
 	ip_lockers_wait_end(req->rel, &req->target.row, req->tuple_lock_mode, req->have_tuple_lock);
+	return ip_modify_self_failure(req->rel, &req->target, req->snapshot, req->cid, result, req->tmfd);
 }
 
 /* ---- delete ---------------------------------------------------------------------------- */
@@ -236,7 +236,7 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot
 		if (old)
 			ip_toast_delete(rel, old, false);
 	}
-	modify_end(&req, result);
+	result = modify_end(&req, result);
 	ip_logical_end();
 	MemoryContextSwitchTo(context);
 	return result;
@@ -688,7 +688,7 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 			*update_indexes = req.summarize ? COMPAT_TU_SUMMARIZING : COMPAT_TU_NONE;
 		}
 	}
-	modify_end(&req, result);
+	result = modify_end(&req, result);
 	ip_logical_end();
 	MemoryContextSwitchTo(context);
 	if (in_place && req.changed != 0)

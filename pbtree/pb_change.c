@@ -130,7 +130,7 @@ pb_change_apply(PbChange *c)
 		pb_index_corrupt(c->rel, BufferGetBlockNumber(c->blocks[0].buffer), -1,
 						 "it is not what the change was made for");
 	if (c->nblocks > XLR_NORMAL_MAX_BLOCK_ID + 1)
-		XLogEnsureRecordSpace(c->nblocks - 1, 0);
+		XLogEnsureRecordSpace(c->nblocks - 1, c->nblocks + 1);
 	START_CRIT_SECTION();
 	for (int i = 0; i < c->nblocks; i++)
 	{

@@ -37,7 +37,7 @@ typedef struct PbConflict
 } PbConflict;
 
 /* Levels of which pages are deleted at once; each has a page and its siblings, the last one a parent. */
-#define PB_UNLINK_LEVELS		4
+#define PB_UNLINK_LEVELS		10
 #define PB_CHANGE_MAX_BLOCKS	(3 * PB_UNLINK_LEVELS + 1)
 
 typedef struct PbChangeBlock

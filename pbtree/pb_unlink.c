@@ -3,7 +3,7 @@
  *	  Deletion of an empty leaf, and of inner pages that lead to nothing else.
  *
  * One change: the leaf is deleted; its siblings are linked to each other; the
- * right one gets its low fence, because it takes over its keys; and in the parent
+ * right one gets its low fence, if it has one (I1), because it takes over its keys; and in the parent
  * the leaf's downlink leads to the right sibling, whose own one goes.  So both
  * must have the same parent.  The last child of a parent is deleted if it is the
  * only one: then the parent is deleted in the same way in the same change, and so
@@ -70,8 +70,7 @@ may_go(Page page, BlockNumber left, int level)
 
 	return !(special->flags & (PB_PAGE_DELETED | PB_PAGE_INCOMPLETE | PB_PAGE_META)) &&
 		special->level == level && pb_page_nslots(page) == (level == 0 ? 0 : 1) &&
-		special->prev == left && special->next != PB_NONE &&
-		(special->low_len > 0 || special->prev == PB_NONE);
+		special->prev == left && special->next != PB_NONE;
 }
 
 /*
@@ -107,19 +106,22 @@ lock_level(Relation rel, BlockNumber block, Unlink *u)
 	return true;
 }
 
-/* I4: the page's low fence leads to its downlink.  Locks go from the leaves upwards. */
+/*
+ * I4: the page's low fence leads to its downlink; the left sibling has it, too, even if it is too long for the page.  Locks go
+ * from the leaves upwards.
+ */
 static void
 lock_parent(Relation rel, PbIndex *index, Unlink *u)
 {
-	Page		page = BufferGetPage(u->levels[u->n - 1].page);
+	Buffer		left = u->levels[u->n - 1].left;
 	PbPos	   *pos = palloc(sizeof(PbPos));
 	PbKey	   *low = palloc(sizeof(PbKey));
 	PbBounds	bounds;
 
 	pb_key_begin(low);
-	if (PbPageGetSpecial(page)->low_len > 0 &&
-		!pb_key_get_fence(index, pb_page_low(page), PbPageGetSpecial(page)->low_len, low))
-		pb_index_corrupt(rel, BufferGetBlockNumber(u->levels[u->n - 1].page), -1, "its low fence is damaged");
+	if (BufferIsValid(left) &&
+		!pb_key_get_fence(index, pb_page_high(BufferGetPage(left)), PbPageGetSpecial(BufferGetPage(left))->high_len, low))
+		pb_index_corrupt(rel, BufferGetBlockNumber(left), -1, "its high fence is damaged");
 	pb_pos_from_key(pos, rel, index, low);
 	u->parent = pb_search_descend(pos, u->n, PB_WRITE, NULL, &bounds);
 	if (BufferIsValid(u->parent))

@@ -51,5 +51,11 @@ is(sql(q(SET enable_seqscan = off; SELECT count(id) FROM t WHERE s > '0')), 5, '
 sql('VACUUM t');
 is(sql(q(SELECT pbtree_check('i', true))), 5, 'its entries');
 is(sql(q(SELECT * FROM inplace_check('t'))), '', 'the table is sound');
+
+# CLUSTER, which reads the index, meets dead rows, too.
+sql(q(UPDATE t SET s = s || 'z'), 'DELETE FROM t WHERE id > 93', "VACUUM $toast");
+is($node->psql('postgres', 'CLUSTER t USING i', stderr => \my $stderr), 0, 'CLUSTER of deleted rows whose keys are gone');
+is($stderr, '', 'without an error');
+is(sql('SELECT count(s) FROM t'), 3, 'what is left');
 log_ok($node, 'server', 0);
 done_testing();

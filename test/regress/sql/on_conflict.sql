@@ -119,5 +119,16 @@ INSERT INTO oc_self VALUES (1, 5), (1, 6) ON CONFLICT (oc_look(id)) DO UPDATE SE
 INSERT INTO oc_self VALUES (1, 5) ON CONFLICT (oc_look(id)) DO UPDATE SET b = oc_self.b + 1;
 RESET enable_seqscan;
 SELECT * FROM oc_self;
-DROP TABLE oc_self, oc, oc_part, oc_ex, oc_twice, oc_with, oc_circle, oc_expr, oc_factor;
-DROP FUNCTION oc_note, oc_same, oc_times, oc_look;
+-- and one that writes
+CREATE TABLE oc_log (i int PRIMARY KEY, n int);
+CREATE FUNCTION oc_write(i int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN INSERT INTO oc_log VALUES (i, 1) ON CONFLICT (i) DO UPDATE SET n = oc_log.n + 1; RETURN i; END $$;
+CREATE FUNCTION oc_writes(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN oc_write(i); END $$;
+CREATE TABLE oc_written (id int, b int);
+CREATE UNIQUE INDEX ON oc_written (oc_writes(id));
+INSERT INTO oc_written VALUES (1, 0);
+INSERT INTO oc_written VALUES (1, 5), (1, 6) ON CONFLICT (oc_writes(id)) DO UPDATE SET b = oc_written.b + 1;
+INSERT INTO oc_written VALUES (1, 5), (2, 5) ON CONFLICT (oc_writes(id)) DO UPDATE SET b = oc_written.b + 1;
+SELECT * FROM oc_written ORDER BY id;
+DROP TABLE oc_written, oc_log, oc_self, oc, oc_part, oc_ex, oc_twice, oc_with, oc_circle, oc_expr, oc_factor;
+DROP FUNCTION oc_note, oc_same, oc_times, oc_look, oc_writes, oc_write;
