@@ -286,14 +286,6 @@ key_is_unchanged(LockRequest *req, IpVersion *v, IpFound found, bool *forward)
 	return true;
 }
 
-static void
-moved_to_partition(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-			 errmsg("tuple to be locked was already moved to another partition due to concurrent update")));
-}
-
 /*
  * Decide what to do with the version v stands on; its page is locked.
  * TRY_DONE with TM_Ok: lock it.
@@ -356,7 +348,7 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 				return TRY_DONE;
 			}
 			if (v->rec.flags & IP_REC_PARTITION)
-				moved_to_partition();
+				ip_modify_moved_to_partition();
 			req->tmfd->traversed = true;
 			req->target.row = v->rec.forward;
 			req->target.exact = false;

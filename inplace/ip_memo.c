@@ -23,7 +23,7 @@ typedef struct Moment
 } Moment;
 
 static IpSeen seen;
-static IpSeen taken;			/* by ip_memo_was_seen */
+static uint64 taken;			/* the last note that ip_memo_was_seen told of */
 static Moment seen_at;
 static CommandId seen_cid;
 static RowName locked;
@@ -59,13 +59,6 @@ is_now(const Moment *moment)
 	return moment->transaction == CompatMyLocalXid && moment->subtransaction == GetCurrentSubTransactionId();
 }
 
-static bool
-is_same(const IpSeen *a, const IpSeen *b)
-{
-	return a->relid == b->relid && ItemPointerEquals(unconstify(ItemPointerData *, &a->tid), unconstify(ItemPointerData *, &b->tid)) &&
-		a->xid == b->xid && IpPtrEquals(a->ptr, b->ptr);
-}
-
 IpSeen
 ip_memo_seen(IpVersion *v, bool by_index)
 {
@@ -77,16 +70,17 @@ ip_memo_seen(IpVersion *v, bool by_index)
 }
 
 void
-ip_memo_note_seen(const IpSeen *version)
+ip_memo_note_seen(IpSeen *version)
 {
+	static uint64 serial = 0;
+
 	if (version == NULL)
 	{
 		seen.relid = InvalidOid;
 		return;
 	}
+	version->serial = ++serial;
 	seen = *version;
-	if (is_same(&taken, version))
-		taken.relid = InvalidOid;
 	seen_at = now();
 	seen_cid = GetCurrentCommandId(false);
 }
@@ -99,9 +93,9 @@ ip_memo_forget_seen(Relation rel, const ItemPointerData *tid)
 }
 
 void
-ip_memo_note_seen_at_end(const IpSeen *version)
+ip_memo_note_seen_at_end(IpSeen *version)
 {
-	if (!is_same(&taken, version))
+	if (taken != version->serial)
 		ip_memo_note_seen(version);
 }
 
@@ -113,7 +107,7 @@ ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *result)
 
 	*result = seen;
 	if (was_seen)
-		taken = seen;
+		taken = seen.serial;
 	seen.relid = InvalidOid;
 	return was_seen;
 }

@@ -28,13 +28,14 @@ typedef struct IpSeen
 	IpXid		xid;
 	IpPtr		ptr;
 	bool		by_index;
+	uint64		serial;			/* of the note */
 } IpSeen;
 
 /* Name v.  What v needs of undo is read here. */
 extern IpSeen ip_memo_seen(IpVersion *v, bool by_index);
 
-/* It is returned to a caller; or (NULL) what was is not going to be locked. */
-extern void ip_memo_note_seen(const IpSeen *seen);
+/* It is returned to a caller; or (NULL) what was is not going to be locked.  Sets its serial number. */
+extern void ip_memo_note_seen(IpSeen *seen);
 
 /* Another scan returns a version of this row. */
 extern void ip_memo_forget_seen(Relation rel, const ItemPointerData *tid);
@@ -43,7 +44,7 @@ extern void ip_memo_forget_seen(Relation rel, const ItemPointerData *tid);
  * The scan that returned it ends, and the row is still to be locked, unless it has been.  Index expressions, evaluated for it, may
  * have done anything meanwhile.
  */
-extern void ip_memo_note_seen_at_end(const IpSeen *seen);
+extern void ip_memo_note_seen_at_end(IpSeen *seen);
 
 /* Was the row at tid the last one that was so returned, to the current command?  Then *seen is its version.  Forgets it. */
 extern bool ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *seen);

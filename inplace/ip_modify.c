@@ -324,6 +324,14 @@ ip_modify_failure(IpVersion *v, const ItemPointerData *tid, TM_FailureData *tmfd
 	}
 }
 
+void
+ip_modify_moved_to_partition(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("tuple to be locked was already moved to another partition due to concurrent update")));
+}
+
 /*
  * Our command that ended the version which snapshot and cid see; *is_last: another transaction has ended that, and it is the
  * row's last change that counts.  IPV_STALE: undo has changed under us.
@@ -367,8 +375,10 @@ last_command(IpVersion *v, Relation rel, ItemPointerData tid, CommandId *last)
 		*last = ip_version_cid(v);
 		if (!(v->state & IP_ROW_MOVED))
 			return !(v->state & IP_ROW_DELETED);
-		if (ip_version_load_rec(v) != IPV_OK || (v->rec.flags & IP_REC_PARTITION))
+		if (ip_version_load_rec(v) != IPV_OK)
 			return true;
+		if (v->rec.flags & IP_REC_PARTITION)
+			ip_modify_moved_to_partition();
 		tid = v->rec.forward;
 	}
 	return true;

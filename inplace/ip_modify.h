@@ -79,10 +79,13 @@ extern IpvResult ip_modify_inserter(IpVersion *v, const IpFar *far, IpXid *inser
 /* Fill in what core wants to know about a change that we cannot make, but for cmax. */
 extern void ip_modify_failure(IpVersion *v, const ItemPointerData *tid, TM_FailureData *tmfd);
 
+/* What core says of a row that it follows there. */
+pg_noreturn extern void ip_modify_moved_to_partition(void);
+
 /*
  * cmax, if the result is TM_SelfModified: the command of ours that ended the version which the snapshot and command cid see; later ones may
  * have changed the row on.  If another transaction has ended that one, so that core has gone on to the row's last version: the command that
- * made the last one, or TM_Deleted if there is none.  Lock: none.
+ * made the last one, or TM_Deleted if there is none; an error if it has moved to another partition.  Lock: none.
  */
 extern TM_Result ip_modify_self_failure(Relation rel, const IpTarget *target, Snapshot snapshot, CommandId cid,
 										TM_Result result, TM_FailureData *tmfd);

@@ -149,6 +149,13 @@ check_levels(Relation rel, const Unlink *u)
 		pb_index_corrupt(rel, BufferGetBlockNumber(above->page), -1, "it is not its only child's parent");
 }
 
+/* All pages of a change are pinned, in redo too, and a standby may have as few buffers as this server. */
+static int
+max_levels(void)
+{
+	return Min(PB_UNLINK_LEVELS, Max(NBuffers / 16, 4));
+}
+
 /* All that changes; false: it cannot be now. */
 static bool
 lock_pages(Relation rel, PbIndex *index, BlockNumber block, Unlink *u)
@@ -167,7 +174,7 @@ lock_pages(Relation rel, PbIndex *index, BlockNumber block, Unlink *u)
 			return false;
 		if (u->slot + 1 < pb_page_nslots(parent))
 			return pb_item_down(rel, u->parent, parent, u->slot + 1) == BufferGetBlockNumber(l->right);
-		if (u->slot > 0 || pb_page_is_rightmost(parent) || u->n >= PB_UNLINK_LEVELS)
+		if (u->slot > 0 || pb_page_is_rightmost(parent) || u->n >= max_levels())
 			return false;
 
 		/* the parent goes too; its left sibling is locked first */

@@ -130,5 +130,17 @@ INSERT INTO oc_written VALUES (1, 0);
 INSERT INTO oc_written VALUES (1, 5), (1, 6) ON CONFLICT (oc_writes(id)) DO UPDATE SET b = oc_written.b + 1;
 INSERT INTO oc_written VALUES (1, 5), (2, 5) ON CONFLICT (oc_writes(id)) DO UPDATE SET b = oc_written.b + 1;
 SELECT * FROM oc_written ORDER BY id;
-DROP TABLE oc_written, oc_log, oc_self, oc, oc_part, oc_ex, oc_twice, oc_with, oc_circle, oc_expr, oc_factor;
-DROP FUNCTION oc_note, oc_same, oc_times, oc_look, oc_writes, oc_write;
+-- and one that locks the row, by an upsert of its own
+CREATE TABLE oc_nested (id int PRIMARY KEY, b int);
+CREATE FUNCTION oc_upsert(i int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN INSERT INTO oc_nested VALUES (i, 0) ON CONFLICT (id) DO UPDATE SET b = 1 WHERE false; RETURN i; END $$;
+CREATE FUNCTION oc_upserts(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN IF pg_trigger_depth() = 0 AND current_setting('oc.nested', true) = 'on' THEN RETURN oc_upsert(i); END IF; RETURN i; END $$;
+CREATE UNIQUE INDEX ON oc_nested (oc_upserts(id));
+INSERT INTO oc_nested VALUES (2, 0);
+SET oc.nested = on;
+INSERT INTO oc_nested VALUES (2, 5), (2, 6) ON CONFLICT (oc_upserts(id)) DO UPDATE SET b = oc_nested.b + 1;
+RESET oc.nested;
+SELECT * FROM oc_nested;
+DROP TABLE oc_nested, oc_written, oc_log, oc_self, oc, oc_part, oc_ex, oc_twice, oc_with, oc_circle, oc_expr, oc_factor;
+DROP FUNCTION oc_note, oc_same, oc_times, oc_look, oc_writes, oc_write, oc_upserts, oc_upsert;
