@@ -156,12 +156,9 @@ check_layout(Check *c, Buffer buffer, int level)
 		fail(c, block, -1, "its slots are damaged");
 	if (special->prev != c->prev)
 		fail(c, block, -1, "its left link does not lead to its left sibling");
-	if (special->low_len != 0 || (c->high_len != 0 && c->high_len <= PB_MAX_LOW_FENCE))
-	{
-		if (special->low_len != c->high_len ||
-			memcmp(pb_page_low(page), c->high, c->high_len) != 0)
-			fail(c, block, -1, "its low fence is not its left sibling's high fence");
-	}
+	if (special->low_len != 0 &&
+		(special->low_len != c->high_len || memcmp(pb_page_low(page), c->high, c->high_len) != 0))
+		fail(c, block, -1, "its low fence is not its left sibling's high fence");
 	pfree(lens);
 }
 

@@ -143,8 +143,9 @@ check_levels(Relation rel, const Unlink *u)
 	if (u->n == 1)
 		return;
 	child = BufferGetPage(below->page);
-	if (PbPageGetSpecial(page)->low_len != PbPageGetSpecial(child)->low_len ||
-		memcmp(pb_page_low(page), pb_page_low(child), PbPageGetSpecial(page)->low_len) != 0 ||
+	if ((PbPageGetSpecial(page)->low_len > 0 && PbPageGetSpecial(child)->low_len > 0 &&
+		 (PbPageGetSpecial(page)->low_len != PbPageGetSpecial(child)->low_len ||
+		  memcmp(pb_page_low(page), pb_page_low(child), PbPageGetSpecial(page)->low_len) != 0)) ||
 		pb_item_down(rel, above->right, BufferGetPage(above->right), 0) != BufferGetBlockNumber(below->right))
 		pb_index_corrupt(rel, BufferGetBlockNumber(above->page), -1, "it is not its only child's parent");
 }
