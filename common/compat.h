@@ -172,7 +172,7 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 #if PG_VERSION_NUM < 180000
 #define CompatToastSnapshot(room)	(init_toast_snapshot(room), (Snapshot) (room))
 #else
-#define CompatToastSnapshot(room)	get_toast_snapshot()
+#define CompatToastSnapshot(room)	((void) (room), get_toast_snapshot())
 #endif
 
 /* ---- scans (see also compat_scan.h) -------------------------------------------------- */
