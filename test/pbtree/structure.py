@@ -180,6 +180,16 @@ def root_becomes_leaf(tests):
     return ''
 
 
+def overwrite(name, offset, new):
+    """Write to a file; what was there."""
+    with open(name, 'r+b') as file:
+        file.seek(offset)
+        old = file.read(len(new))
+        file.seek(offset)
+        file.write(new)
+    return old
+
+
 @test
 def own_sibling(tests):
     """A page is its own right sibling: what locks both, splits and deletions, and what reads it, ends with an error."""
@@ -191,9 +201,7 @@ def own_sibling(tests):
     block = page(connection, 1)[1]
     connection.close()
     stop_without_checksums(cluster)
-    with open(name, 'r+b') as file:
-        file.seek(block * 8192 + 8160 + 4)
-        file.write(block.to_bytes(4, sys.byteorder))
+    overwrite(name, block * 8192 + 8160 + 4, block.to_bytes(4, sys.byteorder))
     for statements in (['SET enable_seqscan = off; SET enable_bitmapscan = off', 'SELECT count(*) FROM (SELECT a FROM t WHERE a > 0 LIMIT 2900) s'],
                        ['INSERT INTO t SELECT g FROM generate_series(6001, 20000) g WHERE g % 10 > 0'], ['DELETE FROM t', 'VACUUM t']):
         cluster.start()
@@ -215,11 +223,8 @@ def marked_dead(tests):
     name = os.path.join(cluster.data, query(connection, "SELECT pg_relation_filepath('i')")[0][0])
     connection.close()
     stop_without_checksums(cluster)
-    with open(name, 'r+b') as file:
-        file.seek(8192 + 24)
-        slot = int.from_bytes(file.read(2), sys.byteorder)
-        file.seek(8192 + 24)
-        file.write((slot | 0x2000).to_bytes(2, sys.byteorder))
+    slot = int.from_bytes(overwrite(name, 8192 + 24, bytes(2)), sys.byteorder)
+    overwrite(name, 8192 + 24, (slot | 0x2000).to_bytes(2, sys.byteorder))
     cluster.start()
     error = ends(connect(cluster), ["SELECT pbtree_check('i', true)"])
     if error is None or error.pgcode != 'XX002' or 'lacks an entry for row (0,1)' not in str(error):
@@ -270,18 +275,12 @@ def metapage(tests):
             ('i', 32, b'\0\0\0\0', None, 'XX002'), ('i', 32, (2).to_bytes(4, sys.byteorder) + b'\0\0', 'XX002', 'XX002'),
             ('i', 48, bytes([19 + 128]), 'XX002', 'XX002'), ('i', 38, (0x8003).to_bytes(2, sys.byteorder), 'XX002', 'XX002'),
             ('j', 38, (2).to_bytes(2, sys.byteorder), None, 'XX002')):
-        with open(names[name], 'r+b') as file:
-            file.seek(offset)
-            old = file.read(len(new))
-            file.seek(offset)
-            file.write(new)
+        old = overwrite(names[name], offset, new)
         cluster.start()
         expect('%s at %d: a query' % (name, offset), error_code(cluster, ask % {'i': 'a', 'j': 'n'}[name]), asked)
         expect('%s at %d: the check' % (name, offset), error_code(cluster, "SELECT pbtree_check('%s')" % name), checked)
         cluster.stop()
-        with open(names[name], 'r+b') as file:
-            file.seek(offset)
-            file.write(old)
+        overwrite(names[name], offset, old)
     cluster.start()
     for name in names:
         expect('a sound index', error_code(cluster, "SELECT pbtree_check('%s', true)" % name), None)

@@ -122,7 +122,7 @@ SELECT * FROM oc_self;
 -- and one that writes
 CREATE TABLE oc_log (i int PRIMARY KEY, n int);
 CREATE FUNCTION oc_write(i int) RETURNS int LANGUAGE plpgsql AS $$
-BEGIN INSERT INTO oc_log VALUES (i, 1) ON CONFLICT (i) DO UPDATE SET n = oc_log.n + 1; RETURN i; END $$;
+BEGIN INSERT INTO oc_log VALUES (i, 1) ON CONFLICT ON CONSTRAINT oc_log_pkey DO UPDATE SET n = oc_log.n + 1; RETURN i; END $$;
 CREATE FUNCTION oc_writes(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN oc_write(i); END $$;
 CREATE TABLE oc_written (id int, b int);
 CREATE UNIQUE INDEX ON oc_written (oc_writes(id));
