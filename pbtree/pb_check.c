@@ -209,17 +209,15 @@ static bool
 has_low_fence(Check *c, const PbItem *item, Page page)
 {
 	PbSpecial  *special = PbPageGetSpecial(page);
-	uint8	   *fence = palloc(BLCKSZ);
-	int			len;
+	uint8	   *fence = pb_page_low(c->above);
+	int			len = PbPageGetSpecial(c->above)->low_len;
 
 	if (special->low_len == 0)
 		return true;
 	if (c->slot > 0)
-		len = pb_key_put_fence(c->index, &item->key, fence);
-	else
 	{
-		len = PbPageGetSpecial(c->above)->low_len;
-		memcpy(fence, pb_page_low(c->above), len);
+		fence = palloc(BLCKSZ);
+		len = pb_key_put_fence(c->index, &item->key, fence);
 	}
 	return len == special->low_len && memcmp(fence, pb_page_low(page), len) == 0;
 }
