@@ -80,13 +80,6 @@ CompatCollationIsC(Oid collation)
 /* INSERT ... ON CONFLICT works with unique indexes of any access method from 18 on */
 #define COMPAT_UNIQUE_INDEXES	(PG_VERSION_NUM >= 180000)
 
-/* btcostestimate reckons with skip scans from 18 on */
-#if PG_VERSION_NUM < 180000
-#define COMPAT_BTCOST_SKIPS		false
-#else
-#define COMPAT_BTCOST_SKIPS		true
-#endif
-
 /* CREATE INDEX asks for workers for any access method that takes them from 17 on, before that for btree only */
 #if PG_VERSION_NUM < 170000
 #define CompatCanBuildInParallel(am) ((void) 0)

@@ -4,7 +4,7 @@
  *
  * nbtree's estimate, with this index's size and height: so plans are those that
  * one gets with nbtree.  Up to version 17 the planner tells the height of btree
- * indexes only.
+ * indexes only, and reckons without skipping (pb_skip.c).
  *-------------------------------------------------------------------------
  */
 #include "compat_index.h"
@@ -14,29 +14,6 @@
 
 #include "pb_cost.h"
 #include "pb_index.h"
-
-/*
- * 18's estimate for conditions with a gap in front assumes a search for each
- * value of the column that has none; this access method reads what lies between.
- */
-static List *
-without_gaps(IndexPath *path)
-{
-	List	   *kept = NIL;
-	int			column = 0;
-	ListCell   *cell;
-
-	foreach(cell, path->indexclauses)
-	{
-		IndexClause *clause = lfirst_node(IndexClause, cell);
-
-		if (clause->indexcol > column + 1 || (kept == NIL && clause->indexcol > 0))
-			break;
-		column = clause->indexcol;
-		kept = lappend(kept, clause);
-	}
-	return kept;
-}
 
 void
 pb_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *startup, Cost *total,
@@ -56,13 +33,4 @@ pb_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *st
 		index_close(rel, NoLock);
 	}
 	btcostestimate(root, path, loop_count, startup, total, selectivity, correlation, pages);
-	if (COMPAT_BTCOST_SKIPS)
-	{
-		IndexPath	solid = *path;
-		Selectivity ignored;
-
-		solid.indexclauses = without_gaps(path);
-		if (list_length(solid.indexclauses) < list_length(path->indexclauses))
-			btcostestimate(root, &solid, loop_count, startup, total, &ignored, correlation, pages);
-	}
 }

@@ -280,7 +280,11 @@ assemble(PbIndex *index, Page page, int slot, const uint8 *p, PbKey *key)
 	{
 		int			room = Min(chunk, (int) sizeof(key->own) - front);
 
-		memcpy(key->own + front, p, room);
+		/* a length that is known is copied without a loop */
+		if (room == CHUNK)
+			memcpy(key->own + front, p, CHUNK);
+		else
+			memcpy(key->own + front, p, room);
 		if (pb_key_parse(index, key, key->natts, front + room))
 			break;
 		if (room < chunk || chunk == avail)

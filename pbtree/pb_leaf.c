@@ -18,6 +18,9 @@
 /* A page that is locked is not searched for more ranges at once. */
 #define MAX_RANGES	1000
 
+/* Looking for rows to skip is worth it if there are so many. */
+#define WORTHWHILE	8
+
 void
 pb_leaf_init(PbLeaf *leaf)
 {
@@ -115,6 +118,7 @@ typedef struct FixedPage
 	const uint8 *slots;
 	const uint8 *end;
 	uint8		key[PB_TUPLE_ROOM];
+	PbKey		view;			/* of key */
 } FixedPage;
 
 static void
@@ -127,13 +131,36 @@ look_at_page(FixedPage *f, const PbIndex *index, const PbTupleShape *shape, Page
 	f->slot_size = pb_page_slot_size(page);
 	f->slots = pb_page_slot(page, 0);
 	f->end = (uint8 *) page + PbPageSpecial(page);
-	if (f->rest >= 0 && shape->size > 0)
-		memcpy(f->key, pb_page_prefix(page), f->prefix);
+	if (f->rest < 0 || shape->size == 0)
+		return;
+	memcpy(f->key, pb_page_prefix(page), f->prefix);
+	pb_key_begin(&f->view);
+	f->view.data = f->key;
+	f->view.natts = f->view.parsed = index->natts;
+	for (int i = 0; i < index->natts; i++)
+		f->view.off[i + 1] = f->view.off[i] + index->col[i].fixed;
+	f->view.len = index->fixed;
 }
 
-/* An item of which the key has a fixed length; false: it is not that simple. */
-static bool
-collect_fixed(PbLeaf *leaf, PbIndex *index, Page page, int slot, FixedPage *f, bool tuples)
+static void
+fill_key(FixedPage *f, const uint8 *slot, const uint8 *item)
+{
+	if (f->heads > 0)
+		memcpy(f->key + f->prefix, slot + sizeof(uint16), PB_HEAD_LEN);
+	if (f->rest > 0)
+		memcpy(f->key + f->prefix + f->heads, item, f->rest);
+}
+
+typedef enum Collected
+{
+	COLLECTED,
+	NOT_FIXED,					/* it is not that simple */
+	FAILS						/* it does not satisfy the conditions */
+} Collected;
+
+/* An item of which the key has a fixed length. */
+static Collected
+collect_fixed(PbLeaf *leaf, PbQuals *q, Page page, int slot, FixedPage *f, bool tuples)
 {
 	const uint8 *at = f->slots + slot * f->slot_size;
 	uint16		bits = *(uint16 *) at;
@@ -143,29 +170,85 @@ collect_fixed(PbLeaf *leaf, PbIndex *index, Page page, int slot, FixedPage *f, b
 	const uint8 *p = item + f->rest;
 
 	if ((bits & PB_SLOT_MAP) || (bits & PB_SLOT_OFF) < f->upper || p > f->end)
-		return false;
+		return NOT_FIXED;
+	if (tuples || leaf->keep || q->nrest > 0)
+		fill_key(f, at, item);
+	if (q->nrest > 0 && !pb_quals_check(q, &f->view))
+		return FAILS;
 	p = (bits & PB_SLOT_POSTING) ? pb_posting_get(p, f->end, leaf->tids + leaf->n, &n)
 		: pb_tid_load(p, f->end, leaf->tids + leaf->n);
 	if (p == NULL)
-		return false;
-	if (tuples || leaf->keep)
-	{
-		if (f->heads > 0)
-			memcpy(f->key + f->prefix, at + sizeof(uint16), PB_HEAD_LEN);
-		if (f->rest > 0)
-			memcpy(f->key + f->prefix + f->heads, item, f->rest);
-		if (tuples)
-			pb_tuple_form_fixed(index, leaf->shape, f->key, (IndexTuple) key_room(leaf, leaf->shape->size));
-		else
-			keep_key(leaf, index, NULL, f->key, index->fixed);
-	}
+		return NOT_FIXED;
+	if (tuples)
+		pb_tuple_form_fixed(q->index, leaf->shape, f->key, (IndexTuple) key_room(leaf, leaf->shape->size));
+	else if (leaf->keep)
+		keep_key(leaf, q->index, NULL, f->key, q->index->fixed);
 	for (int i = 0; i < n; i++)
 	{
 		leaf->slots[leaf->n + i] = slot;
 		leaf->keys_at[leaf->n + i] = key_at;
 	}
 	leaf->n += n;
-	return true;
+	return COLLECTED;
+}
+
+/* How often rows are looked for that can be skipped: after so many that do not satisfy the conditions. */
+typedef struct Patience
+{
+	int			misses;
+	int			limit;
+} Patience;
+
+#ifdef USE_ASSERT_CHECKING
+/* I15: none of these slots satisfies the conditions. */
+static bool
+none_holds(PbQuals *q, Buffer buffer, int from, int to)
+{
+	PbItem	   *item = palloc(sizeof(PbItem));
+	bool		none = true;
+
+	for (int i = 0; i < q->index->nkeys; i++)
+	{
+		/* a function that somebody else has made may contradict itself */
+		if (index_getprocid(q->rel, i + 1, BTORDER_PROC) >= FirstNormalObjectId)
+			to = from;
+	}
+	for (int slot = from; slot < to; slot++)
+	{
+		pb_item_get(q->rel, q->index, buffer, BufferGetPage(buffer), slot, item);
+		none &= !pb_quals_check(q, &item->key);
+	}
+	pfree(item);
+	return none;
+}
+#endif
+
+/* The slot's key does not satisfy the conditions: the next slot that may, at most "to". */
+static int
+skip_slots(PbQuals *q, Buffer buffer, int slot, int to, const PbKey *key, Patience *patience)
+{
+	PbPos	   *pos;
+	int			next = slot + 1;
+
+	if (!q->can_skip || ++patience->misses < patience->limit)
+		return next;
+	patience->misses = 0;
+	switch (pb_skip_find(q, key, ForwardScanDirection, &pos))
+	{
+		case PB_SKIP_NOT:
+		case PB_SKIP_NEXT_COLUMN:
+			break;
+		case PB_SKIP_END:
+			next = to;
+			break;
+		case PB_SKIP_POS:
+			next = pb_pos_is_right_of(pos, BufferGetPage(buffer)) ? to : Min(pb_pos_search_near(pos, buffer, next), to);
+			pb_pos_end(pos);
+			break;
+	}
+	patience->limit = next - slot >= WORTHWHILE ? 1 : patience->limit * 2;
+	Assert(none_holds(q, buffer, slot, next));
+	return next;
 }
 
 /* The items from one slot to another, in ascending order. */
@@ -175,8 +258,9 @@ collect(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int from, i
 	Page		page = BufferGetPage(buffer);
 	PbItem		item;
 	FixedPage	f;
+	Patience	patience = {.misses = 0,.limit = 1};
 	bool		keep = scan->xs_want_itup || leaf->keep;
-	bool		fixed = q->nrest == 0 && q->index->fixed > 0 && (leaf->shape->size > 0 || !keep);
+	bool		fixed = q->index->fixed > 0 && (leaf->shape->size > 0 || (!keep && q->nrest == 0));
 
 	if (fixed)
 	{
@@ -191,11 +275,21 @@ collect(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int from, i
 		if (scan->ignore_killed_tuples && (pb_slot_get(page, slot) & PB_SLOT_DEAD))
 			continue;
 		make_room(leaf, (pb_slot_get(page, slot) & PB_SLOT_POSTING) ? PB_MAX_TIDS : 1);
-		if (fixed && collect_fixed(leaf, q->index, page, slot, &f, scan->xs_want_itup))
-			continue;
+		if (fixed)
+		{
+			Collected	what = collect_fixed(leaf, q, page, slot, &f, scan->xs_want_itup);
+
+			if (what == FAILS)
+				slot = skip_slots(q, buffer, slot, to, &f.view, &patience) - 1;
+			if (what != NOT_FIXED)
+				continue;
+		}
 		pb_item_get(q->rel, q->index, buffer, page, slot, &item);
 		if (q->nrest > 0 && !pb_quals_check(q, &item.key))
+		{
+			slot = skip_slots(q, buffer, slot, to, &item.key, &patience) - 1;
 			continue;
+		}
 		n = pb_item_tids(q->rel, buffer, page, slot, &item, leaf->tids + leaf->n);
 		if (keep)
 			keep_key(leaf, q->index, item.key.has_map ? item.key.map : NULL, item.key.data, item.key.len);
@@ -260,6 +354,64 @@ skip_ranges(PbQuals *q, Buffer buffer, int slot, ScanDirection dir)
 		pb_quals_skip(q, &item.key, dir);
 }
 
+/*
+ * The range goes on, on the sibling: do rows of it come there that can be
+ * skipped?  A row's column in front of the one that says so that ends with the
+ * fence does not count: then the next one probably begins there.  false: no row
+ * that satisfies the conditions comes in the range.
+ */
+static bool
+look_beyond(PbLeaf *leaf, PbQuals *q, Page page, ScanDirection dir)
+{
+	bool		forward = ScanDirectionIsForward(dir);
+	PbSide	   *side = &leaf->side[forward ? PB_RIGHT : PB_LEFT];
+	const uint8 *fence = forward ? pb_page_high(page) : pb_page_low(page);
+	int			len = forward ? PbPageGetSpecial(page)->high_len : PbPageGetSpecial(page)->low_len;
+	PbKey		key;
+	PbPos	   *pos;
+	int			equal;
+	int			cmp;
+
+	if (!q->can_skip || !pb_key_get_fence(q->index, fence, len, &key))
+		return true;
+	switch (pb_skip_find(q, &key, dir, &pos))
+	{
+		case PB_SKIP_NOT:
+		case PB_SKIP_NEXT_COLUMN:
+			return true;
+		case PB_SKIP_END:
+			return false;
+		case PB_SKIP_POS:
+			break;
+	}
+
+	/* in front of the keys that are equal to a low fence is on this page */
+	cmp = pb_pos_compare_fence(pos, fence, len, 0, &equal);
+	pb_pos_end(pos);
+	if (forward ? cmp <= 0 : cmp >= 0)
+		return true;
+	side->fence_at = key_room(leaf, len) - leaf->key_space;
+	side->fence_len = len;
+	memcpy(leaf->key_space + side->fence_at, fence, len);
+	return true;
+}
+
+/* Where the scan goes on beyond the page, in this direction; NULL: on its sibling. */
+PbPos *
+pb_leaf_target(const PbLeaf *leaf, PbQuals *q, ScanDirection dir)
+{
+	const PbSide *side = &leaf->side[ScanDirectionIsForward(dir) ? PB_RIGHT : PB_LEFT];
+	PbKey		key;
+	PbPos	   *pos;
+
+	if (side->fence_len == 0)
+		return NULL;
+	if (!pb_key_get_fence(q->index, (uint8 *) leaf->key_space + side->fence_at, side->fence_len, &key) ||
+		pb_skip_find(q, &key, dir, &pos) != PB_SKIP_POS)
+		return NULL;
+	return pos;
+}
+
 /* Ranges from the slot on, until one that goes on behind the page, or is on another page. */
 static void
 collect_forward(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int slot)
@@ -273,6 +425,8 @@ collect_forward(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int
 			: pb_pos_search_near(&q->to, buffer, slot);
 
 		collect(leaf, scan, q, buffer, slot, end);
+		if (more)
+			more = look_beyond(leaf, q, page, ForwardScanDirection);
 		leaf->side[PB_RIGHT].more = more;
 		if (!more && end <= slot)
 			skip_ranges(q, buffer, end, ForwardScanDirection);
@@ -303,6 +457,8 @@ collect_backward(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, in
 			ranges[0][n] = begin;
 			ranges[1][n++] = slot;
 		}
+		if (more)
+			more = look_beyond(leaf, q, page, BackwardScanDirection);
 		leaf->side[PB_LEFT].more = more;
 		if (!more && begin >= slot)
 			skip_ranges(q, buffer, slot - 1, BackwardScanDirection);
@@ -336,6 +492,7 @@ pb_leaf_read(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int sl
 	leaf->n = 0;
 	leaf->key_used = 0;
 	leaf->nkilled = 0;
+	leaf->side[PB_LEFT].fence_len = leaf->side[PB_RIGHT].fence_len = 0;
 	behind->more = entered;
 	pb_quals_save(q, behind->elements);
 	if (forward)

@@ -6,7 +6,7 @@
 #ifndef PB_LEAF_H
 #define PB_LEAF_H
 
-#include "pb_quals.h"
+#include "pb_skip.h"
 #include "pb_tuple.h"
 
 /* Where the rows on one side of the page end. */
@@ -14,6 +14,9 @@ typedef struct PbSide
 {
 	bool		more;			/* the range goes on, on the page's sibling */
 	int			elements[INDEX_MAX_KEYS];	/* of arrays: the range */
+	int			fence_at;		/* in key_space: the page's fence, if from
+								 * there on rows are to be skipped */
+	int			fence_len;		/* 0: they are not */
 } PbSide;
 
 #define PB_LEFT		0
@@ -55,6 +58,7 @@ pb_leaf_tuple(const PbLeaf *leaf)
 extern void pb_leaf_init(PbLeaf *leaf);
 extern void pb_leaf_read(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int slot,
 						 ScanDirection dir, bool entered);
+extern PbPos *pb_leaf_target(const PbLeaf *leaf, PbQuals *q, ScanDirection dir);
 extern void pb_leaf_key(const PbLeaf *leaf, PbIndex *index, PbKey *key);
 extern void pb_leaf_kill(PbLeaf *leaf);
 extern void pb_leaf_leave(PbLeaf *leaf, PbIndex *index, IndexScanDesc scan);

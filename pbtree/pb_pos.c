@@ -66,7 +66,7 @@ pb_pos_end(PbPos *pos)
 {
 	if (pos->arena == NULL)
 		return;
-	for (int i = 0; i < pos->natts; i++)
+	for (int i = 0; i < Min(pos->natts, pos->key->natts); i++)
 	{
 		if (pos->col[i].has_value)
 			pb_codec_free(&pos->index->col[i], pos->col[i].value, pos->arena);

@@ -104,6 +104,19 @@ make_array(PbQuals *q, ScanKey key)
 	return array;
 }
 
+/* A condition with one value as an array of it. */
+PbArray *
+pb_quals_make_scalar(PbQuals *q, ScanKey key)
+{
+	PbArray    *array = palloc0(sizeof(PbArray));
+
+	array->key = key;
+	array->n = 1;
+	array->elems = &key->sk_argument;
+	array->match = order_proc(q, key->sk_attno - 1, q->rel->rd_opcintype[key->sk_attno - 1], argument_type(q, key));
+	return array;
+}
+
 /* Of an inequality with ANY only one element counts. */
 static ScanKey
 extreme_element(PbQuals *q, ScanKey key)
@@ -130,6 +143,7 @@ add_rest(PbQuals *q, ScanKey key, PbArray *array)
 {
 	q->rest[q->nrest].key = key;
 	q->rest[q->nrest++].array = array;
+	q->can_skip |= key->sk_attno <= q->index->nkeys;
 }
 
 static bool
@@ -220,6 +234,8 @@ pb_quals_set(PbQuals *q, IndexScanDesc scan)
 	q->low = q->high = NULL;
 	q->not_null = false;
 	q->nrest = 0;
+	q->can_skip = false;
+	q->skip = NULL;
 	q->rest = palloc(sizeof(*q->rest) * (scan->numberOfKeys + 1));
 	keys = palloc(sizeof(ScanKey) * (scan->numberOfKeys + 1));
 	for (int i = 0; i < scan->numberOfKeys; i++)
@@ -281,9 +297,9 @@ convert_integer(const PbColumn *column, Oid type, Datum *value)
 	return true;
 }
 
-/* The position gets another column: a value, or NULL if there is no key. */
-static void
-add_column(PbQuals *q, PbPos *pos, uint8 *space, ScanKey key, Datum value, bool isnull)
+/* The position gets another column: a value, or NULL if there is no key.  All columns' encodings have so much room. */
+void
+pb_quals_add_column(PbQuals *q, PbPos *pos, uint8 *space, int room, ScanKey key, Datum value, bool isnull)
 {
 	int			i = pos->natts;
 	PbPosCol   *col = &pos->col[i];
@@ -311,7 +327,7 @@ add_column(PbQuals *q, PbPos *pos, uint8 *space, ScanKey key, Datum value, bool 
 	col->cmp = same_type ? NULL : order_proc(q, i, q->rel->rd_opcintype[i], argument_type(q, key));
 	if ((PbCodecIsOrdered(column->codec) || column->codec == PB_CODEC_TEXT) && same_type)
 	{
-		len = pb_codec_encode(column, value, space + pos->off[i], PB_QUALS_SPACE - pos->off[i], NULL);
+		len = pb_codec_encode(column, value, space + pos->off[i], room - pos->off[i], NULL);
 		if (len >= 0)
 		{
 			col->has_code = true;
@@ -322,6 +338,12 @@ add_column(PbQuals *q, PbPos *pos, uint8 *space, ScanKey key, Datum value, bool 
 	}
 	pos->bytes &= col->has_code;
 	pos->coded &= col->has_code;
+}
+
+static inline void
+add_column(PbQuals *q, PbPos *pos, uint8 *space, ScanKey key, Datum value, bool isnull)
+{
+	pb_quals_add_column(q, pos, space, PB_QUALS_SPACE, key, value, isnull);
 }
 
 static void
@@ -410,8 +432,8 @@ pb_quals_next(PbQuals *q, ScanDirection dir)
 }
 
 /* An element against a key's column, in the order of the index. */
-static int
-compare_element(const PbQuals *q, const PbArray *array, int i, Datum value, bool isnull)
+int
+pb_quals_compare_element(const PbQuals *q, const PbArray *array, int i, Datum value, bool isnull)
 {
 	const PbColumn *col = &q->index->col[array->key->sk_attno - 1];
 	int			cmp;
@@ -425,8 +447,8 @@ compare_element(const PbQuals *q, const PbArray *array, int i, Datum value, bool
 }
 
 /* How many elements come before a key's column, in this direction; does the column equal the next one? */
-static int
-count_elements(PbQuals *q, const PbArray *array, const PbKey *key, bool forward, bool *equal)
+int
+pb_quals_count_elements(PbQuals *q, const PbArray *array, const PbKey *key, bool forward, bool *equal)
 {
 	int			column = array->key->sk_attno - 1;
 	PbArena		arena;
@@ -441,7 +463,7 @@ count_elements(PbQuals *q, const PbArray *array, const PbKey *key, bool forward,
 	while (low < high)
 	{
 		int			mid = (low + high) / 2;
-		int			cmp = compare_element(q, array, forward ? mid : array->n - 1 - mid, value, isnull);
+		int			cmp = pb_quals_compare_element(q, array, forward ? mid : array->n - 1 - mid, value, isnull);
 
 		*equal |= cmp == 0;
 		if (cmp != 0 && (cmp < 0) == forward)
@@ -465,7 +487,7 @@ find_before(PbQuals *q, const PbKey *key, bool forward, int *at)
 	for (int i = 0; equal && i < Min(q->nequal, key->natts); i++)
 	{
 		if (q->equal[i].array != NULL)
-			at[n++] = count_elements(q, q->equal[i].array, key, forward, &equal);
+			at[n++] = pb_quals_count_elements(q, q->equal[i].array, key, forward, &equal);
 		else
 		{
 			int			cmp = pb_pos_compare_column(&q->from, key, i);

@@ -55,6 +55,9 @@ typedef struct PbQuals
 	PbPos		from;			/* the current range: of the current elements */
 	PbPos		to;
 	uint8		space[2][PB_QUALS_SPACE];	/* encodings of their columns */
+	bool		can_skip;		/* what is checked bounds key columns */
+	struct PbSkip *skip;		/* what that comes to (pb_skip.c); NULL: not
+								 * asked for yet */
 } PbQuals;
 
 extern void pb_quals_set(PbQuals *q, IndexScanDesc scan);
@@ -64,5 +67,11 @@ extern void pb_quals_skip(PbQuals *q, const PbKey *key, ScanDirection dir);
 extern void pb_quals_save(const PbQuals *q, int *elements);
 extern void pb_quals_restore(PbQuals *q, const int *elements);
 extern bool pb_quals_check(PbQuals *q, const PbKey *key);
+
+/* for pb_skip.c */
+extern PbArray *pb_quals_make_scalar(PbQuals *q, ScanKey key);
+extern int	pb_quals_compare_element(const PbQuals *q, const PbArray *array, int i, Datum value, bool isnull);
+extern int	pb_quals_count_elements(PbQuals *q, const PbArray *array, const PbKey *key, bool forward, bool *equal);
+extern void pb_quals_add_column(PbQuals *q, PbPos *pos, uint8 *space, int room, ScanKey key, Datum value, bool isnull);
 
 #endif							/* PB_QUALS_H */

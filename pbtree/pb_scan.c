@@ -147,16 +147,14 @@ pb_scan_end(IndexScanDesc scan)
 
 /* ---- from page to page ---------------------------------------------------- */
 
-/* The page on which the current range begins, seen in this direction.  false: the index is empty. */
+/* To the page that a position leads to.  "entered": the range goes on in front of it.  false: the index is empty. */
 static bool
-enter_range(IndexScanDesc scan, ScanDirection dir)
+enter(IndexScanDesc scan, PbPos *pos, ScanDirection dir, bool entered)
 {
 	PbScan	   *so = scan->opaque;
-	PbPos	   *pos = ScanDirectionIsForward(dir) ? &so->quals.from : &so->quals.to;
 	PbBounds	bounds;
 	Buffer		buffer;
 
-	so->steps = 0;
 	CHECK_FOR_INTERRUPTS();
 	pgstat_count_index_scan(scan->indexRelation);
 	CompatCountSearch(scan);
@@ -173,8 +171,46 @@ enter_range(IndexScanDesc scan, ScanDirection dir)
 	}
 	if (BufferIsInvalid(buffer))
 		return false;
-	pb_leaf_read(&so->leaf, scan, &so->quals, buffer, pb_pos_search(pos, buffer, &bounds), dir, false);
+	pb_leaf_read(&so->leaf, scan, &so->quals, buffer, pb_pos_search(pos, buffer, &bounds), dir, entered);
 	return true;
+}
+
+/* The page on which the current range begins, seen in this direction. */
+static bool
+enter_range(IndexScanDesc scan, ScanDirection dir)
+{
+	PbScan	   *so = scan->opaque;
+
+	so->steps = 0;
+	return enter(scan, ScanDirectionIsForward(dir) ? &so->quals.from : &so->quals.to, dir, false);
+}
+
+/* To another page, in this direction. */
+static void
+leave(IndexScanDesc scan, ScanDirection dir, BlockNumber block)
+{
+	PbScan	   *so = scan->opaque;
+
+	if (dir != so->way)
+		so->steps = 0;
+	so->way = dir;
+	pb_search_count(scan->indexRelation, block, &so->steps);
+	pb_leaf_leave(&so->leaf, so->index, scan);
+	CompatInjectionPoint("pbtree-to-sibling");
+	CHECK_FOR_INTERRUPTS();
+}
+
+/* Over rows that do not satisfy the conditions, to a page beyond: that counts as a step. */
+static bool
+leap(IndexScanDesc scan, PbPos *pos, ScanDirection dir)
+{
+	PbScan	   *so = scan->opaque;
+	bool		found;
+
+	leave(scan, dir, so->leaf.block);
+	found = enter(scan, pos, dir, true);
+	pb_pos_end(pos);
+	return found;
 }
 
 /* To a page's sibling; false: there is none. */
@@ -186,13 +222,7 @@ step(IndexScanDesc scan, ScanDirection dir, BlockNumber block, BlockNumber next)
 	Buffer		buffer;
 	Page		page;
 
-	if (dir != so->way)
-		so->steps = 0;
-	so->way = dir;
-	pb_search_count(rel, block, &so->steps);
-	pb_leaf_leave(&so->leaf, so->index, scan);
-	CompatInjectionPoint("pbtree-to-sibling");
-	CHECK_FOR_INTERRUPTS();
+	leave(scan, dir, block);
 	if (ScanDirectionIsForward(dir))
 	{
 		if (next == block)
@@ -243,6 +273,10 @@ next_page(IndexScanDesc scan, ScanDirection dir)
 	pb_quals_restore(&so->quals, side->elements);
 	if (side->more)
 	{
+		PbPos	   *target = pb_leaf_target(&so->leaf, &so->quals, dir);
+
+		if (target != NULL)
+			return leap(scan, target, dir);
 		if (step(scan, dir, so->leaf.block, so->leaf.next))
 			return true;
 	}
@@ -258,6 +292,7 @@ next_shared_page(IndexScanDesc scan, ScanDirection dir)
 	PbScan	   *so = scan->opaque;
 	PbSide	   *side = &so->leaf.side[ScanDirectionIsForward(dir) ? PB_RIGHT : PB_LEFT];
 	PbPlace		place;
+	PbPos	   *target;
 	bool		found;
 
 	pb_leaf_leave(&so->leaf, so->index, scan);
@@ -274,6 +309,11 @@ next_shared_page(IndexScanDesc scan, ScanDirection dir)
 		found = (place.more && step(scan, dir, place.block, place.next)) ||
 			(pb_quals_next(&so->quals, dir) && enter_range(scan, dir));
 	}
+
+	/* the fence is this process's: the next one could not leap from here */
+	while (found && so->leaf.n == 0 && side->more &&
+		   (target = pb_leaf_target(&so->leaf, &so->quals, dir)) != NULL)
+		found = leap(scan, target, dir);
 	if (!found)
 	{
 		pb_parallel_end(scan);

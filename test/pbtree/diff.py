@@ -146,11 +146,14 @@ class Round:
             n -= some
 
     def condition(self, r, columns):
-        """On the first of these columns, mostly."""
+        """On the first of these columns, mostly; some without a condition on the one in front, some with two."""
         parts = []
-        for c in columns[:r.randrange(0, len(columns) + 1)]:
+        chosen = columns[:r.randrange(0, len(columns) + 1)]
+        if r.random() < .4:
+            chosen = [c for c in columns if r.random() < .5] + [c for c in columns if r.random() < .1]
+        for c in chosen:
             kind = r.random()
-            value = lambda: '(%s)::%s' % (TYPES[self.types[c]](r), self.types[c].split(' COLLATE')[0])
+            value = lambda: self.there(r, c) if r.random() < .3 else '(%s)::%s' % (TYPES[self.types[c]](r), self.types[c].split(' COLLATE')[0])
             if kind < .35:
                 parts.append('c%d = %s' % (c, value()))
             elif kind < .6:
@@ -163,6 +166,10 @@ class Round:
             else:
                 parts.append('c%d IS %sNULL' % (c, r.choice(['', 'NOT '])))
         return ' AND '.join(parts) or 'true'
+
+    def there(self, r, c):
+        """A value that some row has."""
+        return '(SELECT c%d FROM t WHERE id >= %d ORDER BY id LIMIT 1)' % (c, r.randrange(1, r.choice([10, 3000])))
 
     def work(self, seed):
         r = random.Random(seed)

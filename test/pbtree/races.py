@@ -169,10 +169,11 @@ def empty(tests):
 LONG = "lpad(%s::text, 6, '0') || md5(%s::text) || md5('a' || %s) || md5('b' || %s) || md5('c' || %s) || md5('d' || %s)"
 
 
-def meet(cluster, connection, name, condition, what, key):
+def meet(cluster, connection, name, condition, what, key, columns='b'):
     """A reader that waits at a point, while there are splits, deletions of pages, or both; did it wait?"""
     query(connection, 'DROP TABLE IF EXISTS t; CREATE TABLE t AS SELECT g a, %s b FROM generate_series(1, 5000) g' % key.replace('%s', 'g'))
-    query(connection, 'CREATE INDEX i ON t USING pbtree (b) WITH (fillfactor = 10); DELETE FROM t WHERE a BETWEEN 1000 AND 4000')
+    query(connection, 'CREATE INDEX i ON t USING pbtree (%s) WITH (fillfactor = 10)' % columns)
+    query(connection, 'DELETE FROM t WHERE a BETWEEN 1000 AND 4000')
     point = Point(cluster, name)
     query(point.connection, 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off')
     query(point.connection, 'BEGIN ISOLATION LEVEL REPEATABLE READ')
@@ -213,6 +214,11 @@ def between(tests):
                 for condition in conditions:
                     for what in ('splits', 'deletions', 'both')[key != '%s':]:
                         waits += meet(cluster, connection, name, condition % start, what, key)
+    # the reader skips most of the rows of each group, so that it comes from page to page through the root
+    for order in ('mod(a, 5), b', 'mod(a, 5) DESC, b DESC'):
+        for name in ('pbtree-to-child', 'pbtree-to-sibling'):
+            for what in ('splits', 'deletions', 'both'):
+                waits += meet(cluster, connection, name, 'b BETWEEN 950 AND 1100 ORDER BY ' + order, what, '%s', 'mod(a, 5), b')
     no_crash(cluster)
     return '%d waits' % waits
 

@@ -1,0 +1,332 @@
+/*-------------------------------------------------------------------------
+ * pb_skip.c
+ *	  Rows of a range that no row can satisfy the conditions among: passed.
+ *
+ * Conditions that do not bound a range (those behind a column without "=") are
+ * checked for each row.  They also say where the next row is that may satisfy
+ * them: with a condition b = 5 on an index on (a, b), behind (1, 2) at (1, 5),
+ * behind (1, 7) at (2, 5) if a is an integer, else behind all rows with a = 1.
+ * That depends on the key alone, so a scan remembers nothing but where it is.
+ *
+ * The idea is that of "Efficient Search of Multidimensional B-Trees" (Leslie,
+ * Jain, Birdsall, Yaghmai, VLDB 1995).
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/nbtree.h"
+
+#include "pb_skip.h"
+
+/* What a column's value must be. */
+typedef struct Filter
+{
+	PbArray    *equal;			/* one of these */
+	bool		is_null;
+	PbArray    *low;			/* one element: between these, in the order of
+								 * the index */
+	PbArray    *high;
+	bool		not_null;
+} Filter;
+
+typedef struct PbSkip
+{
+	int			n;				/* columns up to the last one with a filter */
+	Filter		filter[INDEX_MAX_KEYS];
+	PbKey		key;			/* columns taken from a key, and behind them
+								 * encodings of what the position has more */
+	PbPos		pos;
+} PbSkip;
+
+static void
+add_filter(PbQuals *q, ScanKey key, PbArray *array)
+{
+	int			column = key->sk_attno - 1;
+	Filter	   *f = &q->skip->filter[column];
+	PbArray   **bound;
+
+	if (column >= q->index->nkeys)
+		return;
+	q->skip->n = Max(q->skip->n, column + 1);
+	if (key->sk_flags & SK_SEARCHNULL)
+		f->is_null = true;
+	else if (key->sk_flags & SK_SEARCHNOTNULL)
+		f->not_null = true;
+	else
+	{
+		f->not_null = true;
+		if (key->sk_strategy == BTEqualStrategyNumber)
+			bound = &f->equal;
+		else
+			bound = (key->sk_strategy < BTEqualStrategyNumber) != q->index->col[column].desc ? &f->high : &f->low;
+		if (*bound == NULL)
+			*bound = array ? array : pb_quals_make_scalar(q, key);
+	}
+}
+
+static void
+prepare(PbQuals *q)
+{
+	MemoryContext old = MemoryContextSwitchTo(q->context);
+
+	q->skip = palloc(sizeof(PbSkip));
+	q->skip->n = 0;
+	memset(q->skip->filter, 0, sizeof(q->skip->filter));
+	for (int i = 0; i < q->nrest; i++)
+		add_filter(q, q->rest[i].key, q->rest[i].array);
+	pb_pos_begin(&q->skip->pos, q->rel, q->index);
+	MemoryContextSwitchTo(old);
+}
+
+/* ---- the position --------------------------------------------------------- */
+
+/* It begins with the key's first columns. */
+static void
+begin(PbQuals *q, const PbKey *key, int natts)
+{
+	PbSkip	   *s = q->skip;
+
+	pb_pos_end(&s->pos);
+	pb_key_copy(&s->key, key);
+	pb_key_truncate(&s->key, natts);
+	pb_pos_from_key(&s->pos, q->rel, q->index, &s->key);
+}
+
+static void
+add(PbQuals *q, ScanKey key, Datum value, bool isnull)
+{
+	pb_quals_add_column(q, &q->skip->pos, q->skip->key.data, PB_KEY_ROOM, key, value, isnull);
+}
+
+/* The i-th element in this direction. */
+static void
+add_element(PbQuals *q, const PbArray *array, int i, bool forward)
+{
+	add(q, array->key, array->elems[forward ? i : array->n - 1 - i], false);
+}
+
+/* Where the values of a column between two bounds begin, in this direction. */
+static void
+add_bound(PbQuals *q, int column, bool forward)
+{
+	Filter	   *f = &q->skip->filter[column];
+	PbArray    *bound = forward ? f->low : f->high;
+
+	if (bound != NULL)
+	{
+		int			strategy = bound->key->sk_strategy;
+		bool		strict = strategy == BTLessStrategyNumber || strategy == BTGreaterStrategyNumber;
+
+		add(q, bound->key, bound->elems[0], false);
+		q->skip->pos.after = strict == forward;
+	}
+	else if (f->not_null && q->index->col[column].nulls_first == forward)
+	{
+		add(q, NULL, 0, true);
+		q->skip->pos.after = forward;
+	}
+}
+
+/* The columns from this one on get the first values that they may have. */
+static void
+add_first(PbQuals *q, int column, bool forward)
+{
+	PbSkip	   *s = q->skip;
+
+	s->pos.after = !forward;
+	for (; column < s->n; column++)
+	{
+		Filter	   *f = &s->filter[column];
+
+		if (f->equal != NULL)
+			add_element(q, f->equal, 0, forward);
+		else if (f->is_null)
+			add(q, NULL, 0, true);
+		else
+		{
+			add_bound(q, column, forward);
+			return;
+		}
+	}
+}
+
+/*
+ * The value behind the position's last one, in this direction: encodings of
+ * fixed width that sort as bytes are numbers.  false: it is the last one, or not
+ * of that kind.
+ */
+static bool
+take_neighbour(PbQuals *q, int column, bool forward)
+{
+	const PbColumn *col = &q->index->col[column];
+	PbSkip	   *s = q->skip;
+	uint8	   *p = s->key.data + s->key.off[column];
+
+	if (!PbCodecIsOrdered(col->codec) || col->fixed == 0 || pb_key_state(&s->key, column) != PB_COL_PLAIN)
+		return false;
+	for (int i = col->fixed - 1; i >= 0; i--)
+	{
+		p[i] += forward ? 1 : -1;
+		if (p[i] != (forward ? 0 : 0xff))
+			return true;
+	}
+	return false;
+}
+
+/* ---- which one ------------------------------------------------------------ */
+
+typedef enum Where
+{
+	HERE,						/* the column's value is one that it may have */
+	AHEAD,						/* such a value comes, in this direction */
+	PASSED						/* none comes */
+} Where;
+
+/* A bound against the key's column, in the order of the index; that is not NULL. */
+static int
+compare_bound(PbQuals *q, const PbArray *bound, const PbKey *key)
+{
+	int			column = bound->key->sk_attno - 1;
+	PbArena		arena;
+	bool		isnull;
+	Datum		value;
+	int			cmp;
+
+	arena.used = 0;
+	value = pb_key_datum(q->index, key, column, &isnull, &arena);
+	cmp = pb_quals_compare_element(q, bound, 0, value, isnull);
+	pb_codec_free(&q->index->col[column], value, &arena);
+	return cmp;
+}
+
+static bool
+is_outside(PbQuals *q, const PbArray *bound, const PbKey *key, bool low)
+{
+	int			strategy;
+	int			cmp;
+
+	if (bound == NULL)
+		return false;
+	strategy = bound->key->sk_strategy;
+	cmp = compare_bound(q, bound, key);
+	if (cmp == 0)
+		return strategy == BTLessStrategyNumber || strategy == BTGreaterStrategyNumber;
+	return (cmp > 0) == low;
+}
+
+/* For an array: the element that is ahead. */
+static Where
+look(PbQuals *q, const PbKey *key, int column, bool forward, int *element)
+{
+	Filter	   *f = &q->skip->filter[column];
+	bool		isnull = pb_key_state(key, column) == PB_COL_NULL;
+	bool		nulls_ahead = q->index->col[column].nulls_first != forward;
+	bool		equal;
+
+	if (f->is_null)
+		return isnull ? HERE : nulls_ahead ? AHEAD : PASSED;
+	if (isnull && f->not_null)
+		return nulls_ahead ? PASSED : AHEAD;
+	if (f->equal != NULL)
+	{
+		*element = pb_quals_count_elements(q, f->equal, key, forward, &equal);
+		return equal ? HERE : *element < f->equal->n ? AHEAD : PASSED;
+	}
+	if (isnull)
+		return HERE;
+	if (is_outside(q, f->low, key, true))
+		return forward ? AHEAD : PASSED;
+	if (is_outside(q, f->high, key, false))
+		return forward ? PASSED : AHEAD;
+	return HERE;
+}
+
+/* No further row with the key's columns in front of this one can satisfy the conditions. */
+static PbSkipTo
+leave_prefix(PbQuals *q, const PbKey *key, int column, bool forward)
+{
+	PbSkip	   *s = q->skip;
+
+	while (--column >= q->nequal)
+	{
+		Filter	   *f = &s->filter[column];
+		bool		equal;
+		int			element;
+
+		if (f->is_null)
+			continue;
+		if (f->equal != NULL)
+		{
+			element = pb_quals_count_elements(q, f->equal, key, forward, &equal) + 1;
+			if (element >= f->equal->n)
+				continue;
+			begin(q, key, column);
+			add_element(q, f->equal, element, forward);
+			add_first(q, column + 1, forward);
+			return PB_SKIP_POS;
+		}
+		begin(q, key, column + 1);
+		if (take_neighbour(q, column, forward))
+			add_first(q, column + 1, forward);
+		else
+		{
+			begin(q, key, column + 1);
+			s->pos.after = forward;
+		}
+		return PB_SKIP_POS;
+	}
+	return PB_SKIP_END;
+}
+
+/*
+ * In this direction, from the key on (a row's, or a fence that the rows to come
+ * are behind): where is the next row that may satisfy the conditions?  The
+ * position holds until the next call.
+ */
+PbSkipTo
+pb_skip_find(PbQuals *q, const PbKey *key, ScanDirection dir, PbPos **pos)
+{
+	bool		forward = ScanDirectionIsForward(dir);
+	Filter	   *f;
+
+	if (!q->can_skip)
+		return PB_SKIP_NOT;
+	if (q->skip == NULL)
+		prepare(q);
+	*pos = &q->skip->pos;
+	for (int column = 0; column < q->skip->n; column++)
+	{
+		int			element = 0;
+
+		f = &q->skip->filter[column];
+		if (column >= key->natts)
+		{
+			if (!forward)
+				return PB_SKIP_NOT;
+			begin(q, key, column);
+			add_first(q, column, forward);
+			return q->skip->pos.natts > column ? PB_SKIP_NEXT_COLUMN : PB_SKIP_NOT;
+		}
+		switch (look(q, key, column, forward, &element))
+		{
+			case HERE:
+				break;
+			case PASSED:
+				return leave_prefix(q, key, column, forward);
+			case AHEAD:
+				begin(q, key, column);
+				if (f->is_null)
+					add(q, NULL, 0, true);
+				else if (f->equal != NULL)
+					add_element(q, f->equal, element, forward);
+				else
+				{
+					add_bound(q, column, forward);
+					return PB_SKIP_POS;
+				}
+				add_first(q, column + 1, forward);
+				return PB_SKIP_POS;
+		}
+	}
+	return PB_SKIP_NOT;
+}
