@@ -144,6 +144,7 @@ add_rest(PbQuals *q, ScanKey key, PbArray *array)
 	q->rest[q->nrest].key = key;
 	q->rest[q->nrest++].array = array;
 	q->can_skip |= key->sk_attno <= q->index->nkeys;
+	q->impossible |= array != NULL && array->n == 0;
 }
 
 static bool
@@ -185,8 +186,7 @@ take_equality(PbQuals *q, int column, ScanKey key)
 	if (!(key->sk_flags & SK_SEARCHARRAY))
 		return true;
 	e->array = make_array(q, key);
-	if (e->array->n == 0)
-		q->impossible = true;
+	q->impossible |= e->array->n == 0;
 	q->arrays[q->narrays++] = e->array;
 	return true;
 }
