@@ -67,7 +67,9 @@ ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapsho
  *	 ended: that version;
  * - by the row's TID right after that: the trigger queue wants what that update made;
  * - our changes of the current command or later: the image before them, or the
- *	 inserted one;
+ *	 inserted one; but if the command has followed updates to newer versions
+ *	 (EvalPlanQual), it may also meet a row again that it has changed there, and
+ *	 means what its snapshot sees, unless that is nothing;
  * - else what the command's snapshot sees;
  * - else (it sees none) the newest committed one.
  */
@@ -102,42 +104,56 @@ newest_committed(IpVersion *v, Relation rel, const ItemPointerData *tid)
 	return result;
 }
 
+/* Past our changes of this command or later; but not past our insertion. */
+static IpvResult
+before_ours(IpVersion *v, CommandId cid, IpPtr *ended_by)
+{
+	IpvResult	result = IPV_OK;
+
+	while (result == IPV_OK && ip_version_status(v) == IP_STATUS_MINE && ip_version_cid(v) >= cid &&
+		   !(v->state & IP_ROW_INSERTED))
+	{
+		CHECK_FOR_INTERRUPTS();
+		*ended_by = v->ptr;
+		result = ip_version_older(v);
+	}
+	return result;
+}
+
 static IpvResult
 fetch_any_once(IpVersion *v, Relation rel, const ItemPointerData *tid, IpPtr *ended_by, TupleTableSlot *slot,
 			   bool *plain)
 {
 	Snapshot	active = ActiveSnapshotSet() ? GetActiveSnapshot() : NULL;
 	IpvResult	result = ip_version_fetch_unless_plain(v, rel, tid, slot, plain);
-	bool		changed = false;
+	bool		changed;
 
 	if (result != IPV_OK)
 		return result;
 	if (active == NULL || !IsMVCCSnapshot(active))
 		return ip_version_satisfy(v, SnapshotAny);
-	while (ip_version_status(v) == IP_STATUS_MINE && ip_version_cid(v) >= active->curcid)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (v->state & IP_ROW_INSERTED)
-			return IPV_OK;
-		*ended_by = v->ptr;
-		result = ip_version_older(v);
-		if (result != IPV_OK)
-			return result;
-		changed = true;
-	}
-	if (changed)
-		return IPV_OK;
+	result = before_ours(v, active->curcid, ended_by);
+	changed = ended_by->block != InvalidBlockNumber;
+	if (result != IPV_OK || (changed && !ip_memo_met_unseen(active->curcid)) ||
+		(ip_version_status(v) == IP_STATUS_MINE && ip_version_cid(v) >= active->curcid))
+		return result;
 	result = ip_version_satisfy(v, active);
-	return result == IPV_NONE ? newest_committed(v, rel, tid) : result;
+	if (result != IPV_NONE)
+		return result;
+	if (!changed)
+		return newest_committed(v, rel, tid);
+	result = ip_version_fetch(v, rel, tid);
+	return result == IPV_OK ? before_ours(v, active->curcid, ended_by) : result;
 }
 
-/* A version that our last update in place ended gets a TID of its own, for the trigger queue. */
+/* A version that our last change ended may need a TID of its own, for the trigger queue: this one, or by what has ended it. */
 static bool
 fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 {
 	IpTarget	target;
-	IpPtr		ended_by = {InvalidBlockNumber, 0};
+	IpPtr		ended_by;
 	bool		plain = false;
+	bool		in_place;
 	IpvResult	result;
 	int			tries = 0;
 
@@ -146,6 +162,7 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
+		ended_by.block = InvalidBlockNumber;
 		result = target.exact ? fetch_exact_once(v, rel, &target, &ended_by) :
 			fetch_any_once(v, rel, tid, &ended_by, slot, &plain);
 	} while (result == IPV_STALE && ++tries < IP_MAX_STALE);
@@ -160,8 +177,13 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 	if (ip_version_status(v) == IP_STATUS_MINE)
 		(void) ip_version_cid(v);
 	ip_version_to_slot(v, slot);
-	if (ended_by.block != InvalidBlockNumber && ip_memo_was_updated(v))
-		ip_version_tid(ended_by, &slot->tts_tid);
+	if (ended_by.block != InvalidBlockNumber && ip_memo_was_updated(v, &in_place))
+	{
+		if (in_place)
+			ip_version_tid(ended_by, &slot->tts_tid);
+		else
+			slot->tts_tid = *tid;
+	}
 	ip_memo_note_ended(rel, &target);
 	return true;
 }

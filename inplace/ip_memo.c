@@ -29,10 +29,13 @@ static CommandId seen_cid;
 static RowName locked;
 static TransactionId locked_xid;
 static CommandId locked_cid;
+static LocalTransactionId unseen_at = InvalidLocalTransactionId;
+static CommandId unseen_cid;
 static CommandId speculative_cid;
 static RowName updated;
 static Moment updated_at;
 static CommandId updated_cid;
+static bool updated_in_place;
 static RowName ended;
 static Moment ended_at;
 static IpXid ended_by_xid;
@@ -150,6 +153,19 @@ ip_memo_was_locked(Relation rel, const ItemPointerData *tid, CommandId cid)
 }
 
 void
+ip_memo_note_unseen(CommandId cid)
+{
+	unseen_at = CompatMyLocalXid;
+	unseen_cid = cid;
+}
+
+bool
+ip_memo_met_unseen(CommandId cid)
+{
+	return unseen_at == CompatMyLocalXid && unseen_cid >= cid;
+}
+
+void
 ip_memo_note_speculative(CommandId cid)
 {
 	speculative_cid = cid;
@@ -162,22 +178,24 @@ ip_memo_speculative(void)
 }
 
 void
-ip_memo_note_updated(Relation rel, const ItemPointerData *tid, CommandId cid)
+ip_memo_note_updated(Relation rel, const ItemPointerData *tid, CommandId cid, bool in_place)
 {
 	updated.relid = RelationGetRelid(rel);
 	updated.tid = *tid;
 	updated_at = now();
 	updated_cid = cid;
+	updated_in_place = in_place;
 }
 
 bool
-ip_memo_was_updated(const IpVersion *v)
+ip_memo_was_updated(const IpVersion *v, bool *in_place)
 {
 	bool		result = is_row(&updated, v->rel, &v->tid) && is_now(&updated_at) &&
 		updated_cid == v->end_cid && (TransactionId) v->end_xid == GetCurrentTransactionIdIfAny();
 
 	if (result)
 		updated.relid = InvalidOid;
+	*in_place = updated_in_place;
 	return result;
 }
 

@@ -10,8 +10,9 @@
  *	               set by                            read by, and then
  *	  	seen    fetch with a dirty snapshot        row lock (ON CONFLICT, logical apply), which forgets it
  *	  	locked  row lock                           update; of no use after the command
+ *	  	unseen  row lock of a newer version        fetch by TID; of no use after the command
  *	  	spec.   speculative insertion              its completion
- *	  	updated update in place with triggers      fetch of OLD for the trigger queue, which forgets it
+ *	  	updated change with AFTER ROW triggers     fetch of OLD for the trigger queue, which forgets it
  *	  	ended   fetch of OLD by the trigger queue  the fetch of NEW, which is the next; forgets it
  *-------------------------------------------------------------------------
  */
@@ -65,15 +66,24 @@ extern bool ip_memo_was_locked(Relation rel, const ItemPointerData *tid, Command
 /* Was it a lock of a row of the same page, by this transaction and command? */
 extern bool ip_memo_locked_beside(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid);
 
+/* The current transaction's command cid has locked a version that its snapshot does not see, to change that (EvalPlanQual). */
+extern void ip_memo_note_unseen(CommandId cid);
+
+/* Has that command, or a later one, done so? */
+extern bool ip_memo_met_unseen(CommandId cid);
+
 /* The command id of the speculative insertion; a backend has one at a time. */
 extern void ip_memo_note_speculative(CommandId cid);
 extern CommandId ip_memo_speculative(void);
 
-/* The row has been updated in place, and the trigger queue is about to ask for the version before. */
-extern void ip_memo_note_updated(Relation rel, const ItemPointerData *tid, CommandId cid);
+/*
+ * The row has been updated in place, or what was changed is an exact version, and the trigger queue is about to ask for the version
+ * before.
+ */
+extern void ip_memo_note_updated(Relation rel, const ItemPointerData *tid, CommandId cid, bool in_place);
 
-/* Is v, which is not the newest version, the one before the last such update?  Then forgets it. */
-extern bool ip_memo_was_updated(const IpVersion *v);
+/* Is v, which is not the newest version, the one before the last such change?  Then forgets it. */
+extern bool ip_memo_was_updated(const IpVersion *v, bool *in_place);
 
 /*
  * A fetch by TID is about to return the target, which an update in place ended; or another version.

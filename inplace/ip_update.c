@@ -239,6 +239,8 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot
 	result = modify_end(&req, result);
 	ip_logical_end();
 	MemoryContextSwitchTo(context);
+	if (result == TM_Ok && req.target.exact && rel->trigdesc && rel->trigdesc->trig_delete_after_row)
+		ip_memo_note_updated(rel, &req.target.row, cid, false);
 	return result;
 }
 
@@ -621,13 +623,10 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 	Assert(!in_place || blocking_are_unchanged(req, &w));
 	w.logical = logical;
 	ip_modify_write(v, buffer, &w);
-	if (in_place)
-		ip_slot_set_written(req->slot, req->rel, ItemPointerGetBlockNumber(&v->tid),
-							ItemPointerGetOffsetNumber(&v->tid), req->xid, req->cid, xmax);
-	else
+	ip_slot_set_written(req->slot, req->rel, in_place ? ItemPointerGetBlockNumber(&v->tid) : BufferGetBlockNumber(w.moved.buffer),
+						in_place ? ItemPointerGetOffsetNumber(&v->tid) : w.moved.off, req->xid, req->cid, xmax);
+	if (!in_place)
 	{
-		ip_slot_set_written(req->slot, req->rel, BufferGetBlockNumber(w.moved.buffer), w.moved.off,
-							req->xid, req->cid, xmax);
 		if (w.lock.any)
 			carry_locks(req, &w);
 		if (w.moved.buffer != buffer)
@@ -694,7 +693,7 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 	if (in_place && req.changed != 0)
 		ip_keys_insert(rel, req.followed.indexes, req.changed, slot);
 	/* last: an operator class may have called anything */
-	if (in_place && rel->trigdesc && rel->trigdesc->trig_update_after_row)
-		ip_memo_note_updated(rel, &slot->tts_tid, cid);
+	if (result == TM_Ok && (in_place || req.target.exact) && rel->trigdesc && rel->trigdesc->trig_update_after_row)
+		ip_memo_note_updated(rel, &req.target.row, cid, in_place);
 	return result;
 }

@@ -42,7 +42,10 @@ carry_bytes(CarriedFence *to, const uint8 *p, int len)
 {
 	len = Min(len, MAX_CARRIED - to->len);
 
-	/* memcpy of a length with a limit would become a string instruction, which takes longer to begin than this to end */
+	/*
+	 * memcpy of a length with a limit would become a string instruction,
+	 * which takes longer to begin than this to end
+	 */
 	memmove(to->data + to->len, p, len);
 	to->len += len;
 }
