@@ -6,6 +6,7 @@
 #include "compat.h"
 
 #include "access/multixact.h"
+#include "access/subtrans.h"
 #include "access/xact.h"
 #include "storage/procarray.h"
 
@@ -232,6 +233,69 @@ not_available(Relation rel)
 					RelationGetRelationName(rel))));
 }
 
+typedef struct WaitContext
+{
+	Relation	rel;
+	ItemPointerData tid;
+	XLTW_Oper	oper;
+} WaitContext;
+
+/* As core says it of a heap's rows. */
+static void
+wait_context(void *arg)
+{
+	WaitContext *w = arg;
+	BlockNumber block = ItemPointerGetBlockNumber(&w->tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(&w->tid);
+	const char *name = RelationGetRelationName(w->rel);
+
+	if (w->oper == XLTW_Lock)
+		errcontext("while locking tuple (%u,%u) in relation \"%s\"", block, off, name);
+	else if (w->oper == XLTW_Update)
+		errcontext("while updating tuple (%u,%u) in relation \"%s\"", block, off, name);
+	else
+		errcontext("while deleting tuple (%u,%u) in relation \"%s\"", block, off, name);
+}
+
+/*
+ * Until what xid did is settled: it has ended, or been rolled back.  A subtransaction that was released is settled with its parent,
+ * which may be rolled back long before the whole transaction ends; XactLockTableWait waits for that.
+ */
+static void
+wait_until_settled(TransactionId xid)
+{
+	LOCKTAG		tag;
+
+	for (;;)
+	{
+		TransactionId parent;
+
+		SET_LOCKTAG_TRANSACTION(tag, xid);
+		(void) LockAcquire(&tag, ShareLock, false, false);
+		LockRelease(&tag, ShareLock, false);
+		if (!TransactionIdIsInProgress(xid))
+			return;
+		parent = SubTransGetParent(xid);
+		CHECK_FOR_INTERRUPTS();
+		if (TransactionIdIsValid(parent))
+			xid = parent;
+		else
+			pg_usleep(1000);	/* it is about to take, or has given up, its
+								 * lock */
+	}
+}
+
+static void
+wait_for(Relation rel, const ItemPointerData *tid, TransactionId xid, XLTW_Oper oper)
+{
+	WaitContext context = {rel, *tid, oper};
+	ErrorContextCallback callback = {error_context_stack, wait_context, &context};
+
+	error_context_stack = &callback;
+	wait_until_settled(xid);
+	error_context_stack = callback.previous;
+}
+
 bool
 ip_lockers_wait(Relation rel, const ItemPointerData *tid, TransactionId xid,
 				LockTupleMode mode, LockWaitPolicy policy, XLTW_Oper oper,
@@ -248,7 +312,7 @@ ip_lockers_wait(Relation rel, const ItemPointerData *tid, TransactionId xid,
 			LockTuple(rel, lock_tid, heavy_mode[mode]);
 			*have_tuple_lock = true;
 		}
-		XactLockTableWait(xid, rel, lock_tid, oper);
+		wait_for(rel, tid, xid, oper);
 		return true;
 	}
 	if (!*have_tuple_lock && !is_locker)
