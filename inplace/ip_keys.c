@@ -310,12 +310,6 @@ ip_keys_is_needed(Relation rel, ItemPointer tid, Buffer ahead, InplaceKeyMatch m
 			return false;
 		}
 
-		/*
-		 * no version of before: it has its own entries only, and its long
-		 * values go when it is rolled back
-		 */
-		if (vacuum && (v->state & IP_ROW_INSERTED) && (v->hdr & IP_HDR_HASEXTERNAL) && ip_version_status(v) != IP_STATUS_COMMITTED)
-			return true;
 		result = find_match(rel, v, (keys & IP_KEYS_SETTLED) != 0, match, arg, slot, conflict);
 		ExecClearTuple(slot);
 	}
