@@ -226,6 +226,10 @@ def check_rights(tests):
     expect_error(other, 'CREATE INDEX CONCURRENTLY j ON t USING pbtree (b)', 'timeout')
     query(connection, 'ROLLBACK')
     expect_error(other, "SELECT pbtree_check('j', true)", 'not valid')
+    query(connection, 'CREATE TABLE u AS SELECT generate_series(1, 300000) a; CREATE INDEX k ON u USING pbtree (a)')
+    query(connection, "SET statement_timeout = '5ms'")
+    for rows in ('false', 'true'):
+        expect_error(connection, "SELECT pbtree_check('k', %s)" % rows, 'timeout')
     no_crash(cluster)
     return ''
 
