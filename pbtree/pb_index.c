@@ -235,6 +235,9 @@ load_index(Relation rel)
 			pb_index_corrupt(rel, PB_META_BLOCK, -1, "a column's encoding is not known");
 		if (index->bytes && i < index->nkeys && !PbCodecIsOrdered(meta.codec[i]))
 			pb_index_corrupt(rel, PB_META_BLOCK, -1, "a column's encoding has no order");
+		/* looked up here, not while a page is locked */
+		if (i < index->nkeys)
+			(void) index_getprocinfo(rel, i + 1, BTORDER_PROC);
 		if (i == 0 || index->fixed > 0)
 			index->fixed = index->col[i].fixed > 0 ? index->fixed + index->col[i].fixed : 0;
 	}

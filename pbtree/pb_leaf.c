@@ -18,7 +18,7 @@
 /* A page that is locked is not searched for more ranges at once. */
 #define MAX_RANGES	1000
 
-/* Looking for rows to skip is worth it if there are so many. */
+/* Skipping so many rows pays where keys compare as bytes. */
 #define WORTHWHILE	8
 
 void
@@ -223,12 +223,20 @@ none_holds(PbQuals *q, Buffer buffer, int from, int to)
 }
 #endif
 
+/* So many rows are dearer to check than to skip: a search compares all columns a few times, perhaps each by a function. */
+static int
+worthwhile(const PbPos *pos)
+{
+	return pos->bytes || pos->coded ? WORTHWHILE : 2 * WORTHWHILE * Max(pos->natts, 1);
+}
+
 /* The slot's key does not satisfy the conditions: the next slot that may, at most "to". */
 static int
-skip_slots(PbQuals *q, Buffer buffer, int slot, int to, const PbKey *key, Patience *patience)
+skip_slots(PbLeaf *leaf, PbQuals *q, Buffer buffer, int slot, int to, const PbKey *key, Patience *patience)
 {
 	PbPos	   *pos;
 	int			next = slot + 1;
+	int			enough = WORTHWHILE;
 
 	if (!q->can_skip || ++patience->misses < patience->limit)
 		return next;
@@ -244,9 +252,11 @@ skip_slots(PbQuals *q, Buffer buffer, int slot, int to, const PbKey *key, Patien
 		case PB_SKIP_POS:
 			next = pb_pos_is_right_of(pos, BufferGetPage(buffer)) ? to : Min(pb_pos_search_near(pos, buffer, next), to);
 			pb_pos_end(pos);
+			enough = worthwhile(pos);
 			break;
 	}
-	patience->limit = next - slot >= WORTHWHILE ? 1 : patience->limit * 2;
+	patience->limit = next - slot >= enough ? 1 : patience->limit * 2;
+	leaf->passed |= slot == 0 && next == pb_page_nslots(BufferGetPage(buffer));
 	Assert(none_holds(q, buffer, slot, next));
 	return next;
 }
@@ -280,14 +290,14 @@ collect(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int from, i
 			Collected	what = collect_fixed(leaf, q, page, slot, &f, scan->xs_want_itup);
 
 			if (what == FAILS)
-				slot = skip_slots(q, buffer, slot, to, &f.view, &patience) - 1;
+				slot = skip_slots(leaf, q, buffer, slot, to, &f.view, &patience) - 1;
 			if (what != NOT_FIXED)
 				continue;
 		}
 		pb_item_get(q->rel, q->index, buffer, page, slot, &item);
 		if (q->nrest > 0 && !pb_quals_check(q, &item.key))
 		{
-			slot = skip_slots(q, buffer, slot, to, &item.key, &patience) - 1;
+			slot = skip_slots(leaf, q, buffer, slot, to, &item.key, &patience) - 1;
 			continue;
 		}
 		n = pb_item_tids(q->rel, buffer, page, slot, &item, leaf->tids + leaf->n);
@@ -369,6 +379,7 @@ look_beyond(PbLeaf *leaf, PbQuals *q, Page page, ScanDirection dir)
 	int			len = forward ? PbPageGetSpecial(page)->high_len : PbPageGetSpecial(page)->low_len;
 	PbKey		key;
 	PbPos	   *pos;
+	char	   *copy;
 	int			equal;
 	int			cmp;
 
@@ -390,9 +401,10 @@ look_beyond(PbLeaf *leaf, PbQuals *q, Page page, ScanDirection dir)
 	pb_pos_end(pos);
 	if (forward ? cmp <= 0 : cmp >= 0)
 		return true;
-	side->fence_at = key_room(leaf, len) - leaf->key_space;
+	copy = key_room(leaf, len);
+	memcpy(copy, fence, len);
+	side->fence_at = copy - leaf->key_space;
 	side->fence_len = len;
-	memcpy(leaf->key_space + side->fence_at, fence, len);
 	return true;
 }
 
@@ -489,6 +501,7 @@ pb_leaf_read(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int sl
 	leaf->buffer = buffer;
 	leaf->block = BufferGetBlockNumber(buffer);
 	leaf->next = PbPageGetSpecial(BufferGetPage(buffer))->next;
+	leaf->passed = false;
 	leaf->n = 0;
 	leaf->key_used = 0;
 	leaf->nkilled = 0;

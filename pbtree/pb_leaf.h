@@ -29,6 +29,7 @@ typedef struct PbLeaf
 	BlockNumber next;
 	XLogRecPtr	lsn;
 	PbSide		side[2];
+	bool		passed;			/* all of the page was skipped at once */
 	int			n;				/* rows */
 	int			at;				/* the current one */
 	int			room;

@@ -26,20 +26,75 @@ argument_type(const PbQuals *q, const ScanKeyData *key)
 	return OidIsValid(key->sk_subtype) ? key->sk_subtype : q->rel->rd_opcintype[key->sk_attno - 1];
 }
 
-static FmgrInfo *
-order_proc(PbQuals *q, int column, Oid left, Oid right)
+/* false: the operator family has none */
+static bool
+find_order(PbQuals *q, MemoryContext context, int column, Oid left, Oid right, FmgrInfo *info)
 {
-	Oid			proc;
+	Oid			proc = get_opfamily_proc(q->rel->rd_opfamily[column], left, right, BTORDER_PROC);
+
+	if (OidIsValid(proc))
+		fmgr_info_cxt(proc, info, context);
+	return OidIsValid(proc);
+}
+
+static void
+no_order(const PbQuals *q, int column, Oid left, Oid right)
+{
+	elog(ERROR, "missing support function %d(%u,%u) for attribute %d of index \"%s\"",
+		 BTORDER_PROC, left, right, column + 1, RelationGetRelationName(q->rel));
+}
+
+/* Of a column's values and a condition's; or NULL.  In the end no new ones are needed: catalogs are not read while a page is locked. */
+static FmgrInfo *
+cross_order(PbQuals *q, const ScanKeyData *key)
+{
+	int			column = key->sk_attno - 1;
+	Oid			type = argument_type(q, key);
+	Oid			own = q->rel->rd_opcintype[column];
+	MemoryContext context = MemoryContextGetParent(q->context);
+	PbCross    *cross;
+
+	if (type == own)
+		return index_getprocinfo(q->rel, column + 1, BTORDER_PROC);
+	for (int i = 0; i < q->ncross; i++)
+	{
+		cross = &q->cross[i];
+		if (cross->column == column && cross->type == type)
+			return cross->found ? &cross->order : NULL;
+	}
+	if (q->cross == NULL)
+		q->cross = MemoryContextAlloc(context, sizeof(PbCross) * q->most_cross);
+	Assert(q->ncross < q->most_cross);
+	cross = &q->cross[q->ncross++];
+	cross->column = column;
+	cross->type = type;
+	cross->found = find_order(q, context, column, own, type, &cross->order);
+	return cross->found ? &cross->order : NULL;
+}
+
+static FmgrInfo *
+order_of(PbQuals *q, const ScanKeyData *key)
+{
+	FmgrInfo   *info = cross_order(q, key);
+
+	if (info == NULL)
+		no_order(q, key->sk_attno - 1, q->rel->rd_opcintype[key->sk_attno - 1], argument_type(q, key));
+	return info;
+}
+
+/* Of a condition's values. */
+static FmgrInfo *
+element_order(PbQuals *q, const ScanKeyData *key)
+{
+	int			column = key->sk_attno - 1;
+	Oid			type = argument_type(q, key);
 	FmgrInfo   *info;
 
-	if (left == q->rel->rd_opcintype[column] && right == left)
+	if (type == q->rel->rd_opcintype[column])
 		return index_getprocinfo(q->rel, column + 1, BTORDER_PROC);
-	proc = get_opfamily_proc(q->rel->rd_opfamily[column], left, right, BTORDER_PROC);
-	if (!OidIsValid(proc))
-		elog(ERROR, "missing support function %d(%u,%u) for attribute %d of index \"%s\"",
-			 BTORDER_PROC, left, right, column + 1, RelationGetRelationName(q->rel));
-	info = MemoryContextAlloc(q->context, sizeof(FmgrInfo));
-	fmgr_info_cxt(proc, info, q->context);
+	info = palloc(sizeof(FmgrInfo));
+	if (!find_order(q, q->context, column, type, type, info))
+		no_order(q, column, type, type);
 	return info;
 }
 
@@ -76,7 +131,6 @@ make_array(PbQuals *q, ScanKey key)
 	Datum	   *elems;
 	bool	   *nulls;
 	int			n;
-	Oid			type = argument_type(q, key);
 	SortContext context;
 
 	get_typlenbyvalalign(ARR_ELEMTYPE(value), &len, &byval, &align);
@@ -88,8 +142,8 @@ make_array(PbQuals *q, ScanKey key)
 		if (!nulls[i])
 			elems[array->n++] = elems[i];
 	}
-	array->order = order_proc(q, column, type, type);
-	array->match = order_proc(q, column, q->rel->rd_opcintype[column], type);
+	array->order = element_order(q, key);
+	array->match = order_of(q, key);
 	context.order = array->order;
 	context.collation = key->sk_collation;
 	context.desc = q->index->col[column].desc;
@@ -104,16 +158,20 @@ make_array(PbQuals *q, ScanKey key)
 	return array;
 }
 
-/* A condition with one value as an array of it. */
+/* A condition with one value as an array of it; NULL: there is nothing to compare that value with. */
 PbArray *
 pb_quals_make_scalar(PbQuals *q, ScanKey key)
 {
-	PbArray    *array = palloc0(sizeof(PbArray));
+	FmgrInfo   *match = cross_order(q, key);
+	PbArray    *array;
 
+	if (match == NULL)
+		return NULL;
+	array = palloc0(sizeof(PbArray));
 	array->key = key;
 	array->n = 1;
 	array->elems = &key->sk_argument;
-	array->match = order_proc(q, key->sk_attno - 1, q->rel->rd_opcintype[key->sk_attno - 1], argument_type(q, key));
+	array->match = match;
 	return array;
 }
 
@@ -218,6 +276,27 @@ sort_out(PbQuals *q, ScanKey *keys, int n)
 	}
 }
 
+void
+pb_quals_begin(PbQuals *q, Relation rel, PbIndex *index)
+{
+	q->rel = rel;
+	q->index = index;
+	q->context = AllocSetContextCreate(CurrentMemoryContext, "pbtree conditions", ALLOCSET_SMALL_SIZES);
+	q->skip = NULL;
+	q->ncross = 0;
+	q->cross = NULL;
+}
+
+void
+pb_quals_end(PbQuals *q)
+{
+	MemoryContextDelete(q->context);
+	if (q->skip != NULL)
+		pfree(q->skip);
+	if (q->cross != NULL)
+		pfree(q->cross);
+}
+
 /* Of a new or restarted scan. */
 void
 pb_quals_set(PbQuals *q, IndexScanDesc scan)
@@ -235,7 +314,7 @@ pb_quals_set(PbQuals *q, IndexScanDesc scan)
 	q->not_null = false;
 	q->nrest = 0;
 	q->can_skip = false;
-	q->skip = NULL;
+	q->most_cross = scan->numberOfKeys;
 	q->rest = palloc(sizeof(*q->rest) * (scan->numberOfKeys + 1));
 	keys = palloc(sizeof(ScanKey) * (scan->numberOfKeys + 1));
 	for (int i = 0; i < scan->numberOfKeys; i++)
@@ -324,7 +403,7 @@ pb_quals_add_column(PbQuals *q, PbPos *pos, uint8 *space, int room, ScanKey key,
 	same_type = argument_type(q, key) == q->rel->rd_opcintype[i] ||
 		convert_integer(column, argument_type(q, key), &value);
 	col->value = value;
-	col->cmp = same_type ? NULL : order_proc(q, i, q->rel->rd_opcintype[i], argument_type(q, key));
+	col->cmp = same_type ? NULL : order_of(q, key);
 	if ((PbCodecIsOrdered(column->codec) || column->codec == PB_CODEC_TEXT) && same_type)
 	{
 		len = pb_codec_encode(column, value, space + pos->off[i], room - pos->off[i], NULL);

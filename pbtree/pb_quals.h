@@ -32,6 +32,15 @@ typedef struct PbEqual
 	PbArray    *array;			/* or NULL */
 } PbEqual;
 
+/* How a column's values compare with those of another type. */
+typedef struct PbCross
+{
+	int			column;
+	Oid			type;
+	bool		found;			/* else there is no such function */
+	FmgrInfo	order;
+} PbCross;
+
 typedef struct PbQuals
 {
 	Relation	rel;
@@ -56,10 +65,15 @@ typedef struct PbQuals
 	PbPos		to;
 	uint8		space[2][PB_QUALS_SPACE];	/* encodings of their columns */
 	bool		can_skip;		/* what is checked bounds key columns */
-	struct PbSkip *skip;		/* what that comes to (pb_skip.c); NULL: not
-								 * asked for yet */
+	struct PbSkip *skip;		/* what that comes to (pb_skip.c), or NULL */
+	int			ncross;			/* looked up before a page is locked; of all
+								 * restarts */
+	int			most_cross;
+	PbCross    *cross;
 } PbQuals;
 
+extern void pb_quals_begin(PbQuals *q, Relation rel, PbIndex *index);
+extern void pb_quals_end(PbQuals *q);
 extern void pb_quals_set(PbQuals *q, IndexScanDesc scan);
 extern void pb_quals_first(PbQuals *q, ScanDirection dir);
 extern bool pb_quals_next(PbQuals *q, ScanDirection dir);
@@ -69,7 +83,7 @@ extern void pb_quals_restore(PbQuals *q, const int *elements);
 extern bool pb_quals_check(PbQuals *q, const PbKey *key);
 
 /* for pb_skip.c */
-extern PbArray *pb_quals_make_scalar(PbQuals *q, ScanKey key);
+extern PbArray *pb_quals_make_scalar(PbQuals *q, ScanKey key);	/* or NULL */
 extern int	pb_quals_compare_element(const PbQuals *q, const PbArray *array, int i, Datum value, bool isnull);
 extern int	pb_quals_count_elements(PbQuals *q, const PbArray *array, const PbKey *key, bool forward, bool *equal);
 extern void pb_quals_add_column(PbQuals *q, PbPos *pos, uint8 *space, int room, ScanKey key, Datum value, bool isnull);

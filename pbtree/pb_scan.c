@@ -24,9 +24,12 @@ typedef struct PbScan
 								 * another one */
 	int			mark_at;		/* the marked row on the current page; -2: not
 								 * there */
-	uint32		steps;			/* from sibling to sibling, one way, since the
-								 * scan was somewhere else */
+	uint32		steps;			/* from page to page, one way, since the scan
+								 * was somewhere else */
 	ScanDirection way;
+	int			near;			/* leaps, one after the other, that led to a
+								 * sibling */
+	int			walk;			/* so many are left out, therefore */
 	MemoryContext row;			/* of xs_itup, if it is long */
 	bool		row_is_used;
 	char	   *tuple;			/* else it is here, or on the page's list */
@@ -35,6 +38,7 @@ typedef struct PbScan
 } PbScan;
 
 #define NOT_MARKED	(-2)
+#define MAX_WALK	63
 
 IndexScanDesc
 pb_scan_begin(Relation rel, int nkeys, int norderbys)
@@ -43,12 +47,11 @@ pb_scan_begin(Relation rel, int nkeys, int norderbys)
 	PbScan	   *so = palloc(sizeof(PbScan));
 
 	Assert(norderbys == 0);
-	so->index = so->quals.index = pb_index_get(rel);
-	so->quals.rel = rel;
-	so->quals.context = AllocSetContextCreate(CurrentMemoryContext, "pbtree conditions",
-											  ALLOCSET_SMALL_SIZES);
+	so->index = pb_index_get(rel);
+	pb_quals_begin(&so->quals, rel, so->index);
 	so->steps = 0;
 	so->way = NoMovementScanDirection;
+	so->near = so->walk = 0;
 	so->row = NULL;
 	so->row_is_used = false;
 	pb_tuple_shape(rel, so->index, &so->shape);
@@ -116,6 +119,7 @@ pb_scan_restart(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, i
 	if (keys && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 	pb_quals_set(&so->quals, scan);
+	pb_skip_set(&so->quals);
 	expect_stale(scan);
 	if (scan->xs_want_itup && so->row == NULL)
 	{
@@ -133,7 +137,7 @@ pb_scan_end(IndexScanDesc scan)
 	pb_leaf_leave(&so->mark, so->index, scan);
 	pb_leaf_end(&so->leaf);
 	pb_leaf_end(&so->mark);
-	MemoryContextDelete(so->quals.context);
+	pb_quals_end(&so->quals);
 	if (so->check)
 		MemoryContextDelete(so->check);
 	pfree(so->index);
@@ -205,11 +209,18 @@ static bool
 leap(IndexScanDesc scan, PbPos *pos, ScanDirection dir)
 {
 	PbScan	   *so = scan->opaque;
+	bool		forward = ScanDirectionIsForward(dir);
+	BlockNumber from = so->leaf.block;
+	BlockNumber next = so->leaf.next;
 	bool		found;
 
-	leave(scan, dir, so->leaf.block);
+	leave(scan, dir, from);
 	found = enter(scan, pos, dir, true);
 	pb_pos_end(pos);
+	if (found && (forward ? so->leaf.block == next : so->leaf.next == from))
+		so->walk = so->near = Min(so->near * 2 + 1, MAX_WALK);
+	else
+		so->near = 0;
 	return found;
 }
 
@@ -250,6 +261,23 @@ step(IndexScanDesc scan, ScanDirection dir, BlockNumber block, BlockNumber next)
 	return true;
 }
 
+/* To where the range goes on: a search is dearer than a step, and worth it where it passes pages. */
+static bool
+go_on(IndexScanDesc scan, ScanDirection dir)
+{
+	PbScan	   *so = scan->opaque;
+	PbPos	   *target = so->walk > 0 ? NULL : pb_leaf_target(&so->leaf, &so->quals, dir);
+
+	if (target != NULL)
+		return leap(scan, target, dir);
+	if (!step(scan, dir, so->leaf.block, so->leaf.next))
+		return false;
+	so->walk -= so->walk > 0;
+	if (so->leaf.passed)
+		so->walk = so->near = 0;
+	return true;
+}
+
 /* A marked row may be on the page that is left. */
 static void
 take_mark_along(PbScan *so, IndexScanDesc scan)
@@ -273,11 +301,7 @@ next_page(IndexScanDesc scan, ScanDirection dir)
 	pb_quals_restore(&so->quals, side->elements);
 	if (side->more)
 	{
-		PbPos	   *target = pb_leaf_target(&so->leaf, &so->quals, dir);
-
-		if (target != NULL)
-			return leap(scan, target, dir);
-		if (step(scan, dir, so->leaf.block, so->leaf.next))
+		if (go_on(scan, dir))
 			return true;
 	}
 	else

@@ -161,12 +161,12 @@ pb_search_next(Relation rel, Buffer buffer, int lock)
 	return next;
 }
 
-/* A search or scan goes to a sibling of this page, and to no page twice. */
+/* A search or scan goes on from this page, and to no page twice. */
 void
 pb_search_count(Relation rel, BlockNumber block, uint32 *steps)
 {
 	if (++*steps % 256 == 0 && *steps > RelationGetNumberOfBlocks(rel))
-		pb_index_corrupt(rel, block, -1, "links between siblings make a circle");
+		pb_index_corrupt(rel, block, -1, "links make a circle, or comparisons contradict each other");
 }
 
 /*

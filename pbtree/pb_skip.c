@@ -15,6 +15,7 @@
 #include "compat.h"
 
 #include "access/nbtree.h"
+#include "utils/memutils.h"
 
 #include "pb_skip.h"
 
@@ -47,6 +48,12 @@ add_filter(PbQuals *q, ScanKey key, PbArray *array)
 
 	if (column >= q->index->nkeys)
 		return;
+	if (!(key->sk_flags & (SK_SEARCHNULL | SK_SEARCHNOTNULL)) && array == NULL)
+	{
+		array = pb_quals_make_scalar(q, key);
+		if (array == NULL)
+			return;				/* it is checked for each row */
+	}
 	q->skip->n = Max(q->skip->n, column + 1);
 	if (key->sk_flags & SK_SEARCHNULL)
 		f->is_null = true;
@@ -60,21 +67,25 @@ add_filter(PbQuals *q, ScanKey key, PbArray *array)
 		else
 			bound = (key->sk_strategy < BTEqualStrategyNumber) != q->index->col[column].desc ? &f->high : &f->low;
 		if (*bound == NULL)
-			*bound = array ? array : pb_quals_make_scalar(q, key);
+			*bound = array;
 	}
 }
 
-static void
-prepare(PbQuals *q)
+void
+pb_skip_set(PbQuals *q)
 {
-	MemoryContext old = MemoryContextSwitchTo(q->context);
+	MemoryContext old;
 
-	q->skip = palloc(sizeof(PbSkip));
+	if (!q->can_skip)
+		return;
+	if (q->skip == NULL)
+		q->skip = MemoryContextAlloc(MemoryContextGetParent(q->context), sizeof(PbSkip));
 	q->skip->n = 0;
-	memset(q->skip->filter, 0, sizeof(q->skip->filter));
+	memset(q->skip->filter, 0, q->index->nkeys * sizeof(Filter));
+	pb_pos_begin(&q->skip->pos, q->rel, q->index);
+	old = MemoryContextSwitchTo(q->context);
 	for (int i = 0; i < q->nrest; i++)
 		add_filter(q, q->rest[i].key, q->rest[i].array);
-	pb_pos_begin(&q->skip->pos, q->rel, q->index);
 	MemoryContextSwitchTo(old);
 }
 
@@ -291,8 +302,6 @@ pb_skip_find(PbQuals *q, const PbKey *key, ScanDirection dir, PbPos **pos)
 
 	if (!q->can_skip)
 		return PB_SKIP_NOT;
-	if (q->skip == NULL)
-		prepare(q);
 	*pos = &q->skip->pos;
 	for (int column = 0; column < q->skip->n; column++)
 	{

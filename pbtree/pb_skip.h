@@ -17,6 +17,9 @@ typedef enum PbSkipTo
 	PB_SKIP_END					/* none in the current range does */
 } PbSkipTo;
 
+/* After pb_quals_set; no page is locked. */
+extern void pb_skip_set(PbQuals *q);
+
 extern PbSkipTo pb_skip_find(PbQuals *q, const PbKey *key, ScanDirection dir, PbPos **pos);
 
 #endif							/* PB_SKIP_H */

@@ -16,6 +16,8 @@ CASES = [
      'SELECT count(x.n) FROM generate_series(1, 3000) g, LATERAL (SELECT n FROM t WHERE s = md5(g::text) LIMIT 1) x', False),
     ('skip scans', 'CREATE INDEX ON t USING pbtree (n, s, k)', 'INSERT INTO t SELECT g % 5, ' + LONG % '(g % 7)' + ', g FROM generate_series(1, 3000) g',
      'SELECT count(x.k) FROM generate_series(1, 1000) g, LATERAL (SELECT k FROM t WHERE k = g OFFSET 0) x', False),
+    ('a skip scan with a value of another type', 'CREATE INDEX ON t USING pbtree (k, d)', "INSERT INTO t (k, d) SELECT g / 10, date '2020-01-01' + g % 10 FROM generate_series(1, 1000000) g",
+     "SELECT count(k) FROM t WHERE d = timestamp '2030-01-01'", False),
     ('pbtree_check', 'CREATE INDEX ON t USING pbtree (s)', 'INSERT INTO t (s) SELECT g || ' + LONG % 'g' + ' FROM generate_series(1, 20000) g', "SELECT pbtree_check('t_s_idx')", False),
     ('ON CONFLICT', 'CREATE UNIQUE INDEX ON t USING pbtree (k)', 'INSERT INTO t (k) SELECT generate_series(1, 20000)',
      'INSERT INTO t (k) SELECT generate_series(1, 20000) ON CONFLICT (k) DO UPDATE SET s = t.s', True),
@@ -40,7 +42,7 @@ def memory(tests):
     for name, indexes, rows, statement, unique in CASES:
         if unique and connection.server_version < 180000:
             continue
-        for text in ('DROP TABLE IF EXISTS t; CREATE TABLE t (n numeric, s text, k int) USING inplace', indexes, rows, 'VACUUM ANALYZE t'):
+        for text in ('DROP TABLE IF EXISTS t; CREATE TABLE t (n numeric, s text, k int, d date) USING inplace', indexes, rows, 'VACUUM ANALYZE t'):
             if text:
                 query(connection, text)
         reader = connect(cluster)
