@@ -104,11 +104,11 @@ def old_root(tests):
 
 
 def blocks(connection, text):
-    """How many the index scan reads."""
+    """How many the index scan reads, its rows, and whether the index has all conditions."""
     plan = query(connection, 'EXPLAIN (ANALYZE, BUFFERS, FORMAT json) ' + text)[0][0][0]['Plan']
     while not plan['Node Type'].startswith('Index'):
         plan, = plan['Plans']
-    return plan['Shared Hit Blocks'] + plan['Shared Read Blocks'], plan['Actual Rows']
+    return plan['Shared Hit Blocks'] + plan['Shared Read Blocks'], plan['Actual Rows'], 'Filter' not in plan
 
 
 @test
@@ -130,11 +130,12 @@ def skips(tests):
                 query(connection, 'SET enable_seqscan = off')
                 found = query(connection, text)
                 # the table's pages of these rows are among the blocks
-                read, rows = blocks(connection, text)
+                read, rows, whole = blocks(connection, text)
                 query(connection, 'SET enable_seqscan = on')
                 expect(text, sorted(found, key=str), sorted(query(connection, text.partition(' ORDER')[0]), key=str))
                 expect(text, len(found), rows)
-                most = max(most, (read - rows) / pages)
+                if whole:
+                    most = max(most, (read - rows) / pages)
     # catalogs are not read while a page is locked: that wait could not be cancelled
     query(connection, "CREATE TABLE u AS SELECT g / 10 a, date '2020-01-01' + g % 10 d FROM generate_series(1, 5000) g; CREATE INDEX j ON u USING pbtree (a, d)")
     query(connection, "SET statement_timeout = '1s'; SET enable_seqscan = off")
