@@ -67,9 +67,9 @@ ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapsho
  *	 ended: that version;
  * - by the row's TID right after that: the trigger queue wants what that update made;
  * - our changes of the current command or later: the image before them, or the
- *	 inserted one; but if the command has followed updates to newer versions
- *	 (EvalPlanQual), it may also meet a row again that it has changed there, and
- *	 means what its snapshot sees, unless that is nothing;
+ *	 inserted one; but if the command has followed an update to the row's newer version
+ *	 (EvalPlanQual), it meets the row again, and means what its snapshot sees,
+ *	 unless that is nothing: the trigger queue has a TID of that version;
  * - else what the command's snapshot sees;
  * - else (it sees none) the newest committed one.
  */
@@ -134,7 +134,7 @@ fetch_any_once(IpVersion *v, Relation rel, const ItemPointerData *tid, IpPtr *en
 		return ip_version_satisfy(v, SnapshotAny);
 	result = before_ours(v, active->curcid, ended_by);
 	changed = ended_by->block != InvalidBlockNumber;
-	if (result != IPV_OK || (changed && !ip_memo_met_unseen(active->curcid)) ||
+	if (result != IPV_OK || (changed && !ip_memo_was_followed(rel, tid, active->curcid)) ||
 		(ip_version_status(v) == IP_STATUS_MINE && ip_version_cid(v) >= active->curcid))
 		return result;
 	result = ip_version_satisfy(v, active);
@@ -153,7 +153,6 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 	IpTarget	target;
 	IpPtr		ended_by;
 	bool		plain = false;
-	bool		in_place;
 	IpvResult	result;
 	int			tries = 0;
 
@@ -177,11 +176,12 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 	if (ip_version_status(v) == IP_STATUS_MINE)
 		(void) ip_version_cid(v);
 	ip_version_to_slot(v, slot);
-	if (ended_by.block != InvalidBlockNumber && ip_memo_was_updated(v, &in_place))
+	if (ended_by.block != InvalidBlockNumber)
 	{
-		if (in_place)
+		if (ip_memo_was_updated(v))
 			ip_version_tid(ended_by, &slot->tts_tid);
-		else
+		else if (ip_tid_is_version(tid) && TransactionIdIsCurrentTransactionId((TransactionId) v->end_xid) &&
+				 ip_memo_is_asked_for(rel, &target.row))
 			slot->tts_tid = *tid;
 	}
 	ip_memo_note_ended(rel, &target);

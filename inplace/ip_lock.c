@@ -388,8 +388,6 @@ take_lock(LockRequest *req, IpVersion *v, Buffer buffer)
 		return;
 	ip_lockers_merge(v, req->xid, true, req->mode, &lock);
 	ip_modify_write_lock(v, buffer, req->xid, &lock, unseen ? &req->version_tid : NULL);
-	if (unseen)
-		ip_memo_note_unseen(req->cid);
 }
 
 /*

@@ -6,6 +6,8 @@
 #include "compat.h"
 
 #include "access/xact.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
 
 #include "ip_memo.h"
 
@@ -14,6 +16,13 @@ typedef struct RowName
 	Oid			relid;			/* InvalidOid: none */
 	ItemPointerData tid;
 } RowName;
+
+typedef struct FollowedRow
+{
+	RowName		name;
+	CommandId	cid;
+	int			fetches;
+} FollowedRow;
 
 /* What is over when its (sub)transaction is. */
 typedef struct Moment
@@ -29,17 +38,25 @@ static CommandId seen_cid;
 static RowName locked;
 static TransactionId locked_xid;
 static CommandId locked_cid;
-static LocalTransactionId unseen_at = InvalidLocalTransactionId;
-static CommandId unseen_cid;
+static LocalTransactionId followed_at = InvalidLocalTransactionId;
+static HTAB *followed;			/* in that transaction's memory */
 static CommandId speculative_cid;
 static RowName updated;
 static Moment updated_at;
 static CommandId updated_cid;
-static bool updated_in_place;
 static RowName ended;
 static Moment ended_at;
 static IpXid ended_by_xid;
 static IpPtr ended_by_ptr;
+
+/* As a key: all bytes count. */
+static void
+set_name(RowName *name, Relation rel, const ItemPointerData *tid)
+{
+	memset(name, 0, sizeof(*name));
+	name->relid = RelationGetRelid(rel);
+	name->tid = *tid;
+}
 
 static bool
 is_row(const RowName *name, Relation rel, const ItemPointerData *tid)
@@ -152,17 +169,61 @@ ip_memo_was_locked(Relation rel, const ItemPointerData *tid, CommandId cid)
 		is_row(&locked, rel, tid);
 }
 
-void
-ip_memo_note_unseen(CommandId cid)
+/* The current transaction's rows of that kind, or NULL. */
+static HTAB *
+followed_rows(void)
 {
-	unseen_at = CompatMyLocalXid;
-	unseen_cid = cid;
+	return followed_at == CompatMyLocalXid ? followed : NULL;
+}
+
+void
+ip_memo_note_followed(Relation rel, const ItemPointerData *tid, CommandId cid, int fetches)
+{
+	FollowedRow *row;
+	RowName		name;
+
+	if (followed_rows() == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(RowName),.entrysize = sizeof(FollowedRow),.hcxt = TopTransactionContext};
+
+		followed = hash_create("inplace followed rows", 16, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		followed_at = CompatMyLocalXid;
+	}
+	set_name(&name, rel, tid);
+	row = hash_search(followed, &name, HASH_ENTER, NULL);
+	row->cid = cid;
+	row->fetches = fetches;
+}
+
+static FollowedRow *
+find_followed(Relation rel, const ItemPointerData *tid)
+{
+	RowName		name;
+
+	if (followed_rows() == NULL)
+		return NULL;
+	set_name(&name, rel, tid);
+	return hash_search(followed, &name, HASH_FIND, NULL);
 }
 
 bool
-ip_memo_met_unseen(CommandId cid)
+ip_memo_was_followed(Relation rel, const ItemPointerData *tid, CommandId cid)
 {
-	return unseen_at == CompatMyLocalXid && unseen_cid >= cid;
+	FollowedRow *row = find_followed(rel, tid);
+
+	return row != NULL && row->cid >= cid;
+}
+
+bool
+ip_memo_is_asked_for(Relation rel, const ItemPointerData *tid)
+{
+	FollowedRow *row = find_followed(rel, tid);
+
+	if (row == NULL || row->fetches == 0)
+		return false;
+	if (row->fetches != IP_MEMO_ALWAYS)
+		row->fetches--;
+	return true;
 }
 
 void
@@ -178,24 +239,22 @@ ip_memo_speculative(void)
 }
 
 void
-ip_memo_note_updated(Relation rel, const ItemPointerData *tid, CommandId cid, bool in_place)
+ip_memo_note_updated(Relation rel, const ItemPointerData *tid, CommandId cid)
 {
 	updated.relid = RelationGetRelid(rel);
 	updated.tid = *tid;
 	updated_at = now();
 	updated_cid = cid;
-	updated_in_place = in_place;
 }
 
 bool
-ip_memo_was_updated(const IpVersion *v, bool *in_place)
+ip_memo_was_updated(const IpVersion *v)
 {
 	bool		result = is_row(&updated, v->rel, &v->tid) && is_now(&updated_at) &&
 		updated_cid == v->end_cid && (TransactionId) v->end_xid == GetCurrentTransactionIdIfAny();
 
 	if (result)
 		updated.relid = InvalidOid;
-	*in_place = updated_in_place;
 	return result;
 }
 

@@ -10,9 +10,9 @@
  *	               set by                            read by, and then
  *	  	seen    fetch with a dirty snapshot        row lock (ON CONFLICT, logical apply), which forgets it
  *	  	locked  row lock                           update; of no use after the command
- *	  	unseen  row lock of a newer version        fetch by TID; of no use after the command
+ *	  	followed  change of an exact version       fetch by TID; of no use after the command
  *	  	spec.   speculative insertion              its completion
- *	  	updated change with AFTER ROW triggers     fetch of OLD for the trigger queue, which forgets it
+ *	  	updated update in place with triggers      fetch of OLD for the trigger queue, which forgets it
  *	  	ended   fetch of OLD by the trigger queue  the fetch of NEW, which is the next; forgets it
  *-------------------------------------------------------------------------
  */
@@ -66,24 +66,28 @@ extern bool ip_memo_was_locked(Relation rel, const ItemPointerData *tid, Command
 /* Was it a lock of a row of the same page, by this transaction and command? */
 extern bool ip_memo_locked_beside(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid);
 
-/* The current transaction's command cid has locked a version that its snapshot does not see, to change that (EvalPlanQual). */
-extern void ip_memo_note_unseen(CommandId cid);
+/*
+ * The current transaction's command cid has changed a version of the row that its snapshot does not see (EvalPlanQual). The
+ * trigger queue asks so often for that version: 0 if it was updated in place, IP_MEMO_ALWAYS if that cannot be told.
+ */
+#define IP_MEMO_ALWAYS	(-1)
+extern void ip_memo_note_followed(Relation rel, const ItemPointerData *tid, CommandId cid, int fetches);
 
-/* Has that command, or a later one, done so? */
-extern bool ip_memo_met_unseen(CommandId cid);
+/* Has that command, or a later one, done so, in place or not? */
+extern bool ip_memo_was_followed(Relation rel, const ItemPointerData *tid, CommandId cid);
+
+/* Is the queue still to ask for it?  Counts. */
+extern bool ip_memo_is_asked_for(Relation rel, const ItemPointerData *tid);
 
 /* The command id of the speculative insertion; a backend has one at a time. */
 extern void ip_memo_note_speculative(CommandId cid);
 extern CommandId ip_memo_speculative(void);
 
-/*
- * The row has been updated in place, or what was changed is an exact version, and the trigger queue is about to ask for the version
- * before.
- */
-extern void ip_memo_note_updated(Relation rel, const ItemPointerData *tid, CommandId cid, bool in_place);
+/* The row has been updated in place, and the trigger queue is about to ask for the version before. */
+extern void ip_memo_note_updated(Relation rel, const ItemPointerData *tid, CommandId cid);
 
-/* Is v, which is not the newest version, the one before the last such change?  Then forgets it. */
-extern bool ip_memo_was_updated(const IpVersion *v, bool *in_place);
+/* Is v, which is not the newest version, the one before the last such update?  Then forgets it. */
+extern bool ip_memo_was_updated(const IpVersion *v);
 
 /*
  * A fetch by TID is about to return the target, which an update in place ended; or another version.

@@ -2,14 +2,12 @@
  * ip_update.c
  *	  Update and delete.
  *
- * An update is made in place, at the same TID, when no column changes that an
- * index which does not follow (ip_keys.h) or a foreign key looks at, no trigger of an insertion of our own can still be
- * queued, and the row has the room.  Otherwise the new version gets
- * a TID of its own, and the old one is marked deleted with a link to it, as in
- * heap.
+ * An update is made in place, at the same TID, when no column changes that an index which does not follow (ip_keys.h) or a
+ * foreign key looks at, no trigger of an insertion of our own can still be queued, and the row has the room.  Otherwise the
+ * new version gets a TID of its own, and the old one is marked deleted with a link to it, as in heap.
  *
- * AFTER ROW triggers fetch OLD and NEW by TID when they are fired.  After an update
- * in place OLD's TID is that of its undo record, from which NEW is found, too.
+ * AFTER ROW triggers fetch OLD and NEW by TID when they are fired.  After an update in place OLD's TID is that of its undo
+ * record, from which NEW is found, too.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -45,8 +43,7 @@
 
 static IpVersion modify_v;
 
-/* The body that the row has before the change. */
-static uint8 from_body[BLCKSZ];
+static uint8 from_body[BLCKSZ]; /* the row's before the change */
 
 /* ---- what update and delete share ----------------------------------------------------- */
 
@@ -239,8 +236,9 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot
 	result = modify_end(&req, result);
 	ip_logical_end();
 	MemoryContextSwitchTo(context);
-	if (result == TM_Ok && req.target.exact && rel->trigdesc && rel->trigdesc->trig_delete_after_row)
-		ip_memo_note_updated(rel, &req.target.row, cid, false);
+	if (result == TM_Ok && req.target.exact)
+		ip_memo_note_followed(rel, &req.target.row, cid,
+							  changing_part ? IP_MEMO_ALWAYS : rel->trigdesc && rel->trigdesc->trig_delete_after_row);
 	return result;
 }
 
@@ -649,6 +647,7 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 	IpVersion  *v = &modify_v;
 	BlockNumber block;
 	bool		in_place = false;
+	bool		has_queue = rel->trigdesc && rel->trigdesc->trig_update_after_row;
 	Buffer		buffer;
 	TM_Result	result;
 
@@ -690,10 +689,12 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 	result = modify_end(&req, result);
 	ip_logical_end();
 	MemoryContextSwitchTo(context);
+	if (result == TM_Ok && req.target.exact)
+		ip_memo_note_followed(rel, &req.target.row, cid, has_queue && !in_place);
 	if (in_place && req.changed != 0)
 		ip_keys_insert(rel, req.followed.indexes, req.changed, slot);
 	/* last: an operator class may have called anything */
-	if (result == TM_Ok && (in_place || req.target.exact) && rel->trigdesc && rel->trigdesc->trig_update_after_row)
-		ip_memo_note_updated(rel, &req.target.row, cid, in_place);
+	if (in_place && has_queue)
+		ip_memo_note_updated(rel, &slot->tts_tid, cid);
 	return result;
 }
