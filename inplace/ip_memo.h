@@ -7,13 +7,13 @@
  *	  harmfully: each names the row that it is about, a lock's and what was seen also the transaction and command,
  *	  and what the trigger queue needs the transaction and subtransaction.
  *
- *	               set by                            read by, and then
- *	  	seen    fetch with a dirty snapshot        row lock (ON CONFLICT, logical apply), which forgets it
- *	  	locked  row lock                           update; of no use after the command
- *	  	followed  change of an exact version       fetch by TID; of no use after the command
- *	  	spec.   speculative insertion              its completion
- *	  	updated update in place with triggers      fetch of OLD for the trigger queue, which forgets it
- *	  	ended   fetch of OLD by the trigger queue  the fetch of NEW, which is the next; forgets it
+ *	                set by                            read by, and then
+ *	  	seen     fetch with a dirty snapshot        row lock (ON CONFLICT, logical apply), which forgets it
+ *	  	locked   row lock                           update; of no use after the command
+ *	  	followed change of an exact version, a row  fetch by TID; of no use after the command
+ *	  	spec.    speculative insertion              its completion
+ *	  	updated  update in place with triggers      fetch of OLD for the trigger queue, which forgets it
+ *	  	ended    fetch of OLD by the trigger queue  the fetch of NEW, which is the next; forgets it
  *-------------------------------------------------------------------------
  */
 #ifndef IP_MEMO_H
