@@ -149,8 +149,7 @@ void
 ip_memo_note_locked(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid)
 {
 	Assert(TransactionIdIsValid(xid) && !ip_tid_is_version(tid));
-	locked.relid = RelationGetRelid(rel);
-	locked.tid = *tid;
+	set_name(&locked, rel, tid);
 	locked_xid = xid;
 	locked_cid = cid;
 }
@@ -241,8 +240,7 @@ ip_memo_speculative(void)
 void
 ip_memo_note_updated(Relation rel, const ItemPointerData *tid, CommandId cid)
 {
-	updated.relid = RelationGetRelid(rel);
-	updated.tid = *tid;
+	set_name(&updated, rel, tid);
 	updated_at = now();
 	updated_cid = cid;
 }

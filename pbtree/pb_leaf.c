@@ -207,12 +207,8 @@ none_holds(PbQuals *q, Buffer buffer, int from, int to)
 	PbItem	   *item = palloc(sizeof(PbItem));
 	bool		none = true;
 
-	for (int i = 0; i < q->index->nkeys; i++)
-	{
-		/* a function that somebody else has made may contradict itself */
-		if (index_getprocid(q->rel, i + 1, BTORDER_PROC) >= FirstNormalObjectId)
-			to = from;
-	}
+	if (!pb_pos_order_is_core(q->rel))
+		to = from;
 	for (int slot = from; slot < to; slot++)
 	{
 		pb_item_get(q->rel, q->index, buffer, BufferGetPage(buffer), slot, item);

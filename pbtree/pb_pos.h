@@ -97,6 +97,10 @@ extern int	pb_pos_compare_fence(PbPos *pos, const uint8 *fence, int len, int sta
 extern bool pb_pos_is_right_of(PbPos *pos, Page page);
 
 /* pb_pos_search.c */
+#ifdef USE_ASSERT_CHECKING
+/* Are the comparison functions core's?  Others may contradict themselves. */
+extern bool pb_pos_order_is_core(Relation rel);
+#endif
 extern int	pb_pos_compare_item(PbPos *pos, Buffer buffer, int slot);
 extern int	pb_pos_search(PbPos *pos, Buffer buffer, PbBounds *bounds);
 extern int	pb_pos_search_near(PbPos *pos, Buffer buffer, int slot);

@@ -426,6 +426,17 @@ search_columns(PbPos *pos, Buffer buffer, Page page, PbBounds *bounds)
 }
 
 #ifdef USE_ASSERT_CHECKING
+bool
+pb_pos_order_is_core(Relation rel)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(rel); i++)
+	{
+		if (index_getprocid(rel, i + 1, BTORDER_PROC) >= FirstNormalObjectId)
+			return false;
+	}
+	return true;
+}
+
 /* I7: compared in full, the item in front of the slot precedes the position, the one at the slot does not. */
 static bool
 slot_is_right(PbPos *pos, Buffer buffer, Page page, int slot)
@@ -436,12 +447,8 @@ slot_is_right(PbPos *pos, Buffer buffer, Page page, int slot)
 	int			equal;
 	int			cmp;
 
-	for (int i = 0; i < pos->index->nkeys; i++)
-	{
-		/* a function that somebody else has made may contradict itself */
-		if (index_getprocid(pos->rel, i + 1, BTORDER_PROC) >= FirstNormalObjectId)
-			return true;
-	}
+	if (!pb_pos_order_is_core(pos->rel))
+		return true;
 	if (slot > (inner ? 1 : 0))
 	{
 		cmp = compare_item(pos, buffer, page, slot - 1, 0, &equal);

@@ -142,9 +142,8 @@ make_array(PbQuals *q, ScanKey key)
 		if (!nulls[i])
 			elems[array->n++] = elems[i];
 	}
-	array->order = element_order(q, key);
 	array->match = order_of(q, key);
-	context.order = array->order;
+	context.order = element_order(q, key);
 	context.collation = key->sk_collation;
 	context.desc = q->index->col[column].desc;
 	n = array->n;
@@ -459,8 +458,7 @@ set_range(PbQuals *q)
 	if (q->low)
 	{
 		add_column(q, from, q->space[0], q->low, q->low->sk_argument, false);
-		from->after = q->low->sk_strategy == BTGreaterStrategyNumber ||
-			q->low->sk_strategy == BTLessStrategyNumber;
+		from->after = pb_quals_is_strict(q->low);
 	}
 	else if (q->not_null && column->nulls_first)
 	{
@@ -470,8 +468,7 @@ set_range(PbQuals *q)
 	if (q->high)
 	{
 		add_column(q, to, q->space[1], q->high, q->high->sk_argument, false);
-		to->after = q->high->sk_strategy == BTGreaterEqualStrategyNumber ||
-			q->high->sk_strategy == BTLessEqualStrategyNumber;
+		to->after = !pb_quals_is_strict(q->high);
 	}
 	else if (q->not_null && !column->nulls_first)
 	{
@@ -511,8 +508,8 @@ pb_quals_next(PbQuals *q, ScanDirection dir)
 }
 
 /* An element against a key's column, in the order of the index. */
-int
-pb_quals_compare_element(const PbQuals *q, const PbArray *array, int i, Datum value, bool isnull)
+static int
+compare_element(const PbQuals *q, const PbArray *array, int i, Datum value, bool isnull)
 {
 	const PbColumn *col = &q->index->col[array->key->sk_attno - 1];
 	int			cmp;
@@ -542,7 +539,7 @@ pb_quals_count_elements(PbQuals *q, const PbArray *array, const PbKey *key, bool
 	while (low < high)
 	{
 		int			mid = (low + high) / 2;
-		int			cmp = pb_quals_compare_element(q, array, forward ? mid : array->n - 1 - mid, value, isnull);
+		int			cmp = compare_element(q, array, forward ? mid : array->n - 1 - mid, value, isnull);
 
 		*equal |= cmp == 0;
 		if (cmp != 0 && (cmp < 0) == forward)

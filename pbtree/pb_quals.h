@@ -8,6 +8,7 @@
 
 #include "access/relscan.h"
 #include "access/sdir.h"
+#include "access/stratnum.h"
 
 #include "pb_pos.h"
 
@@ -20,7 +21,6 @@ typedef struct PbArray
 	ScanKey		key;
 	int			n;
 	Datum	   *elems;
-	FmgrInfo   *order;			/* of elements */
 	FmgrInfo   *match;			/* of a column's value and an element */
 	int			current;		/* of a leading column */
 } PbArray;
@@ -72,6 +72,13 @@ typedef struct PbQuals
 	PbCross    *cross;
 } PbQuals;
 
+/* Of an inequality: equal values do not satisfy it. */
+static inline bool
+pb_quals_is_strict(const ScanKeyData *key)
+{
+	return key->sk_strategy == BTLessStrategyNumber || key->sk_strategy == BTGreaterStrategyNumber;
+}
+
 extern void pb_quals_begin(PbQuals *q, Relation rel, PbIndex *index);
 extern void pb_quals_end(PbQuals *q);
 extern void pb_quals_set(PbQuals *q, IndexScanDesc scan);
@@ -84,7 +91,6 @@ extern bool pb_quals_check(PbQuals *q, const PbKey *key);
 
 /* for pb_skip.c */
 extern PbArray *pb_quals_make_scalar(PbQuals *q, ScanKey key);	/* or NULL */
-extern int	pb_quals_compare_element(const PbQuals *q, const PbArray *array, int i, Datum value, bool isnull);
 extern int	pb_quals_count_elements(PbQuals *q, const PbArray *array, const PbKey *key, bool forward, bool *equal);
 extern void pb_quals_add_column(PbQuals *q, PbPos *pos, uint8 *space, int room, ScanKey key, Datum value, bool isnull);
 

@@ -14,7 +14,6 @@
  */
 #include "compat.h"
 
-#include "access/nbtree.h"
 #include "utils/memutils.h"
 
 #include "pb_skip.h"
@@ -109,13 +108,6 @@ add(PbQuals *q, ScanKey key, Datum value, bool isnull)
 	pb_quals_add_column(q, &q->skip->pos, q->skip->key.data, PB_KEY_ROOM, key, value, isnull);
 }
 
-/* The i-th element in this direction. */
-static void
-add_element(PbQuals *q, const PbArray *array, int i, bool forward)
-{
-	add(q, array->key, array->elems[forward ? i : array->n - 1 - i], false);
-}
-
 /* Where the values of a column between two bounds begin, in this direction. */
 static void
 add_bound(PbQuals *q, int column, bool forward)
@@ -125,11 +117,8 @@ add_bound(PbQuals *q, int column, bool forward)
 
 	if (bound != NULL)
 	{
-		int			strategy = bound->key->sk_strategy;
-		bool		strict = strategy == BTLessStrategyNumber || strategy == BTGreaterStrategyNumber;
-
 		add(q, bound->key, bound->elems[0], false);
-		q->skip->pos.after = strict == forward;
+		q->skip->pos.after = pb_quals_is_strict(bound->key) == forward;
 	}
 	else if (f->not_null && q->index->col[column].nulls_first == forward)
 	{
@@ -138,21 +127,21 @@ add_bound(PbQuals *q, int column, bool forward)
 	}
 }
 
-/* The columns from this one on get the first values that they may have. */
+/* The columns from this one on get the first values that they may have in this direction; this one the i-th, of an array. */
 static void
-add_first(PbQuals *q, int column, bool forward)
+add_values(PbQuals *q, int column, int i, bool forward)
 {
 	PbSkip	   *s = q->skip;
 
 	s->pos.after = !forward;
-	for (; column < s->n; column++)
+	for (; column < s->n; column++, i = 0)
 	{
 		Filter	   *f = &s->filter[column];
 
-		if (f->equal != NULL)
-			add_element(q, f->equal, 0, forward);
-		else if (f->is_null)
+		if (f->is_null)
 			add(q, NULL, 0, true);
+		else if (f->equal != NULL)
+			add(q, f->equal->key, f->equal->elems[forward ? i : f->equal->n - 1 - i], false);
 		else
 		{
 			add_bound(q, column, forward);
@@ -164,7 +153,7 @@ add_first(PbQuals *q, int column, bool forward)
 /*
  * The value behind the position's last one, in this direction: encodings of
  * fixed width that sort as bytes are numbers.  false: it is the last one, or not
- * of that kind.
+ * of that kind, and stays.
  */
 static bool
 take_neighbour(PbQuals *q, int column, bool forward)
@@ -181,6 +170,7 @@ take_neighbour(PbQuals *q, int column, bool forward)
 		if (p[i] != (forward ? 0 : 0xff))
 			return true;
 	}
+	memset(p, forward ? 0xff : 0, col->fixed);
 	return false;
 }
 
@@ -193,36 +183,17 @@ typedef enum Where
 	PASSED						/* none comes */
 } Where;
 
-/* A bound against the key's column, in the order of the index; that is not NULL. */
-static int
-compare_bound(PbQuals *q, const PbArray *bound, const PbKey *key)
-{
-	int			column = bound->key->sk_attno - 1;
-	PbArena		arena;
-	bool		isnull;
-	Datum		value;
-	int			cmp;
-
-	arena.used = 0;
-	value = pb_key_datum(q->index, key, column, &isnull, &arena);
-	cmp = pb_quals_compare_element(q, bound, 0, value, isnull);
-	pb_codec_free(&q->index->col[column], value, &arena);
-	return cmp;
-}
-
+/* Is the key's column, which is not NULL, on the wrong side of the bound? */
 static bool
 is_outside(PbQuals *q, const PbArray *bound, const PbKey *key, bool low)
 {
-	int			strategy;
-	int			cmp;
+	bool		is_below;
+	bool		equal;
 
 	if (bound == NULL)
 		return false;
-	strategy = bound->key->sk_strategy;
-	cmp = compare_bound(q, bound, key);
-	if (cmp == 0)
-		return strategy == BTLessStrategyNumber || strategy == BTGreaterStrategyNumber;
-	return (cmp > 0) == low;
+	is_below = pb_quals_count_elements(q, bound, key, true, &equal) == 0;
+	return equal ? pb_quals_is_strict(bound->key) : is_below == low;
 }
 
 /* For an array: the element that is ahead. */
@@ -272,18 +243,14 @@ leave_prefix(PbQuals *q, const PbKey *key, int column, bool forward)
 			if (element >= f->equal->n)
 				continue;
 			begin(q, key, column);
-			add_element(q, f->equal, element, forward);
-			add_first(q, column + 1, forward);
+			add_values(q, column, element, forward);
 			return PB_SKIP_POS;
 		}
 		begin(q, key, column + 1);
 		if (take_neighbour(q, column, forward))
-			add_first(q, column + 1, forward);
+			add_values(q, column + 1, 0, forward);
 		else
-		{
-			begin(q, key, column + 1);
 			s->pos.after = forward;
-		}
 		return PB_SKIP_POS;
 	}
 	return PB_SKIP_END;
@@ -298,7 +265,6 @@ PbSkipTo
 pb_skip_find(PbQuals *q, const PbKey *key, ScanDirection dir, PbPos **pos)
 {
 	bool		forward = ScanDirectionIsForward(dir);
-	Filter	   *f;
 
 	if (!q->can_skip)
 		return PB_SKIP_NOT;
@@ -307,13 +273,12 @@ pb_skip_find(PbQuals *q, const PbKey *key, ScanDirection dir, PbPos **pos)
 	{
 		int			element = 0;
 
-		f = &q->skip->filter[column];
 		if (column >= key->natts)
 		{
 			if (!forward)
 				return PB_SKIP_NOT;
 			begin(q, key, column);
-			add_first(q, column, forward);
+			add_values(q, column, 0, forward);
 			return q->skip->pos.natts > column ? PB_SKIP_NEXT_COLUMN : PB_SKIP_NOT;
 		}
 		switch (look(q, key, column, forward, &element))
@@ -324,16 +289,7 @@ pb_skip_find(PbQuals *q, const PbKey *key, ScanDirection dir, PbPos **pos)
 				return leave_prefix(q, key, column, forward);
 			case AHEAD:
 				begin(q, key, column);
-				if (f->is_null)
-					add(q, NULL, 0, true);
-				else if (f->equal != NULL)
-					add_element(q, f->equal, element, forward);
-				else
-				{
-					add_bound(q, column, forward);
-					return PB_SKIP_POS;
-				}
-				add_first(q, column + 1, forward);
+				add_values(q, column, element, forward);
 				return PB_SKIP_POS;
 		}
 	}
