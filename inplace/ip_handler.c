@@ -14,6 +14,7 @@
 #include "utils/snapmgr.h"
 
 #include "ip_fetch.h"
+#include "ip_fetch_index.h"
 #include "ip_guard.h"
 #include "ip_handler.h"
 #include "ip_index.h"

@@ -20,6 +20,7 @@
 
 #include "ip_change.h"
 #include "ip_fetch.h"
+#include "ip_fetch_index.h"
 #include "ip_insert.h"
 #include "ip_modify.h"
 #include "ip_rewrite.h"

@@ -14,10 +14,6 @@
 
 #include "access/multixact.h"
 #include "access/xact.h"
-#include "catalog/pg_trigger.h"
-#include "commands/trigger.h"
-#include "utils/datum.h"
-#include "utils/fmgroids.h"
 
 #include "ip_change.h"
 #include "ip_delta.h"
@@ -35,6 +31,7 @@
 #include "ip_undo_use.h"
 #include "ip_skip.h"
 #include "ip_update.h"
+#include "ip_update_columns.h"
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
@@ -67,23 +64,17 @@ typedef struct ModifyRequest
 	IpFormed	row;			/* the new row */
 	bool		toast;			/* it must go through TOAST, and has not */
 	bool		toasted;		/* it has: the mode is known */
-	Bitmapset  *blocking;		/* changes of these columns cannot be made in
-								 * place */
-	Bitmapset  *key;			/* changes of these exclude FOR KEY SHARE */
-	bool		is_queued;		/* AFTER ROW triggers may fetch its versions
-								 * ... */
-	bool		is_deferrable;	/* ... perhaps at the transaction's end */
-	bool		is_referencing; /* has foreign keys */
-	Bitmapset  *summarized;		/* changes of these are inserted into
-								 * summarizing indexes */
-	int			nfollowed;
-	IpFollowed	followed;		/* if there are followed columns */
-	bool		blocked;		/* the version that was found must move */
-	bool		summarize;		/* and a summarized column changes */
-	uint16		changed;		/* and a followed one, of these indexes */
+	IpColumns	columns;		/* that the new row changes */
 } ModifyRequest;
 
-static void update_columns(ModifyRequest *req, IpVersion *v);
+/* Which columns does the new row change in v?  Of a row that TOAST has stored otherwise, no key is changed by that. */
+static void
+update_columns(ModifyRequest *req, IpVersion *v)
+{
+	ip_update_columns_compare(&req->columns, v, &req->row);
+	if (!req->toasted)
+		req->mode = req->columns.key_changed ? LockTupleExclusive : LockTupleNoKeyExclusive;
+}
 
 static TM_Result
 failure(IpVersion *v, IpFound found, ModifyRequest *req)
@@ -244,165 +235,6 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot
 
 /* ---- update ---------------------------------------------------------------------------- */
 
-/* What may the queue of AFTER ROW triggers have to fetch by TID? */
-static void
-queued_versions(ModifyRequest *req)
-{
-	TriggerDesc *desc = req->rel->trigdesc;
-
-	for (int i = 0; desc && i < desc->numtriggers; i++)
-	{
-		Trigger    *trigger = &desc->triggers[i];
-
-		if (!TRIGGER_FOR_AFTER(trigger->tgtype) || !TRIGGER_FOR_ROW(trigger->tgtype))
-			continue;
-		switch (RI_FKey_trigger_type(trigger->tgfoid))
-		{
-			case RI_TRIGGER_NONE:
-
-				/* of deferrable constraints: queued after indexes */
-				if (trigger->tgfoid == F_UNIQUE_KEY_RECHECK)
-					continue;
-				break;
-			case RI_TRIGGER_FK:
-				req->is_referencing = true;
-				break;
-			case RI_TRIGGER_PK:
-				continue;		/* referenced columns have a unique index */
-		}
-		req->is_queued = true;
-		req->is_deferrable |= trigger->tgdeferrable;
-	}
-}
-
-static void
-blocking_columns(ModifyRequest *req)
-{
-	const IpFollowed *followed = ip_keys_followed(req->rel);
-	ListCell   *lc;
-
-	req->nfollowed = followed->ncolumns;
-	if (followed->ncolumns > 0)
-		req->followed = *followed;
-	queued_versions(req);
-	req->blocking = RelationGetIndexAttrBitmap(req->rel, INDEX_ATTR_BITMAP_HOT_BLOCKING);
-	for (int i = 0; i < req->nfollowed; i++)
-		req->blocking = bms_del_member(req->blocking, req->followed.columns[i] - FirstLowInvalidHeapAttributeNumber);
-	req->summarized = CompatSummarizedColumns(req->rel);
-	req->key = RelationGetIndexAttrBitmap(req->rel, INDEX_ATTR_BITMAP_KEY);
-	if (!req->is_referencing)
-		return;
-	foreach(lc, RelationGetFKeyList(req->rel))
-	{
-		ForeignKeyCacheInfo *fk = lfirst(lc);
-
-		for (int i = 0; i < fk->nkeys; i++)
-			req->blocking = bms_add_member(req->blocking,
-										   fk->conkey[i] - FirstLowInvalidHeapAttributeNumber);
-	}
-}
-
-static bool
-column_changed(TupleDesc desc, int attno, const Datum *olds, const bool *old_null,
-			   const Datum *news, const bool *new_null)
-{
-	Form_pg_attribute att;
-
-	/* whole-row references, and system columns */
-	if (attno <= 0)
-		return attno != TableOidAttributeNumber;
-	attno--;
-	if (old_null[attno] || new_null[attno])
-		return old_null[attno] != new_null[attno];
-	att = TupleDescAttr(desc, attno);
-	return !datumIsEqual(olds[attno], news[attno], att->attbyval, att->attlen);
-}
-
-/*
- * May a trigger of an event of our own transaction be queued that knows the row's TID only?  That of an insertion does
- * (COPY FREEZE's rows do not tell); that of an update in place knows its undo record.  But to find a version that
- * many others have followed takes as many steps.
- */
-static bool
-may_be_queued(const ModifyRequest *req, IpVersion *v)
-{
-	if (!req->is_queued)
-		return false;
-	if (CompatFileIsNew(req->rel))
-		return true;
-	return ((v->state & IP_ROW_INSERTED) || req->is_deferrable) && ip_version_status(v) == IP_STATUS_MINE;
-}
-
-/* If the column changes that i stands for in bitmaps, note what that means. */
-static void
-compare_column(ModifyRequest *req, int i, const Datum *olds, const bool *old_null,
-			   const Datum *news, const bool *new_null)
-{
-	if (!column_changed(RelationGetDescr(req->rel), i + FirstLowInvalidHeapAttributeNumber, olds, old_null,
-						news, new_null))
-		return;
-	if (bms_is_member(i, req->blocking))
-		req->blocked = true;
-	if (bms_is_member(i, req->summarized))
-		req->summarize = true;
-	for (int k = 0; k < req->nfollowed; k++)
-	{
-		if (req->followed.columns[k] == i + FirstLowInvalidHeapAttributeNumber)
-			req->changed |= req->followed.column_indexes[k];
-	}
-	/* that TOAST stores a value otherwise is no change of the key */
-	if (bms_is_member(i, req->key) && !req->toasted)
-		req->mode = LockTupleExclusive;
-}
-
-/* The last one of those that update_columns compares: what is behind it need not be looked at. */
-static int
-last_column(const ModifyRequest *req)
-{
-	int			last = Max(bms_prev_member(req->blocking, -1), bms_prev_member(req->summarized, -1)) +
-		FirstLowInvalidHeapAttributeNumber;
-
-	for (int i = 0; i < req->nfollowed; i++)
-		last = Max(last, req->followed.columns[i]);
-	return Max(last, 0);
-}
-
-/*
- * Which columns of interest differ between v and the new row?  Sets the row
- * lock's mode, and whether an update in place is out of the question.
- */
-static void
-update_columns(ModifyRequest *req, IpVersion *v)
-{
-	static Datum olds[MaxHeapAttributeNumber];
-	static Datum news[MaxHeapAttributeNumber];
-	static bool old_null[MaxHeapAttributeNumber];
-	static bool new_null[MaxHeapAttributeNumber];
-	TupleDesc	desc = RelationGetDescr(req->rel);
-	int			natts;
-	int			i;
-
-	req->mode = req->toasted ? req->mode : LockTupleNoKeyExclusive;
-	req->summarize = false;
-	req->changed = 0;
-	req->blocked = may_be_queued(req, v);
-	if (req->blocking == NULL && req->summarized == NULL && req->nfollowed == 0)
-		return;
-	natts = last_column(req);
-	ip_body_deform(desc, v->hdr, v->body, v->bodylen, natts, olds, old_null);
-	ip_body_deform(desc, req->row.hdr, req->row.body, req->row.bodylen, natts, news, new_null);
-	for (i = -1; (i = bms_next_member(req->blocking, i)) >= 0;)
-		compare_column(req, i, olds, old_null, news, new_null);
-	for (i = -1; (i = bms_next_member(req->summarized, i)) >= 0;)
-		compare_column(req, i, olds, old_null, news, new_null);
-	for (i = 0; i < req->nfollowed; i++)
-		compare_column(req, req->followed.columns[i] - FirstLowInvalidHeapAttributeNumber, olds, old_null,
-					   news, new_null);
-
-	/* an index's expression may change rows before core asks for OLD */
-	req->blocked |= req->summarize && req->is_queued;
-}
-
 /* The new row behind TOAST; the old one is locked meanwhile, but not its page. */
 static void
 update_toast(ModifyRequest *req, IpVersion *v, Buffer buffer)
@@ -456,7 +288,7 @@ prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w,
 		w->body = memcpy(palloc0(floor), req->row.body, req->row.bodylen);
 	w->hdr = req->row.hdr;
 	w->state = 0;
-	w->keys = req->changed != 0;
+	w->keys = req->columns.changed != 0;
 	Assert(w->cut || w->bodylen >= v->bodylen); /* I6 */
 	w->undo.has_skip = !w->cut && ip_skip_make(v, req->xid, req->cid, w->bodylen, &w->undo.skip);
 	if (w->undo.has_skip)
@@ -474,22 +306,12 @@ prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w,
 #ifdef USE_ASSERT_CHECKING
 /* I2, of what is about to be written in place. */
 static bool
-blocking_are_unchanged(const ModifyRequest *req, const IpRowWrite *w)
+may_stay(const ModifyRequest *req, const IpRowWrite *w)
 {
-	TupleDesc	desc = RelationGetDescr(req->rel);
-	Datum	   *values = palloc(2 * desc->natts * sizeof(Datum));
-	bool	   *isnull = palloc(2 * desc->natts * sizeof(bool));
-	int			i = -1;
+	IpFormed	from = {.hdr = w->undo.hdr,.body = unconstify(uint8 *, w->from),.bodylen = w->fromlen};
+	IpFormed	to = {.hdr = w->hdr,.body = unconstify(uint8 *, w->body),.bodylen = w->bodylen};
 
-	ip_body_deform(desc, w->undo.hdr, w->from, w->fromlen, desc->natts, values, isnull);
-	ip_body_deform(desc, w->hdr, w->body, w->bodylen, desc->natts, values + desc->natts, isnull + desc->natts);
-	while ((i = bms_next_member(req->blocking, i)) >= 0)
-	{
-		if (column_changed(desc, i + FirstLowInvalidHeapAttributeNumber, values, isnull,
-						   values + desc->natts, isnull + desc->natts))
-			return false;
-	}
-	return true;
+	return ip_update_columns_may_stay(&req->columns, &from, &to);
 }
 
 /* I19: does the row at off, just written, have these lockers? */
@@ -561,7 +383,7 @@ update_prepare(ModifyRequest *req, IpVersion *v, Buffer buffer, const IpLockStat
 			   IpRowWrite *w, uint8 *delta)
 {
 	update_common(req, v, w, lock);
-	if (!req->blocked && prepare_in_place(req, v, buffer, w, delta))
+	if (!req->columns.blocked && prepare_in_place(req, v, buffer, w, delta))
 		return true;
 	update_common(req, v, w, lock);
 	return false;
@@ -592,6 +414,8 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 	IpFormed	old;
 	IpRowWrite	w;
 	StringInfo	logical;
+	Buffer		to = buffer;
+	OffsetNumber off = ItemPointerGetOffsetNumber(&v->tid);
 	bool		in_place;
 
 	/*
@@ -610,26 +434,25 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 	if (lacks_room(req, v, buffer, &w, in_place) && ip_prune_page_opt(req->rel, buffer))
 	{
 		/* the row is what it was, but perhaps with less of its past */
-		if (ip_version_begin(v, req->rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer),
-							 ItemPointerGetOffsetNumber(&v->tid)) != IPV_OK)
+		if (ip_version_begin(v, req->rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer), off) != IPV_OK)
 			ip_version_missing(v);
 		memcpy(from_body, v->body, v->bodylen);
 		in_place = update_prepare(req, v, buffer, &lock, &w, delta);
 	}
 	if (!in_place)
+	{
 		prepare_move(req, v, buffer, &w);
-	Assert(!in_place || blocking_are_unchanged(req, &w));
+		to = w.moved.buffer;
+		off = w.moved.off;
+	}
+	Assert(!in_place || may_stay(req, &w));
 	w.logical = logical;
 	ip_modify_write(v, buffer, &w);
-	ip_slot_set_written(req->slot, req->rel, in_place ? ItemPointerGetBlockNumber(&v->tid) : BufferGetBlockNumber(w.moved.buffer),
-						in_place ? ItemPointerGetOffsetNumber(&v->tid) : w.moved.off, req->xid, req->cid, xmax);
-	if (!in_place)
-	{
-		if (w.lock.any)
-			carry_locks(req, &w);
-		if (w.moved.buffer != buffer)
-			UnlockReleaseBuffer(w.moved.buffer);
-	}
+	ip_slot_set_written(req->slot, req->rel, BufferGetBlockNumber(to), off, req->xid, req->cid, xmax);
+	if (!in_place && w.lock.any)
+		carry_locks(req, &w);
+	if (to != buffer)
+		UnlockReleaseBuffer(to);
 	return in_place;
 }
 
@@ -653,7 +476,7 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 
 	MultiXactIdSetOldestMember();	/* others may make our lock a shared one */
 	ip_version_target(rel, tid, &req.target);
-	blocking_columns(&req);
+	ip_update_columns_init(&req.columns, rel);
 	if (!ip_toast_take_formed(rel, slot, &req.row))
 	{
 		req.toast = ip_toast_needed(rel, slot);
@@ -683,7 +506,7 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 		if (in_place)
 		{
 			pgstat_update_heap_dead_tuples(rel, 1);
-			*update_indexes = req.summarize ? COMPAT_TU_SUMMARIZING : COMPAT_TU_NONE;
+			*update_indexes = req.columns.summarize ? COMPAT_TU_SUMMARIZING : COMPAT_TU_NONE;
 		}
 	}
 	result = modify_end(&req, result);
@@ -691,8 +514,8 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 	MemoryContextSwitchTo(context);
 	if (result == TM_Ok && req.target.exact)
 		ip_memo_note_followed(rel, &req.target.row, cid, has_queue && !in_place);
-	if (in_place && req.changed != 0)
-		ip_keys_insert(rel, req.followed.indexes, req.changed, slot);
+	if (in_place && req.columns.changed != 0)
+		ip_keys_insert(rel, req.columns.followed.indexes, req.columns.changed, slot);
 	/* last: an operator class may have called anything */
 	if (in_place && has_queue)
 		ip_memo_note_updated(rel, &slot->tts_tid, cid);

@@ -1,0 +1,354 @@
+/*-------------------------------------------------------------------------
+ * ip_fetch_index.c
+ *	  Fetching rows by the TIDs of an index.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "portability/instr_time.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "ip_dead.h"
+#include "ip_fetch.h"
+#include "ip_fetch_index.h"
+#include "ip_memo.h"
+#include "ip_rel.h"
+#include "ip_version_satisfy.h"
+#include "ip_xid.h"
+
+/* A scan that has met so many dead rows whose deletion is not flushed flushes it. */
+#define MAX_UNFLUSHED	32
+
+static IpVersion fetch_v;
+
+typedef struct IpIndexFetch
+{
+	IndexFetchTableData base;
+	Buffer		buffer;			/* pinned: the last row's page */
+	int			unflushed;		/* dead rows met whose deletion is not on disk */
+	XLogRecPtr	gone_lsn;		/* of the last row, if it was gone: see
+								 * ip_dead_lsn */
+	InplaceKeyMatch match;		/* or NULL: the index has no stale entries */
+	void	   *match_arg;
+	const XLogRecPtr *read_at;
+	bool		stale;			/* the last row's entry may be */
+	IpVersion  *below;			/* a dirty snapshot's last version, if there
+								 * is one before it; or NULL */
+	int			stale_tries;	/* see ip_fetch_before */
+	bool		is_scan;		/* not a uniqueness check: core resets a scan
+								 * at its begin */
+	bool		is_noted;		/* its last row, as seen: */
+	IpSeen		seen;
+} IpIndexFetch;
+
+IndexFetchTableData *
+ip_fetch_begin(Relation rel)
+{
+	IpIndexFetch *fetch = palloc(sizeof(IpIndexFetch));
+
+	fetch->base.rel = rel;
+	fetch->buffer = InvalidBuffer;
+	fetch->unflushed = 0;
+	fetch->match = NULL;
+	fetch->below = NULL;
+	fetch->is_scan = false;
+	fetch->is_noted = false;
+	ip_rel_check_format(rel);
+	return &fetch->base;
+}
+
+void
+ip_fetch_expect(IndexFetchTableData *scan, InplaceKeyMatch match, void *arg, const XLogRecPtr *read_at)
+{
+	IpIndexFetch *fetch = (IpIndexFetch *) scan;
+
+	fetch->match = match;
+	fetch->match_arg = arg;
+	fetch->read_at = read_at;
+}
+
+/*
+ * May an entry be stale that leads to this page?  If it was when the index page was read, its removal came after that, and
+ * then the record that took the flag away, if that is gone.  Without WAL there is nothing to tell that by.
+ */
+static bool
+may_be_stale(IpIndexFetch *fetch, Page page, Snapshot snapshot)
+{
+	return (IpPageGetSpecial(page)->keys & IP_KEYS_STALE) || PageGetLSN(page) > *fetch->read_at ||
+		snapshot->snapshot_type != SNAPSHOT_MVCC || !RelationNeedsWAL(fetch->base.rel);
+}
+
+/* I23.  With assertions, entries that cannot be stale are looked at, too. */
+static bool
+entry_matches(IpIndexFetch *fetch, Snapshot snapshot, TupleTableSlot *slot)
+{
+	bool		is_lost = false;
+	bool		result;
+
+	if (fetch->match == NULL)
+		return true;
+#ifndef USE_ASSERT_CHECKING
+	if (!fetch->stale)
+		return true;
+#endif
+	/* no snapshot keeps the long values of rows that are just not vacuumable */
+	result = fetch->match(fetch->match_arg, slot, snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE ? &is_lost : NULL);
+	if (!result && !is_lost && !fetch->stale)
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("an index entry that is not stale has another key than row (%u,%u) of relation \"%s\"",
+						ItemPointerGetBlockNumberNoCheck(&slot->tts_tid), ItemPointerGetOffsetNumberNoCheck(&slot->tts_tid),
+						RelationGetRelationName(fetch->base.rel))));
+	return result;
+}
+
+bool
+ip_fetch_is_current(IndexFetchTableData *scan, IpVersion *v, bool is_dead, TupleTableSlot *slot)
+{
+	IpIndexFetch *fetch = (IpIndexFetch *) scan;
+	bool		is_lost = false;
+
+	if (fetch->match == NULL)
+		return true;
+	ip_version_to_slot(v, slot);
+	return fetch->match(fetch->match_arg, slot, is_dead ? &is_lost : NULL) || is_lost;
+}
+
+static void
+unpin(IpIndexFetch *fetch)
+{
+	if (BufferIsValid(fetch->buffer))
+		ReleaseBuffer(fetch->buffer);
+	fetch->buffer = InvalidBuffer;
+}
+
+void
+ip_fetch_reset(IndexFetchTableData *scan)
+{
+	IpIndexFetch *fetch = (IpIndexFetch *) scan;
+
+	unpin(fetch);
+	fetch->is_scan = true;
+	/* the scan is at its end: its caller did not want the last row */
+	if (fetch->is_noted)
+		ip_memo_note_seen(NULL);
+	fetch->is_noted = false;
+}
+
+void
+ip_fetch_end(IndexFetchTableData *scan)
+{
+	IpIndexFetch *fetch = (IpIndexFetch *) scan;
+
+	unpin(fetch);
+	if (fetch->is_noted)
+		ip_memo_note_seen_at_end(&fetch->seen);
+	if (fetch->below != NULL)
+		pfree(fetch->below);
+	pfree(fetch);
+}
+
+/* There is no row: how far must WAL be flushed before an index may remember that? */
+static XLogRecPtr
+gone_lsn(Relation rel, Buffer buffer, OffsetNumber off)
+{
+	Page		page = BufferGetPage(buffer);
+	ItemId		lp = PageGetItemId(page, off);
+
+	if (off > PageGetMaxOffsetNumber(page) || !ItemIdIsDead(lp) || lp->lp_len == 0 || !RelationIsPermanent(rel))
+		return InvalidXLogRecPtr;
+	return ip_dead_lsn(lp, BufferGetLSNAtomic(buffer));
+}
+
+/*
+ * ip_version_fetch_unless_plain, but the page stays pinned for the next row.  The index scan may
+ * have read the TID a while ago, and the row may have been dead already: then its
+ * page may be a free one by now, or be used for something else.  *deleter becomes the
+ * transaction that deleted the row, if that is why there is none; else, without a row, fetch->gone_lsn is set.
+ */
+static IpvResult
+fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot,
+			 bool *plain, IpXid *deleter)
+{
+	Relation	rel = fetch->base.rel;
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
+	IpvResult	result = IPV_NONE;
+	Page		page;
+
+	*deleter = IP_XID_NONE;
+	fetch->gone_lsn = InvalidXLogRecPtr;
+	if (!BufferIsValid(fetch->buffer) || BufferGetBlockNumber(fetch->buffer) != block)
+	{
+		unpin(fetch);
+		fetch->buffer = ip_rel_read(rel, block);
+		__builtin_prefetch(PageGetItemId(BufferGetPage(fetch->buffer), ItemPointerGetOffsetNumberNoCheck(tid)));
+	}
+	page = BufferGetPage(fetch->buffer);
+	Assert(BufferGetBlockNumber(fetch->buffer) == block);
+	LockBuffer(fetch->buffer, BUFFER_LOCK_SHARE);
+	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
+	{
+		fetch->stale = fetch->match != NULL && may_be_stale(fetch, page, snapshot);
+		*plain = snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() &&
+			ip_version_store_plain(rel, block, page, off, slot);
+		v->horizon = ip_xid_horizon();
+		if (!*plain)
+			*deleter = ip_version_deleter(rel, block, page, off, snapshot, v->horizon);
+		if (!*plain && *deleter == IP_XID_NONE)
+		{
+			result = ip_version_begin(v, rel, block, page, off);
+			if (result == IPV_NONE)
+				fetch->gone_lsn = gone_lsn(rel, fetch->buffer, off);
+		}
+	}
+	if (result == IPV_OK)
+		ip_version_let_go(v);
+	LockBuffer(fetch->buffer, BUFFER_LOCK_UNLOCK);
+	return result;
+}
+
+/*
+ * Without synchronous_commit, all scans of a queue would visit what was deleted since the WAL
+ * writer came by: flush it, unless that takes more than a tenth of our time.
+ */
+static bool
+flush_deletions(IpIndexFetch *fetch, XLogRecPtr lsn)
+{
+	static int64 not_before;
+	instr_time	begin;
+	instr_time	end;
+
+	/* a damaged page's LSN may be beyond all WAL */
+	if (++fetch->unflushed < MAX_UNFLUSHED || RecoveryInProgress() || lsn > GetXLogInsertRecPtr())
+		return false;
+	INSTR_TIME_SET_CURRENT(begin);
+	if (INSTR_TIME_GET_MICROSEC(begin) < not_before)
+		return false;
+	XLogFlush(lsn);
+	fetch->unflushed = 0;
+	INSTR_TIME_SET_CURRENT(end);
+	not_before = INSTR_TIME_GET_MICROSEC(end) +
+		9 * (INSTR_TIME_GET_MICROSEC(end) - INSTR_TIME_GET_MICROSEC(begin));
+	return true;
+}
+
+/*
+ * I16: may the index remember, without WAL, that a row is dead whose deletion is in the WAL before lsn?  A scan with an
+ * MVCC snapshot holds no lock on the index.
+ */
+static bool
+is_durable(IpIndexFetch *fetch, Snapshot snapshot, XLogRecPtr lsn)
+{
+	return lsn == InvalidXLogRecPtr || !XLogNeedsFlush(lsn) ||
+		(snapshot->snapshot_type == SNAPSHOT_MVCC && flush_deletions(fetch, lsn));
+}
+
+static bool
+deleted_is_all_dead(IpIndexFetch *fetch, Snapshot snapshot, IpXid deleter, IpXid horizon)
+{
+	Relation	rel = fetch->base.rel;
+
+	return ip_version_is_dead(rel, IP_ROW_DELETED, deleter, horizon) &&
+		is_durable(fetch, snapshot, ip_version_deletion_unflushed(rel, deleter));
+}
+
+/* Store what the snapshot sees of the row in the slot, if anything. */
+static bool
+store_visible(IpIndexFetch *fetch, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot, bool *all_dead)
+{
+	IpVersion  *v = &fetch_v;
+	bool		plain = false;
+	IpXid		deleter;
+	IpvResult	result = fetch_pinned(fetch, v, tid, snapshot, slot, &plain, &deleter);
+
+	if (plain)
+		return true;
+	if (deleter != IP_XID_NONE)
+	{
+		if (all_dead)
+			*all_dead = deleted_is_all_dead(fetch, snapshot, deleter, v->horizon);
+		return false;
+	}
+	if (result == IPV_NONE)
+	{
+		if (all_dead)
+			*all_dead = is_durable(fetch, snapshot, fetch->gone_lsn);
+		return false;
+	}
+	if (result == IPV_OK)
+		result = ip_version_satisfy(v, snapshot);
+	/* it sees none: is the row dead?  or undo was recycled under us: again */
+	if (result == IPV_STALE || (result == IPV_NONE && all_dead))
+		result = ip_fetch_satisfy(v, fetch->base.rel, tid, snapshot, all_dead);
+	if (result != IPV_OK || !ip_fetch_predicate_lock(v, snapshot))
+		return false;
+	ip_version_to_slot(v, slot);
+	return true;
+}
+
+/* The same for the version before the one that the fetch has returned last. */
+static bool
+store_before(IpIndexFetch *fetch, Snapshot snapshot, TupleTableSlot *slot)
+{
+	if (ip_fetch_before(fetch->below, snapshot, &fetch->stale_tries) != IPV_OK)
+		return false;
+	ip_version_to_slot(fetch->below, slot);
+	return true;
+}
+
+/* fetch_v is the caller's until the next call, and of others between the calls. */
+static void
+keep_version(IpIndexFetch *fetch)
+{
+	if (fetch->below == NULL)
+		fetch->below = MemoryContextAlloc(GetMemoryChunkContext(fetch), sizeof(IpVersion));
+	ip_version_fork(fetch->below, &fetch_v);
+	fetch->stale_tries = 0;
+}
+
+bool
+ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapshot,
+					 TupleTableSlot *slot, bool *call_again, bool *all_dead)
+{
+	IpIndexFetch *fetch = (IpIndexFetch *) scan;
+	bool		is_dirty = snapshot->snapshot_type == SNAPSHOT_DIRTY;
+	bool		again = *call_again;
+
+	*call_again = false;
+	if (all_dead)
+		*all_dead = false;
+	for (;; again = true)
+	{
+		bool		has_before = false;
+
+		if (again ? !store_before(fetch, snapshot, slot) : !store_visible(fetch, tid, snapshot, slot, all_dead))
+			break;
+		if (is_dirty)
+		{
+			IpVersion  *v = again ? fetch->below : &fetch_v;
+
+			fetch->seen = ip_memo_seen(v, true);
+			has_before = ip_version_has_before(v);
+			if (has_before && !again)
+				keep_version(fetch);
+		}
+		if (entry_matches(fetch, snapshot, slot))
+		{
+			*call_again = has_before;
+			fetch->is_noted = is_dirty && fetch->is_scan;
+			if (fetch->is_noted)
+				ip_memo_note_seen(&fetch->seen);
+			else
+				ip_memo_forget_seen(scan->rel, tid);
+			return true;
+		}
+		if (!has_before)
+			break;
+	}
+	ExecClearTuple(slot);
+	return false;
+}
