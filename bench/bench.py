@@ -30,7 +30,7 @@ PARTS = {
     'indexed': (load.four_indexes, 24, 10),
     'upsert': (load.upsert, 24, 10),
     'audited': (load.audited, 24, 10),
-    'longer': (load.throughput_held_longer, 0, 500),
+    'longer': (load.throughput_held_longer, 0, 2000),
     'growth': (load.growth, 70, 0),
     'hot': (load.hot_rows, 42, 0),
     'sets': (sets.sets, 15, 0),
