@@ -51,7 +51,9 @@ bytes_put(ByteWriter *w, const void *data, uint32 len)
 		w->bad = true;
 		return;
 	}
-	memcpy(w->p, data, len);
+	/* C wants a pointer even to no bytes */
+	if (len > 0)
+		memcpy(w->p, data, len);
 	w->p += len;
 }
 

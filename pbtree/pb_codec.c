@@ -195,6 +195,8 @@ encode_varlena(const PbColumn *col, Datum value, uint8 *to, int room, bool *pack
 static int
 encode_plain(const PbColumn *col, Datum value, uint8 *to, int room, bool *packed)
 {
+	Datum		aligned;
+
 	switch (PbCodecKind(col->codec))
 	{
 		case PB_CODEC_VARLENA:
@@ -230,7 +232,11 @@ encode_plain(const PbColumn *col, Datum value, uint8 *to, int room, bool *packed
 	if (col->len > room)
 		return -1;
 	if (col->byval)
-		store_att_byval(to, value, col->len);
+	{
+		/* keys are not aligned */
+		store_att_byval(&aligned, value, col->len);
+		memcpy(to, &aligned, col->len);
+	}
 	else
 		memcpy(to, DatumGetPointer(value), col->len);
 	return col->len;
