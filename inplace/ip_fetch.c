@@ -147,7 +147,10 @@ fetch_any_once(IpVersion *v, Relation rel, const ItemPointerData *tid, IpPtr *en
 	return result == IPV_OK ? before_ours(v, active->curcid, ended_by) : result;
 }
 
-/* A version that our last change ended may need a TID of its own, for the trigger queue: this one, or by what has ended it. */
+/*
+ * A version that our last change ended may need a TID of its own, for the trigger queue: this one, or by what has ended it.  By the
+ * row's TID the queue would get what the snapshot that is active then makes of it, which may be older than our changes.
+ */
 static bool
 fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 {
@@ -181,9 +184,13 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 	{
 		if (ip_memo_was_updated(v))
 			ip_version_tid(ended_by, &slot->tts_tid);
-		else if (ip_tid_is_version(tid) && TransactionIdIsCurrentTransactionId((TransactionId) v->end_xid) &&
-				 ip_memo_is_asked_for(rel, &target.row))
-			slot->tts_tid = *tid;
+		else if (TransactionIdIsCurrentTransactionId((TransactionId) v->end_xid) && ip_memo_is_asked_for(rel, &target.row))
+		{
+			if (ip_tid_is_version(tid))
+				slot->tts_tid = *tid;
+			else
+				ip_version_tid(ended_by, &slot->tts_tid);
+		}
 	}
 	ip_memo_note_ended(rel, &target);
 	return true;

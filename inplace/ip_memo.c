@@ -17,12 +17,14 @@ typedef struct RowName
 	ItemPointerData tid;
 } RowName;
 
-typedef struct FollowedRow
+/* A row that was followed, is asked for, or both. */
+typedef struct NotedRow
 {
 	RowName		name;
-	CommandId	cid;
+	bool		is_followed;
+	CommandId	cid;			/* that followed it last */
 	int			fetches;
-} FollowedRow;
+} NotedRow;
 
 /* What is over when its (sub)transaction is. */
 typedef struct Moment
@@ -38,8 +40,8 @@ static CommandId seen_cid;
 static RowName locked;
 static TransactionId locked_xid;
 static CommandId locked_cid;
-static LocalTransactionId followed_at = InvalidLocalTransactionId;
-static HTAB *followed;			/* in that transaction's memory */
+static LocalTransactionId rows_at = InvalidLocalTransactionId;
+static HTAB *rows;				/* in that transaction's memory */
 static CommandId speculative_cid;
 static RowName updated;
 static Moment updated_at;
@@ -168,55 +170,66 @@ ip_memo_was_locked(Relation rel, const ItemPointerData *tid, CommandId cid)
 		is_row(&locked, rel, tid);
 }
 
-/* The current transaction's rows of that kind, or NULL. */
-static HTAB *
-followed_rows(void)
+static NotedRow *
+note_row(Relation rel, const ItemPointerData *tid)
 {
-	return followed_at == CompatMyLocalXid ? followed : NULL;
+	NotedRow   *row;
+	RowName		name;
+	bool		found;
+
+	if (rows_at != CompatMyLocalXid)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(RowName),.entrysize = sizeof(NotedRow),.hcxt = TopTransactionContext};
+
+		rows = hash_create("inplace noted rows", 16, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		rows_at = CompatMyLocalXid;
+	}
+	set_name(&name, rel, tid);
+	row = hash_search(rows, &name, HASH_ENTER, &found);
+	if (!found)
+		row->is_followed = false;
+	row->fetches = 0;
+	return row;
+}
+
+static NotedRow *
+find_row(Relation rel, const ItemPointerData *tid)
+{
+	RowName		name;
+
+	if (rows_at != CompatMyLocalXid)
+		return NULL;
+	set_name(&name, rel, tid);
+	return hash_search(rows, &name, HASH_FIND, NULL);
 }
 
 void
-ip_memo_note_followed(Relation rel, const ItemPointerData *tid, CommandId cid, int fetches)
+ip_memo_note_followed(Relation rel, const ItemPointerData *tid, CommandId cid)
 {
-	FollowedRow *row;
-	RowName		name;
+	NotedRow   *row = note_row(rel, tid);
 
-	if (followed_rows() == NULL)
-	{
-		HASHCTL		ctl = {.keysize = sizeof(RowName),.entrysize = sizeof(FollowedRow),.hcxt = TopTransactionContext};
-
-		followed = hash_create("inplace followed rows", 16, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-		followed_at = CompatMyLocalXid;
-	}
-	set_name(&name, rel, tid);
-	row = hash_search(followed, &name, HASH_ENTER, NULL);
+	row->is_followed = true;
 	row->cid = cid;
-	row->fetches = fetches;
-}
-
-static FollowedRow *
-find_followed(Relation rel, const ItemPointerData *tid)
-{
-	RowName		name;
-
-	if (followed_rows() == NULL)
-		return NULL;
-	set_name(&name, rel, tid);
-	return hash_search(followed, &name, HASH_FIND, NULL);
 }
 
 bool
 ip_memo_was_followed(Relation rel, const ItemPointerData *tid, CommandId cid)
 {
-	FollowedRow *row = find_followed(rel, tid);
+	NotedRow   *row = find_row(rel, tid);
 
-	return row != NULL && row->cid >= cid;
+	return row != NULL && row->is_followed && row->cid >= cid;
+}
+
+void
+ip_memo_note_asked_for(Relation rel, const ItemPointerData *tid, int fetches)
+{
+	note_row(rel, tid)->fetches = fetches;
 }
 
 bool
 ip_memo_is_asked_for(Relation rel, const ItemPointerData *tid)
 {
-	FollowedRow *row = find_followed(rel, tid);
+	NotedRow   *row = find_row(rel, tid);
 
 	if (row == NULL || row->fetches == 0)
 		return false;

@@ -11,6 +11,7 @@
  *	  	seen     fetch with a dirty snapshot        row lock (ON CONFLICT, logical apply), which forgets it
  *	  	locked   row lock                           update; of no use after the command
  *	  	followed change of an exact version, a row  fetch by TID; of no use after the command
+ *	  	asked    deletion or move, a row            fetch of OLD for the trigger queue, which counts
  *	  	spec.    speculative insertion              its completion
  *	  	updated  update in place with triggers      fetch of OLD for the trigger queue, which forgets it
  *	  	ended    fetch of OLD by the trigger queue  the fetch of NEW, which is the next; forgets it
@@ -66,15 +67,19 @@ extern bool ip_memo_was_locked(Relation rel, const ItemPointerData *tid, Command
 /* Was it a lock of a row of the same page, by this transaction and command? */
 extern bool ip_memo_locked_beside(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid);
 
-/*
- * The current transaction's command cid has changed a version of the row that its snapshot does not see (EvalPlanQual). The
- * trigger queue asks so often for that version: 0 if it was updated in place, IP_MEMO_ALWAYS if that cannot be told.
- */
-#define IP_MEMO_ALWAYS	(-1)
-extern void ip_memo_note_followed(Relation rel, const ItemPointerData *tid, CommandId cid, int fetches);
+/* The current transaction's command cid has changed a version of the row that its snapshot does not see (EvalPlanQual). */
+extern void ip_memo_note_followed(Relation rel, const ItemPointerData *tid, CommandId cid);
 
 /* Has that command, or a later one, done so, in place or not? */
 extern bool ip_memo_was_followed(Relation rel, const ItemPointerData *tid, CommandId cid);
+
+/*
+ * The current transaction has deleted or moved the row, of which older versions are its own, too, or which it has followed: the row's
+ * TID does not say for ever which version that was.  The trigger queue is about to ask for it so often, IP_MEMO_ALWAYS if that cannot be
+ * told, and wants its own TID.
+ */
+#define IP_MEMO_ALWAYS	(-1)
+extern void ip_memo_note_asked_for(Relation rel, const ItemPointerData *tid, int fetches);
 
 /* Is the queue still to ask for it?  Counts. */
 extern bool ip_memo_is_asked_for(Relation rel, const ItemPointerData *tid);

@@ -59,6 +59,8 @@ typedef struct ModifyRequest
 	LockTupleMode tuple_lock_mode;
 	bool		is_locker;		/* we hold a row lock */
 	bool		was_locked;		/* by us, before this command's change */
+	bool		was_changed;	/* in place by us, before this command's
+								 * change */
 	/* update only */
 	TupleTableSlot *slot;
 	IpFormed	row;			/* the new row */
@@ -180,6 +182,24 @@ modify_end(ModifyRequest *req, TM_Result result)
 	return ip_modify_self_failure(req->rel, &req->target, req->snapshot, req->cid, result, req->tmfd);
 }
 
+/* The version is about to be changed. */
+static void
+modify_begin(ModifyRequest *req, IpVersion *v)
+{
+	ip_version_check_write(v);
+	req->was_changed = !(v->state & IP_ROW_INSERTED) && ip_version_status(v) == IP_STATUS_MINE;
+}
+
+/* It has been; fetches: see ip_memo_note_asked_for. */
+static void
+modify_note(const ModifyRequest *req, int fetches)
+{
+	if (req->target.exact)
+		ip_memo_note_followed(req->rel, &req->target.row, req->cid);
+	if (fetches != 0 && (req->target.exact || req->was_changed))
+		ip_memo_note_asked_for(req->rel, &req->target.row, fetches);
+}
+
 /* ---- delete ---------------------------------------------------------------------------- */
 
 TM_Result
@@ -204,7 +224,7 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot
 	result = modify_find(&req, v, &buffer);
 	if (result == TM_Ok)
 	{
-		ip_version_check_write(v);
+		modify_begin(&req, v);
 		if (v->hdr & IP_HDR_HASEXTERNAL)
 			old = ip_toast_heap_tuple(rel, v->hdr, v->body, v->bodylen);
 		ip_modify_same(&w, v, IP_XLOG_DELETE, req.xid);
@@ -227,9 +247,8 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot
 	result = modify_end(&req, result);
 	ip_logical_end();
 	MemoryContextSwitchTo(context);
-	if (result == TM_Ok && req.target.exact)
-		ip_memo_note_followed(rel, &req.target.row, cid,
-							  changing_part ? IP_MEMO_ALWAYS : rel->trigdesc && rel->trigdesc->trig_delete_after_row);
+	if (result == TM_Ok)
+		modify_note(&req, changing_part ? IP_MEMO_ALWAYS : rel->trigdesc && rel->trigdesc->trig_delete_after_row);
 	return result;
 }
 
@@ -497,7 +516,7 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 	}
 	if (result == TM_Ok)
 	{
-		ip_version_check_write(v);
+		modify_begin(&req, v);
 		in_place = update_write(&req, v, buffer);
 		block = BufferGetBlockNumber(buffer);
 		UnlockReleaseBuffer(buffer);
@@ -512,8 +531,8 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 	result = modify_end(&req, result);
 	ip_logical_end();
 	MemoryContextSwitchTo(context);
-	if (result == TM_Ok && req.target.exact)
-		ip_memo_note_followed(rel, &req.target.row, cid, has_queue && !in_place);
+	if (result == TM_Ok)
+		modify_note(&req, has_queue && !in_place);
 	if (in_place && req.columns.changed != 0)
 		ip_keys_insert(rel, req.columns.followed.indexes, req.columns.changed, slot);
 	/* last: an operator class may have called anything */

@@ -55,7 +55,7 @@ ip_version_target(Relation rel, const ItemPointerData *tid, IpTarget *target)
 		return;
 	ptr.block = ItemPointerGetBlockNumberNoCheck(tid);
 	ptr.off = ItemPointerGetOffsetNumberNoCheck(tid) - IP_VERSION_TID_OFFSET;
-	if (!ip_undo_read(rel, ptr, NULL, IP_XID_NONE, NULL, buf, &rec) || rec.kind == IP_UNDO_DELETE)
+	if (!ip_undo_read(rel, ptr, NULL, IP_XID_NONE, NULL, buf, &rec))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("undo record (%u,%u) of a row version of relation \"%s\" is missing",
