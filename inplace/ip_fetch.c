@@ -60,7 +60,7 @@ ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapsho
 /*
  * SnapshotAny by TID is how core asks for "the" version of a row that it has
  * just scanned, locked or changed.  Which one it means:
- * - by a version's TID, which ip_lock_tuple gave it, or a fetch of what an update in place
+ * - by a version's TID, which ip_lock_tuple gave it, or a fetch of what our last change
  *	 ended: that version;
  * - by the row's TID right after that: the trigger queue wants what that update made;
  * - our changes of the current command or later: the image before them, or the

@@ -202,6 +202,22 @@ modify_note(const ModifyRequest *req, int fetches)
 
 /* ---- delete ---------------------------------------------------------------------------- */
 
+/* How often does the trigger queue ask for what has been deleted?  See ip_memo_note_asked_for. */
+static int
+fetches_of_deleted(const TriggerDesc *desc, bool changing_part)
+{
+	if (desc == NULL)
+		return 0;
+
+	/*
+	 * transition tables, and RETURNING, ask before and after events of two
+	 * kinds
+	 */
+	if (changing_part)
+		return desc->trig_delete_after_row || desc->trig_update_after_row ? IP_MEMO_ALWAYS : 0;
+	return desc->trig_delete_after_row;
+}
+
 TM_Result
 ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
 				 Snapshot crosscheck, bool wait, TM_FailureData *tmfd, bool changing_part)
@@ -248,7 +264,7 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot
 	ip_logical_end();
 	MemoryContextSwitchTo(context);
 	if (result == TM_Ok)
-		modify_note(&req, changing_part ? IP_MEMO_ALWAYS : rel->trigdesc && rel->trigdesc->trig_delete_after_row);
+		modify_note(&req, fetches_of_deleted(rel->trigdesc, changing_part));
 	return result;
 }
 

@@ -200,15 +200,28 @@ typedef struct Patience
 } Patience;
 
 #ifdef USE_ASSERT_CHECKING
+static bool
+conditions_are_core(const PbQuals *q)
+{
+	bool		are_core = true;
+
+	for (int i = 0; i < q->nrest; i++)
+		are_core &= q->rest[i].key->sk_func.fn_oid < FirstNormalObjectId;
+	for (int i = 0; i < q->ncross; i++)
+		are_core &= q->cross[i].order.fn_oid < FirstNormalObjectId;
+	return are_core;
+}
+
 /* I15: none of these slots satisfies the conditions. */
 static bool
 none_holds(PbQuals *q, Buffer buffer, int from, int to)
 {
-	PbItem	   *item = palloc(sizeof(PbItem));
+	PbItem	   *item;
 	bool		none = true;
 
-	if (!pb_pos_order_is_core(q->rel))
-		to = from;
+	if (!pb_pos_order_is_core(q->rel) || !conditions_are_core(q))
+		return true;
+	item = palloc(sizeof(PbItem));
 	for (int slot = from; slot < to; slot++)
 	{
 		pb_item_get(q->rel, q->index, buffer, BufferGetPage(buffer), slot, item);

@@ -98,7 +98,7 @@ extern bool pb_pos_is_right_of(PbPos *pos, Page page);
 
 /* pb_pos_search.c */
 #ifdef USE_ASSERT_CHECKING
-/* Are the comparison functions core's?  Others may contradict themselves. */
+/* Are the comparison functions core's, and the types that these may call others of?  Others may contradict themselves. */
 extern bool pb_pos_order_is_core(Relation rel);
 #endif
 extern int	pb_pos_compare_item(PbPos *pos, Buffer buffer, int slot);

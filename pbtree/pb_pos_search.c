@@ -431,7 +431,8 @@ pb_pos_order_is_core(Relation rel)
 {
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(rel); i++)
 	{
-		if (index_getprocid(rel, i + 1, BTORDER_PROC) >= FirstNormalObjectId)
+		if (index_getprocid(rel, i + 1, BTORDER_PROC) >= FirstNormalObjectId ||
+			TupleDescAttr(RelationGetDescr(rel), i)->atttypid >= FirstNormalObjectId)
 			return false;
 	}
 	return true;

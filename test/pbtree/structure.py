@@ -495,6 +495,33 @@ def contradict(cluster, connection, r, body, unique, counts):
     other.close()
 
 
+BY_OTHERS = """CREATE FUNCTION is_even(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT a % 2 = 0';
+    CREATE OPERATOR <<| (LEFTARG = int, RIGHTARG = int, PROCEDURE = is_even);
+    CREATE OPERATOR CLASS even_int FOR TYPE int USING pbtree AS OPERATOR 1 <<|, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+        FUNCTION 1 btint4cmp(int, int);
+    CREATE TYPE boxed AS (v int);
+    CREATE FUNCTION chance(a boxed, b boxed) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+        BEGIN RETURN CASE WHEN random() < 0.2 THEN 1 ELSE btint4cmp(a.v, b.v) END; END $$;"""
+
+
+def contradict_by_others(connection):
+    """The comparison function is core's, but an operator is not, or it calls an element type's that is not."""
+    query(connection, BY_OTHERS)
+    for number, (name, sign) in enumerate((('lt', '<'), ('le', '<='), ('eq', '='), ('ge', '>='), ('gt', '>')), 1):
+        query(connection, 'CREATE FUNCTION boxed_%s(a boxed, b boxed) RETURNS bool LANGUAGE sql IMMUTABLE AS $$ SELECT (a).v %s (b).v $$; '
+                          'CREATE OPERATOR <%s> (LEFTARG = boxed, RIGHTARG = boxed, PROCEDURE = boxed_%s)' % (name, sign, sign * 2, name))
+    query(connection, 'CREATE OPERATOR CLASS boxed_ops DEFAULT FOR TYPE boxed USING btree AS OPERATOR 1 <<<>, OPERATOR 2 <<=<=>, OPERATOR 3 <==>, '
+                      'OPERATOR 4 <>=>=>, OPERATOR 5 <>>>, FUNCTION 1 chance(boxed, boxed)')
+    query(connection, 'CREATE TABLE o (a int, b int, c boxed[]); INSERT INTO o SELECT g % 3, g, ARRAY[ROW(g % 500)::boxed] FROM generate_series(1, 3000) g; '
+                      'SET enable_bitmapscan = off')
+    for columns, condition in (('a, b even_int', 'b <<| 100'), ('a, c', 'c = ARRAY[ROW(77)::boxed]'), ('c', 'c > ARRAY[ROW(77)::boxed]')):
+        for _ in range(5):
+            try:
+                query(connection, 'DROP INDEX IF EXISTS oi; CREATE INDEX oi ON o USING pbtree (%s); SELECT count(*) FROM o WHERE %s' % (columns, condition))
+            except (psycopg2.errors.IndexCorrupted, psycopg2.errors.InternalError_):
+                pass
+
+
 @test
 def contradictions(tests):
     """Comparison functions that contradict themselves: rows are not found, or found damaged, but nothing crashes, waits or goes round for ever."""
@@ -508,5 +535,6 @@ def contradictions(tests):
         for body in ('a odd_int', 'n odd_numeric', 's odd_text', 'a odd_int, s odd_text DESC', 's odd_text, n odd_numeric'):
             for unique in (False, connection.server_version >= 180000):
                 contradict(cluster, connection, r, body, unique, counts)
+    contradict_by_others(connection)
     no_crash(cluster)
     return '%(done)d statements, and %(errors)d errors' % counts
