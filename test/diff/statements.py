@@ -300,6 +300,17 @@ def modify_twice(r, session, table):
                     table.name, low, table.name, assignments(r, table, False), low + 1, table.name, low + 1))
 
 
+def change_below(r, session, table):
+    """Rows change, and then the action of a foreign key, in the same statement."""
+    if table.parent is None:
+        return None
+    column, parent = table.parent
+    key = parent.some_id(r)
+    action = r.choice(['DELETE FROM %s', 'UPDATE %s SET id = id + 2000']) % parent.name
+    return Stmt('WITH u AS (UPDATE %s SET %s WHERE %s = %d RETURNING 1) %s WHERE id = %d AND (SELECT count(*) FROM u) >= 0' % (
+        table.name, assignments(r, table, True), column, key, action, key))
+
+
 def on_conflict(r, session, table):
     """One row, or (not in REPEATABLE READ, where heap and we refuse in other words) several that may be the same.
 
@@ -404,7 +415,7 @@ WRITES = [
     (4, update_range, None), (3, update_where, None), (1.5, update_from, None), (2, update_id, None),
     (4, delete_point, None), (1.2, delete_range, None), (0.6, delete_where, None), (0.6, delete_using, None),
     (5, lock_rows, 'locks'), (1.5, lock_where, 'locks'), (0.7, truncate, 'truncate'), (1, loop_block, 'plpgsql'),
-    (1.5, exception_block, 'plpgsql'), (0.7, modify_twice, None), (0.3, subtransactions, 'plpgsql'),
+    (1.5, exception_block, 'plpgsql'), (0.7, modify_twice, None), (1, change_below, 'fk'), (0.3, subtransactions, 'plpgsql'),
     (0.4, committing_loop, 'plpgsql'), (0.6, by_tid, 'tid'), (4, on_conflict, 'on_conflict'), (1, merge, 'merge'),
     (0.6, merge_from, 'merge'), (0.2, set_constraints, 'deferred'), (0.3, passing_definitions, 'passing'),
 ]

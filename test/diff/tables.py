@@ -170,6 +170,20 @@ BEGIN
     INSERT INTO trigger_log SELECT TG_NAME || TG_OP, CASE WHEN TG_OP <> 'INSERT' THEN OLD::text END,
                                    CASE WHEN TG_OP <> 'DELETE' THEN NEW::text END;
     IF TG_OP = 'UPDATE' AND NEW.a = 3 THEN UPDATE triggered SET a = 4 WHERE id = NEW.id; END IF;
+    IF TG_OP = 'UPDATE' AND NEW.a = 5 THEN
+        UPDATE triggered SET a = 6 WHERE id = NEW.id;
+        DELETE FROM triggered WHERE id = NEW.id AND id % 3 = 0;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE FUNCTION some_columns(r jsonb) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT string_agg(key || ' ' || coalesce(value, '-'), ', ' ORDER BY key) FROM jsonb_each_text(r)
+    WHERE key IN ('id', 'pid', 'v', 'a', 't')       -- added ones may have values by chance
+$$;
+CREATE FUNCTION log_row() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO trigger_log SELECT TG_TABLE_NAME || TG_NAME || TG_OP, some_columns(to_jsonb(OLD)),
+                                   CASE WHEN TG_OP <> 'DELETE' THEN some_columns(to_jsonb(NEW)) END;
     RETURN NULL;
 END $$;
 CREATE FUNCTION after_statement() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -182,6 +196,17 @@ CREATE TRIGGER before_row BEFORE INSERT OR UPDATE OR DELETE ON triggered FOR EAC
 CREATE TRIGGER after_row AFTER INSERT OR UPDATE OR DELETE ON triggered FOR EACH ROW EXECUTE FUNCTION after_row();
 CREATE CONSTRAINT TRIGGER late AFTER INSERT OR UPDATE OR DELETE ON triggered DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION after_row();
+CREATE CONSTRAINT TRIGGER later AFTER UPDATE OR DELETE ON triggered DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION log_row();
+DO $$
+DECLARE child text;
+BEGIN
+    FOREACH child IN ARRAY '{child_cascade,child_strict,child_default,tree}'::text[] LOOP
+        IF to_regclass(child) IS NOT NULL THEN
+            EXECUTE format('CREATE TRIGGER log_row AFTER UPDATE OR DELETE ON %I FOR EACH ROW EXECUTE FUNCTION log_row()', child);
+        END IF;
+    END LOOP;
+END $$;
 CREATE TRIGGER after_statement AFTER UPDATE ON triggered REFERENCING OLD TABLE AS olds NEW TABLE AS news
     FOR EACH STATEMENT EXECUTE FUNCTION after_statement();
 """
