@@ -157,10 +157,11 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 	IpTarget	target;
 	IpPtr		ended_by;
 	bool		plain = false;
+	bool		is_new = ip_memo_was_ended(rel, tid, &target);
 	IpvResult	result;
 	int			tries = 0;
 
-	if (!ip_memo_was_ended(rel, tid, &target))
+	if (!is_new)
 		ip_version_target(rel, tid, &target);
 	do
 	{
@@ -184,7 +185,7 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 	{
 		if (ip_memo_was_updated(v))
 			ip_version_tid(ended_by, &slot->tts_tid);
-		else if (TransactionIdIsCurrentTransactionId((TransactionId) v->end_xid) && ip_memo_is_asked_for(rel, &target.row))
+		else if (!is_new && ip_memo_is_asked_for(v))
 		{
 			if (ip_tid_is_version(tid))
 				slot->tts_tid = *tid;

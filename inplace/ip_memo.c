@@ -24,6 +24,9 @@ typedef struct NotedRow
 	bool		is_followed;
 	CommandId	cid;			/* that followed it last */
 	int			fetches;
+	TransactionId end_xid;		/* if fetches is not 0: of the deletion or
+								 * move */
+	CommandId	end_cid;
 } NotedRow;
 
 /* What is over when its (sub)transaction is. */
@@ -221,17 +224,21 @@ ip_memo_was_followed(Relation rel, const ItemPointerData *tid, CommandId cid)
 }
 
 void
-ip_memo_note_asked_for(Relation rel, const ItemPointerData *tid, int fetches)
+ip_memo_note_asked_for(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid, int fetches)
 {
-	note_row(rel, tid)->fetches = fetches;
+	NotedRow   *row = note_row(rel, tid);
+
+	row->fetches = fetches;
+	row->end_xid = xid;
+	row->end_cid = cid;
 }
 
 bool
-ip_memo_is_asked_for(Relation rel, const ItemPointerData *tid)
+ip_memo_is_asked_for(const IpVersion *v)
 {
-	NotedRow   *row = find_row(rel, tid);
+	NotedRow   *row = find_row(v->rel, &v->tid);
 
-	if (row == NULL || row->fetches == 0)
+	if (row == NULL || row->fetches == 0 || row->end_xid != (TransactionId) v->end_xid || row->end_cid != v->end_cid)
 		return false;
 	if (row->fetches != IP_MEMO_ALWAYS)
 		row->fetches--;

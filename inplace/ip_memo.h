@@ -74,15 +74,15 @@ extern void ip_memo_note_followed(Relation rel, const ItemPointerData *tid, Comm
 extern bool ip_memo_was_followed(Relation rel, const ItemPointerData *tid, CommandId cid);
 
 /*
- * The current transaction has deleted or moved the row, of which older versions are its own, too, or which it has followed: the row's
+ * The current transaction's command cid has deleted or moved the row, of which older versions are its own, too, or which it has followed: the row's
  * TID does not say for ever which version that was.  The trigger queue is about to ask for it so often, IP_MEMO_ALWAYS if that cannot be
  * told, and wants its own TID.
  */
 #define IP_MEMO_ALWAYS	(-1)
-extern void ip_memo_note_asked_for(Relation rel, const ItemPointerData *tid, int fetches);
+extern void ip_memo_note_asked_for(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid, int fetches);
 
-/* Is the queue still to ask for it?  Counts. */
-extern bool ip_memo_is_asked_for(Relation rel, const ItemPointerData *tid);
+/* Is v, which is not the newest version, the one before that change, and the queue still to ask for it?  Counts. */
+extern bool ip_memo_is_asked_for(const IpVersion *v);
 
 /* The command id of the speculative insertion; a backend has one at a time. */
 extern void ip_memo_note_speculative(CommandId cid);

@@ -197,7 +197,7 @@ modify_note(const ModifyRequest *req, int fetches)
 	if (req->target.exact)
 		ip_memo_note_followed(req->rel, &req->target.row, req->cid);
 	if (fetches != 0 && (req->target.exact || req->was_changed))
-		ip_memo_note_asked_for(req->rel, &req->target.row, fetches);
+		ip_memo_note_asked_for(req->rel, &req->target.row, req->xid, req->cid, fetches);
 }
 
 /* ---- delete ---------------------------------------------------------------------------- */
