@@ -190,7 +190,11 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 			if (ip_tid_is_version(tid))
 				slot->tts_tid = *tid;
 			else
+			{
+				/* a row changed before has no deletion without a record */
+				Assert(OffsetNumberIsValid(ended_by.off));
 				ip_version_tid(ended_by, &slot->tts_tid);
+			}
 		}
 	}
 	ip_memo_note_ended(rel, &target);

@@ -240,8 +240,8 @@ ip_memo_is_asked_for(const IpVersion *v)
 
 	if (row == NULL || row->fetches == 0 || row->end_xid != (TransactionId) v->end_xid || row->end_cid != v->end_cid)
 		return false;
-	if (row->fetches != IP_MEMO_ALWAYS)
-		row->fetches--;
+	if (row->fetches != IP_MEMO_ALWAYS && --row->fetches == 0 && !row->is_followed)
+		(void) hash_search(rows, &row->name, HASH_REMOVE, NULL);
 	return true;
 }
 
