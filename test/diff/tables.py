@@ -217,8 +217,8 @@ CREATE TRIGGER after_statement AFTER UPDATE ON triggered REFERENCING OLD TABLE A
 MEDDLING_SETUP = """
 CREATE FUNCTION meddle_before() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF NEW.a = 11 AND pg_trigger_depth() < 2 THEN UPDATE meddled SET t = 'meddled' WHERE id = NEW.id; END IF;
-    IF NEW.a = 12 THEN DELETE FROM meddled WHERE id = NEW.id; END IF;
+    IF NEW.a = 11 AND pg_trigger_depth() < 2 THEN UPDATE meddled SET t = 'meddled' WHERE id = OLD.id; END IF;
+    IF NEW.a = 12 THEN DELETE FROM meddled WHERE id = OLD.id; END IF;
     IF NEW.a = 14 THEN NEW := OLD; END IF;
     RETURN NEW;
 END $$;
