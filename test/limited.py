@@ -96,6 +96,8 @@ def stop(process):
 
 def main():
     options = parse_options()
+    # a shell's job in the background ignores it, and so would the command; some tests end programs with it
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     process = subprocess.Popen(options.command, start_new_session=True)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: (stop(process), sys.exit(GIVEN_UP)))
