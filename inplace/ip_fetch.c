@@ -148,9 +148,30 @@ fetch_any_once(IpVersion *v, Relation rel, const ItemPointerData *tid, IpPtr *en
 }
 
 /*
- * A version that our last change ended may need a TID of its own, for the trigger queue: this one, or by what has ended it.  By the
- * row's TID the queue would get what the snapshot that is active then makes of it, which may be older than our changes.
+ * v, which a fetch by tid has found, may need a TID of its own, for the trigger queue: tid, if that is one, or by what has ended it.  By
+ * the row's TID the queue would get what the snapshot that is active then makes of it, which may be older than our changes.
  */
+static void
+set_queue_tid(IpVersion *v, const ItemPointerData *tid, IpPtr ended_by, bool is_new, TupleTableSlot *slot)
+{
+	if (ended_by.block == InvalidBlockNumber)
+		return;
+	if (!ip_memo_was_updated(v))
+	{
+		if (is_new || !ip_memo_is_asked_for(v))
+			return;
+		if (ip_tid_is_version(tid))
+		{
+			slot->tts_tid = *tid;
+			return;
+		}
+		/* a row changed before has no deletion without a record */
+		Assert(OffsetNumberIsValid(ended_by.off));
+	}
+	ip_version_tid(ended_by, &slot->tts_tid);
+}
+
+/* SnapshotAny.  A fetch of what our last change ended is noted: the trigger queue asks for NEW next. */
 static bool
 fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 {
@@ -181,22 +202,7 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 	if (ip_version_status(v) == IP_STATUS_MINE)
 		(void) ip_version_cid(v);
 	ip_version_to_slot(v, slot);
-	if (ended_by.block != InvalidBlockNumber)
-	{
-		if (ip_memo_was_updated(v))
-			ip_version_tid(ended_by, &slot->tts_tid);
-		else if (!is_new && ip_memo_is_asked_for(v))
-		{
-			if (ip_tid_is_version(tid))
-				slot->tts_tid = *tid;
-			else
-			{
-				/* a row changed before has no deletion without a record */
-				Assert(OffsetNumberIsValid(ended_by.off));
-				ip_version_tid(ended_by, &slot->tts_tid);
-			}
-		}
-	}
+	set_queue_tid(v, tid, ended_by, is_new, slot);
 	ip_memo_note_ended(rel, &target);
 	return true;
 }

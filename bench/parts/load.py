@@ -13,14 +13,7 @@ EDGE = 5        # seconds at the begin and at the end of a hold that are compare
 
 
 def throughput(context):
-    what = 'simple-update'
-    for am in AMS:
-        context.progress.step(f'{what}, loading: {am}')
-        load_accounts(context.db, am, context.scale)
-    context.db.execute('CHECKPOINT')
-    with context.db.naptime(NAPTIME):
-        pairs = _short_turns(context, what, 2 * context.rounds, NEVER, SIMPLE_UPDATE, context.seconds // 2)
-    yield from _throughput(context, what, pairs, NEVER, TPS_GOAL, CPU_GOAL)
+    yield from _turns_of(context, 'simple-update', SIMPLE_UPDATE, lambda am: load_accounts(context.db, am, context.scale), TPS_GOAL, CPU_GOAL)
 
 
 def throughput_held(context):
