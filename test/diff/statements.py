@@ -257,16 +257,20 @@ def exception_block(r, session, table):
     handled = r.choice(["RAISE EXCEPTION 'undo'", 'PERFORM 1 / 0',
                         'INSERT INTO %s (id) VALUES (%d)' % (table.name, table.some_id(r))])
     session.nested = session.nested or bool(session.savepoints)
-    first, second, third = (update_or_delete(r, session, table) for _ in range(3))
+    rows = [table.some_id(r)] * 3 if r.random() < 0.5 else [table.some_id(r) for _ in range(3)]
+    changes = [update_or_delete(r, table, row) for row in rows]
+    below = table.parent and r.random() < 0.5
+    if below:
+        changes[r.randint(0, 2)] = change_below_text(r, table)
     return Stmt('DO $$ DECLARE counted int; BEGIN %s; BEGIN %s; %s; EXCEPTION WHEN division_by_zero OR raise_exception OR '
                 'unique_violation THEN GET DIAGNOSTICS counted = ROW_COUNT; RAISE NOTICE \'handled %%\', SQLSTATE; END;'
-                ' %s; END $$' % (first, second, handled, third), steady=bool(table.key) and not table.referenced)
+                ' %s; END $$' % (*changes[:2], handled, changes[2]), steady=bool(table.key) and not table.referenced and not below)
 
 
-def update_or_delete(r, session, table):
+def update_or_delete(r, table, row):
     if r.random() < 0.25:
-        return 'DELETE FROM %s WHERE id = %d' % (table.name, table.some_id(r))
-    return 'UPDATE %s SET %s WHERE id = %d' % (table.name, assignments(r, table, False), table.some_id(r))
+        return 'DELETE FROM %s WHERE id = %d' % (table.name, row)
+    return 'UPDATE %s SET %s WHERE id = %d' % (table.name, assignments(r, table, False), row)
 
 
 def subtransactions(r, session, table):
@@ -302,12 +306,14 @@ def modify_twice(r, session, table):
 
 def change_below(r, session, table):
     """Rows change, and then the action of a foreign key, in the same statement."""
-    if table.parent is None:
-        return None
+    return Stmt(change_below_text(r, table)) if table.parent else None
+
+
+def change_below_text(r, table):
     column, parent = table.parent
     key = parent.some_id(r)
     action = r.choice(['DELETE FROM %s', 'UPDATE %s SET id = id + 2000']) % parent.name
-    return Stmt('WITH u AS (UPDATE %s SET %s WHERE %s = %d RETURNING 1) %s WHERE id = %d AND (SELECT count(*) FROM u) >= 0' % (
+    return ('WITH u AS (UPDATE %s SET %s WHERE %s = %d RETURNING 1) %s WHERE id = %d AND (SELECT count(*) FROM u) >= 0' % (
         table.name, assignments(r, table, True), column, key, action, key))
 
 
@@ -375,7 +381,7 @@ def passing_definitions(r, session, table):
     if table.kind != 'TABLE' or table.fixed or r.random() < 0.5:
         return None
     column = table.some_column(r)
-    write = update_or_delete(r, session, table)
+    write = update_or_delete(r, table, table.some_id(r))
     kinds = ['CREATE INDEX passing ON %s (id, %s); %s; DROP INDEX passing' % (table.name, column.name, write)
              if column.sqltype not in ('point',) else write,
              'ALTER TABLE %s ADD COLUMN passing int DEFAULT 5; %s; ALTER TABLE %s DROP COLUMN passing' % (
