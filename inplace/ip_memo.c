@@ -17,15 +17,12 @@ typedef struct RowName
 	ItemPointerData tid;
 } RowName;
 
-/* A row that was followed, is asked for, or both. */
+/* A row that is asked for. */
 typedef struct NotedRow
 {
 	RowName		name;
-	bool		is_followed;
-	CommandId	cid;			/* that followed it last */
 	int			fetches;
-	TransactionId end_xid;		/* if fetches is not 0: of the deletion or
-								 * move */
+	TransactionId end_xid;		/* of the deletion or move */
 	CommandId	end_cid;
 } NotedRow;
 
@@ -173,12 +170,11 @@ ip_memo_was_locked(Relation rel, const ItemPointerData *tid, CommandId cid)
 		is_row(&locked, rel, tid);
 }
 
-static NotedRow *
-note_row(Relation rel, const ItemPointerData *tid)
+void
+ip_memo_note_asked_for(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid, int fetches)
 {
 	NotedRow   *row;
 	RowName		name;
-	bool		found;
 
 	if (rows_at != CompatMyLocalXid)
 	{
@@ -188,46 +184,7 @@ note_row(Relation rel, const ItemPointerData *tid)
 		rows_at = CompatMyLocalXid;
 	}
 	set_name(&name, rel, tid);
-	row = hash_search(rows, &name, HASH_ENTER, &found);
-	if (!found)
-		row->is_followed = false;
-	row->fetches = 0;
-	return row;
-}
-
-static NotedRow *
-find_row(Relation rel, const ItemPointerData *tid)
-{
-	RowName		name;
-
-	if (rows_at != CompatMyLocalXid)
-		return NULL;
-	set_name(&name, rel, tid);
-	return hash_search(rows, &name, HASH_FIND, NULL);
-}
-
-void
-ip_memo_note_followed(Relation rel, const ItemPointerData *tid, CommandId cid)
-{
-	NotedRow   *row = note_row(rel, tid);
-
-	row->is_followed = true;
-	row->cid = cid;
-}
-
-bool
-ip_memo_was_followed(Relation rel, const ItemPointerData *tid, CommandId cid)
-{
-	NotedRow   *row = find_row(rel, tid);
-
-	return row != NULL && row->is_followed && row->cid >= cid;
-}
-
-void
-ip_memo_note_asked_for(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid, int fetches)
-{
-	NotedRow   *row = note_row(rel, tid);
-
+	row = hash_search(rows, &name, HASH_ENTER, NULL);
 	row->fetches = fetches;
 	row->end_xid = xid;
 	row->end_cid = cid;
@@ -236,11 +193,15 @@ ip_memo_note_asked_for(Relation rel, const ItemPointerData *tid, TransactionId x
 bool
 ip_memo_is_asked_for(const IpVersion *v)
 {
-	NotedRow   *row = find_row(v->rel, &v->tid);
+	NotedRow   *row = NULL;
+	RowName		name;
 
-	if (row == NULL || row->fetches == 0 || row->end_xid != (TransactionId) v->end_xid || row->end_cid != v->end_cid)
+	set_name(&name, v->rel, &v->tid);
+	if (rows_at == CompatMyLocalXid)
+		row = hash_search(rows, &name, HASH_FIND, NULL);
+	if (row == NULL || row->end_xid != (TransactionId) v->end_xid || row->end_cid != v->end_cid)
 		return false;
-	if (row->fetches != IP_MEMO_ALWAYS && --row->fetches == 0 && !row->is_followed)
+	if (row->fetches != IP_MEMO_ALWAYS && --row->fetches == 0)
 		(void) hash_search(rows, &row->name, HASH_REMOVE, NULL);
 	return true;
 }

@@ -10,7 +10,6 @@
  *	                set by                            read by, and then
  *	  	seen     fetch with a dirty snapshot        row lock (ON CONFLICT, logical apply), which forgets it
  *	  	locked   row lock                           update; of no use after the command
- *	  	followed change of an exact version, a row  fetch by TID; of no use after the command
  *	  	asked    deletion or move, a row            fetch of OLD for the trigger queue, which counts
  *	  	spec.    speculative insertion              its completion
  *	  	updated  update in place with triggers      fetch of OLD for the trigger queue, which forgets it
@@ -67,14 +66,8 @@ extern bool ip_memo_was_locked(Relation rel, const ItemPointerData *tid, Command
 /* Was it a lock of a row of the same page, by this transaction and command? */
 extern bool ip_memo_locked_beside(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid);
 
-/* The current transaction's command cid has changed a version of the row that its snapshot does not see (EvalPlanQual). */
-extern void ip_memo_note_followed(Relation rel, const ItemPointerData *tid, CommandId cid);
-
-/* Has that command, or a later one, done so, in place or not? */
-extern bool ip_memo_was_followed(Relation rel, const ItemPointerData *tid, CommandId cid);
-
 /*
- * The current transaction's command cid has deleted or moved the row, of which older versions are its own, too, or which it has followed: the row's
+ * The current transaction's command cid has deleted or moved the row, of which a snapshot of it may see an older version: the row's
  * TID does not say for ever which version that was.  The trigger queue is about to ask for it so often, IP_MEMO_ALWAYS if that cannot be
  * told, and wants its own TID.
  */

@@ -14,6 +14,7 @@
 
 #include "access/multixact.h"
 #include "access/xact.h"
+#include "utils/snapmgr.h"
 
 #include "ip_change.h"
 #include "ip_delta.h"
@@ -59,8 +60,8 @@ typedef struct ModifyRequest
 	LockTupleMode tuple_lock_mode;
 	bool		is_locker;		/* we hold a row lock */
 	bool		was_locked;		/* by us, before this command's change */
-	bool		was_changed;	/* in place by us, before this command's
-								 * change */
+	bool		was_changed;	/* in place, so that snapshots of ours may see
+								 * older versions */
 	/* update only */
 	TupleTableSlot *slot;
 	IpFormed	row;			/* the new row */
@@ -187,15 +188,14 @@ static void
 modify_begin(ModifyRequest *req, IpVersion *v)
 {
 	ip_version_check_write(v);
-	req->was_changed = !(v->state & IP_ROW_INSERTED) && ip_version_status(v) == IP_STATUS_MINE;
+	req->was_changed = !(v->state & IP_ROW_INSERTED) && !IpXidIsFinal(v->xid) &&
+		!TransactionIdPrecedes((TransactionId) v->xid, TransactionXmin);
 }
 
 /* It has been; fetches: see ip_memo_note_asked_for. */
 static void
 modify_note(const ModifyRequest *req, int fetches)
 {
-	if (req->target.exact)
-		ip_memo_note_followed(req->rel, &req->target.row, req->cid);
 	if (fetches != 0 && (req->target.exact || req->was_changed))
 		ip_memo_note_asked_for(req->rel, &req->target.row, req->xid, req->cid, fetches);
 }
