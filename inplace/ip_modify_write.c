@@ -30,6 +30,9 @@
 #define MUCH_LONGER		16
 #define ROOM_TO_LEAVE	(IP_VERSION_BLOCK_SZ + IP_HOME_MIN_SZ + MUCH_LONGER + IP_MOVES_ROOM)
 
+/* So many changes of a page's rows may go by before it is looked at again whether a prune could free item pointers. */
+#define TIMES_WITHOUT	100
+
 void
 ip_modify_same(IpRowWrite *w, IpVersion *v, uint8 info, TransactionId xid)
 {
@@ -246,6 +249,30 @@ has_home_records(Page page)
 	return false;
 }
 
+/*
+ * Could a prune free item pointers that undo records at home have?  A page that has none to spare, and no records, mostly stays so: many rows
+ * of it may change one after the other, and are not to look at all items each.
+ */
+static bool
+may_free_pointers(Relation rel, Buffer buffer)
+{
+	static RelFileNumber number;
+	static BlockNumber block;
+	static int	times;
+
+	if (times > 0 && block == BufferGetBlockNumber(buffer) && number == CompatRelNumber(rel))
+	{
+		times--;
+		return false;
+	}
+	if (has_home_records(BufferGetPage(buffer)))
+		return true;
+	number = CompatRelNumber(rel);
+	block = BufferGetBlockNumber(buffer);
+	times = TIMES_WITHOUT;
+	return false;
+}
+
 /* Is there too little room for the shortest record that w->undo can be? */
 static bool
 is_too_long(const IpRowWrite *w, uint32 have)
@@ -272,7 +299,7 @@ ip_modify_lacks_home(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	size = make_home(v, buffer, w, is_final(v), false, &home_space);
 	w->away = size == 0 || size > have;
 	/* an item pointer, which others have that may go */
-	return size == 0 ? has_home_records(BufferGetPage(buffer)) : w->away;
+	return size == 0 ? may_free_pointers(v->rel, buffer) : w->away;
 }
 
 /* ---- the page's default changer ------------------------------------------------------- */

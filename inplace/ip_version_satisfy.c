@@ -345,8 +345,7 @@ uncover(IpVersion *v, Page copy, IpRow *row)
 
 	if (!(row->state & IP_ROW_OVERLAID))
 		return true;
-	if (row->ptr.block != ItemPointerGetBlockNumber(&v->tid) || row->bodylen > BLCKSZ ||
-		!ip_undo_peek(v->rel, row->ptr, &v->tid, row->xid, copy, v->recbuf, &rec) || rec.saved == NULL)
+	if (row->bodylen > BLCKSZ || !ip_undo_peek(v->rel, row->ptr, &v->tid, row->xid, copy, v->recbuf, &rec) || rec.saved == NULL)
 		return false;
 	memcpy(body, rec.saved, IP_VERSION_BLOCK_SZ);
 	memcpy(body + IP_VERSION_BLOCK_SZ, row->body, row->bodylen - IP_VERSION_BLOCK_SZ);
