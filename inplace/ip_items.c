@@ -29,9 +29,57 @@ ip_items_begin(void)
 	ngaps = 0;
 }
 
+/* An item pointer's offset is a field of a word; *unit: one byte in it. */
+static void
+offset_field(uint32 *unit, uint32 *field)
+{
+	const ItemIdData one = {.lp_off = 1};
+	const ItemIdData all = {.lp_off = 0x7FFF};
+
+	StaticAssertStmt(sizeof(ItemIdData) == sizeof(uint32), "an item pointer is a word");
+	memcpy(unit, &one, sizeof(*unit));
+	memcpy(field, &all, sizeof(*field));
+}
+
 #ifdef __GNUC__
-/* Four item pointers; each compiler that has these makes vector instructions of them. */
-typedef uint32 ItemWords __attribute__((vector_size(4 * sizeof(uint32))));
+/* Some item pointers; each compiler that has these makes vector instructions of them. */
+#define WORDS	4
+typedef uint32 ItemWords __attribute__((vector_size(WORDS * sizeof(uint32))));
+typedef int32 ItemInts __attribute__((vector_size(WORDS * sizeof(uint32))));
+
+/*
+ * move_offsets for as many item pointers as words can take; how many that is.  Processors compare with a sign: both sides of the comparison are
+ * 2^31 less than the numbers that are meant.
+ */
+static inline int
+move_words(ItemIdData *lps, int n, uint32 upper, const ItemGap *gap, const int ngap)
+{
+	ItemWords	fields = {0};
+	ItemWords	lows = {0};
+	ItemWords	words;
+	ItemWords	starts;
+	uint32		unit;
+	uint32		field;
+	int			i;
+
+	offset_field(&unit, &field);
+	fields += field;
+	lows += (uint32) PG_INT32_MIN - (uint32) (upper - IP_ITEM_BIAS) * unit;
+	for (i = 0; i + WORDS <= n; i += WORDS)
+	{
+		memcpy(&words, &lps[i], sizeof(words));
+		starts = (words & fields) + lows;
+		for (int j = 0; j < ngap; j++)
+		{
+			ItemInts	spans = {0};
+
+			spans += (int32) ((uint32) PG_INT32_MIN + (gap[j].start - upper) * unit);
+			words += (ItemWords) ((ItemInts) starts < spans) & ((gap[j].end - gap[j].start) * unit);
+		}
+		memcpy(&lps[i], &words, sizeof(words));
+	}
+	return i;
+}
 #endif
 
 /*
@@ -42,39 +90,18 @@ typedef uint32 ItemWords __attribute__((vector_size(4 * sizeof(uint32))));
 static void
 move_offsets(ItemIdData *lps, int n, uint32 upper, const ItemGap *gap, int ngap)
 {
-	const ItemIdData one = {.lp_off = 1};
-	const ItemIdData all = {.lp_off = 0x7FFF};
 	uint32		unit;
 	uint32		field;
-	uint32		low = upper - IP_ITEM_BIAS;
+	uint32		low;
+	const ItemGap only = gap[0];	/* not in memory, to the compiler */
 	int			i = 0;
 
-	StaticAssertStmt(sizeof(ItemIdData) == sizeof(uint32), "an item pointer is a word");
 	Assert(upper >= IP_ITEM_BIAS && upper <= BLCKSZ);
-	memcpy(&unit, &one, sizeof(unit));
-	memcpy(&field, &all, sizeof(field));
-	low *= unit;
+	offset_field(&unit, &field);
+	low = (upper - IP_ITEM_BIAS) * unit;
 #ifdef __GNUC__
-	for (; i + 4 <= n; i += 4)
-	{
-		const ItemWords fields = {field, field, field, field};
-		const ItemWords lows = {low, low, low, low};
-		ItemWords	words;
-		ItemWords	starts;
-
-		memcpy(&words, &lps[i], sizeof(words));
-		starts = (words & fields) - lows;
-		for (int j = 0; j < ngap; j++)
-		{
-			uint32		span = (gap[j].start - upper) * unit;
-			uint32		distance = (gap[j].end - gap[j].start) * unit;
-			const ItemWords spans = {span, span, span, span};
-			const ItemWords distances = {distance, distance, distance, distance};
-
-			words += (ItemWords) (starts < spans) & distances;
-		}
-		memcpy(&lps[i], &words, sizeof(words));
-	}
+	/* mostly there is one */
+	i = ngap == 1 ? move_words(lps, n, upper, &only, 1) : move_words(lps, n, upper, gap, ngap);
 #endif
 	for (; i < n; i++)
 	{
