@@ -377,11 +377,19 @@ ip_version_begin_near(IpVersion *v, Relation rel, BlockNumber block, Page copy, 
 	int			len;
 
 	Assert(snapshot->snapshot_type == SNAPSHOT_MVCC && !ip_page_in_buffers(copy));
-	if (!ip_row_read_changed(copy, off, &row))
+	if (!ip_row_may_be(copy, off, IP_ROW_VERSION | IP_ROW_DEFAULT) || ip_item_is_undo(copy, PageGetItemId(copy, off)) ||
+		ip_row_decode(copy, off, &row) != NULL || (row.state & (IP_ROW_LOCKED | IP_ROW_CHANGED)))
 		return false;
 	v->rel = rel;
 	ItemPointerSet(&v->tid, block, off);
 	v->rec_loaded = v->has_lock = false;
+	if (row.state & IP_ROW_INSERTED)
+	{
+		if ((row.state & IP_ROW_OVERLAID) || !sees(snapshot, row.xid, horizon, known))
+			return false;
+		begin_newest(v, &row);
+		return true;
+	}
 	if (row.xid != known->unseen)
 	{
 		bool		seen = sees(snapshot, row.xid, horizon, known);

@@ -11,15 +11,48 @@
 #include "ip_page.h"
 #include "ip_xid.h"
 
-#define DECIDED_CACHE_SIZE	1024	/* power of 2 */
+/*
+ * Transactions that pg_xact has told of: neighbours share an entry, as rows that were inserted one after the other name them all, and are
+ * scanned again and again.
+ */
+#define NEIGHBOURS			64
+#define DECIDED_CACHE_SIZE	4096	/* power of 2 */
 
-typedef struct DecidedXid
+typedef struct DecidedXids
 {
-	IpXid		xid;
-	bool		committed;
-} DecidedXid;
+	uint64		number;			/* of the neighbours */
+	uint64		known;			/* bits */
+	uint64		committed;
+} DecidedXids;
 
-static DecidedXid decided[DECIDED_CACHE_SIZE];
+static DecidedXids decided[DECIDED_CACHE_SIZE];
+
+static inline DecidedXids *
+decided_with(IpXid xid)
+{
+	return &decided[xid / NEIGHBOURS & (DECIDED_CACHE_SIZE - 1)];
+}
+
+static inline uint64
+decided_bit(IpXid xid)
+{
+	return UINT64CONST(1) << (xid & (NEIGHBOURS - 1));
+}
+
+static void
+remember(IpXid xid, bool committed)
+{
+	DecidedXids *d = decided_with(xid);
+
+	if (d->number != xid / NEIGHBOURS)
+	{
+		d->number = xid / NEIGHBOURS;
+		d->known = d->committed = 0;
+	}
+	d->known |= decided_bit(xid);
+	if (committed)
+		d->committed |= decided_bit(xid);
+}
 
 /*
  * XidGenLock, which each transaction that gets a xid takes exclusively, would only be
@@ -66,7 +99,6 @@ may_be_forgotten(IpXid xid)
 static IpXidStatus
 look_up(IpXid xid)
 {
-	DecidedXid *d = &decided[xid & (DECIDED_CACHE_SIZE - 1)];
 	bool		lock = may_be_forgotten(xid);
 	IpXidStatus status = IP_STATUS_FORGOTTEN;
 
@@ -82,8 +114,7 @@ look_up(IpXid xid)
 	if (xid >= ip_xid_horizon())
 	{
 		status = TransactionIdDidCommit((TransactionId) xid) ? IP_STATUS_COMMITTED : IP_STATUS_ABORTED;
-		d->xid = xid;
-		d->committed = status == IP_STATUS_COMMITTED;
+		remember(xid, status == IP_STATUS_COMMITTED);
 	}
 	if (lock)
 		LWLockRelease(XactTruncationLock);
@@ -94,12 +125,12 @@ IpXidStatus
 ip_xid_status(IpXid xid, IpXid horizon)
 {
 	TransactionId xid32 = (TransactionId) xid;
-	DecidedXid *d = &decided[xid & (DECIDED_CACHE_SIZE - 1)];
+	const DecidedXids *d = decided_with(xid);
 
 	if (IpXidIsFinal(xid) || xid < horizon)
 		return IP_STATUS_COMMITTED;
-	if (d->xid == xid)
-		return d->committed ? IP_STATUS_COMMITTED : IP_STATUS_ABORTED;
+	if (d->number == xid / NEIGHBOURS && (d->known & decided_bit(xid)))
+		return (d->committed & decided_bit(xid)) ? IP_STATUS_COMMITTED : IP_STATUS_ABORTED;
 	if (TransactionIdIsCurrentTransactionId(xid32))
 		return IP_STATUS_MINE;
 	if (TransactionIdIsInProgress(xid32))
