@@ -64,7 +64,7 @@ ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapsho
  *	 ended: that version;
  * - by the row's TID right after that: the trigger queue wants what that update made;
  * - our changes of the current command or later: the image before them, or the
- *	 inserted one; but if the command's snapshot does not see that image, because the command has followed the
+ *	 inserted one; but if the command has a snapshot that does not see that image, because the command has followed the
  *	 row to it (EvalPlanQual), or a function that it calls has a newer snapshot: what its snapshot sees,
  *	 unless that is nothing: the trigger queue has a TID of the image;
  * - else what the command's snapshot sees;
@@ -136,7 +136,7 @@ fetch_any_once(IpVersion *v, Relation rel, const ItemPointerData *tid, IpPtr *en
 		return ip_version_satisfy(v, SnapshotAny);
 	result = before_ours(v, active->curcid, ended_by);
 	changed = ended_by->block != InvalidBlockNumber;
-	if (result != IPV_OK || is_ours(v, active->curcid) || (changed && ip_version_change_visible(v, active)))
+	if (result != IPV_OK || is_ours(v, active->curcid) || (changed && (ip_version_change_visible(v, active) || ip_memo_was_blind(v))))
 		return result;
 	result = ip_version_satisfy(v, active);
 	if (result != IPV_NONE)

@@ -40,6 +40,9 @@ static CommandId seen_cid;
 static RowName locked;
 static TransactionId locked_xid;
 static CommandId locked_cid;
+static RowName blind;
+static TransactionId blind_xid;
+static CommandId blind_cid;
 static LocalTransactionId rows_at = InvalidLocalTransactionId;
 static HTAB *rows;				/* in that transaction's memory */
 static CommandId speculative_cid;
@@ -168,6 +171,20 @@ ip_memo_was_locked(Relation rel, const ItemPointerData *tid, CommandId cid)
 {
 	return locked_xid == GetCurrentTransactionIdIfAny() && locked_cid == cid &&
 		is_row(&locked, rel, tid);
+}
+
+void
+ip_memo_note_blind(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid)
+{
+	set_name(&blind, rel, tid);
+	blind_xid = xid;
+	blind_cid = cid;
+}
+
+bool
+ip_memo_was_blind(const IpVersion *v)
+{
+	return is_row(&blind, v->rel, &v->tid) && blind_xid == (TransactionId) v->end_xid && blind_cid == v->end_cid;
 }
 
 void

@@ -10,6 +10,7 @@
  *	                set by                            read by, and then
  *	  	seen     fetch with a dirty snapshot        row lock (ON CONFLICT, logical apply), which forgets it
  *	  	locked   row lock                           update; of no use after the command
+ *	  	blind    change without an MVCC snapshot    fetch by TID; of no use after the command
  *	  	asked    deletion or move, a row            fetch of OLD for the trigger queue, which counts
  *	  	spec.    speculative insertion              its completion
  *	  	updated  update in place with triggers      fetch of OLD for the trigger queue, which forgets it
@@ -65,6 +66,15 @@ extern bool ip_memo_was_locked(Relation rel, const ItemPointerData *tid, Command
 
 /* Was it a lock of a row of the same page, by this transaction and command? */
 extern bool ip_memo_locked_beside(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid);
+
+/*
+ * The current transaction's command cid has changed the row without an MVCC snapshot, as logical replication does: the snapshot that is active may not see
+ * the version that it has changed.
+ */
+extern void ip_memo_note_blind(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid);
+
+/* Is v, which is not the newest version, the one before the last such change? */
+extern bool ip_memo_was_blind(const IpVersion *v);
 
 /*
  * The current transaction's command cid has deleted or moved the row, of which a snapshot of it may see an older version: the row's

@@ -60,8 +60,8 @@ typedef struct ModifyRequest
 	LockTupleMode tuple_lock_mode;
 	bool		is_locker;		/* we hold a row lock */
 	bool		was_locked;		/* by us, before this command's change */
-	bool		was_changed;	/* in place, so that snapshots of ours may see
-								 * older versions */
+	bool		has_older;		/* snapshots of ours may see older versions
+								 * than the one that is deleted or moved */
 	/* update only */
 	TupleTableSlot *slot;
 	IpFormed	row;			/* the new row */
@@ -183,20 +183,21 @@ modify_end(ModifyRequest *req, TM_Result result)
 	return ip_modify_self_failure(req->rel, &req->target, req->snapshot, req->cid, result, req->tmfd);
 }
 
-/* The version is about to be changed. */
-static void
-modify_begin(ModifyRequest *req, IpVersion *v)
+/* See req->has_older. */
+static bool
+has_older(const IpVersion *v)
 {
-	ip_version_check_write(v);
-	req->was_changed = !(v->state & IP_ROW_INSERTED) && !IpXidIsFinal(v->xid) &&
+	return !(v->state & IP_ROW_INSERTED) && !IpXidIsFinal(v->xid) &&
 		!TransactionIdPrecedes((TransactionId) v->xid, TransactionXmin);
 }
 
-/* It has been; fetches: see ip_memo_note_asked_for. */
+/* The version has been changed; fetches: see ip_memo_note_asked_for. */
 static void
 modify_note(const ModifyRequest *req, int fetches)
 {
-	if (fetches != 0 && (req->target.exact || req->was_changed))
+	if (req->snapshot == InvalidSnapshot || !IsMVCCSnapshot(req->snapshot))
+		ip_memo_note_blind(req->rel, &req->target.row, req->xid, req->cid);
+	if (fetches != 0 && (req->target.exact || req->has_older))
 		ip_memo_note_asked_for(req->rel, &req->target.row, req->xid, req->cid, fetches);
 }
 
@@ -240,7 +241,8 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot
 	result = modify_find(&req, v, &buffer);
 	if (result == TM_Ok)
 	{
-		modify_begin(&req, v);
+		ip_version_check_write(v);
+		req.has_older = has_older(v);
 		if (v->hdr & IP_HDR_HASEXTERNAL)
 			old = ip_toast_heap_tuple(rel, v->hdr, v->body, v->bodylen);
 		ip_modify_same(&w, v, IP_XLOG_DELETE, req.xid);
@@ -476,6 +478,7 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 	}
 	if (!in_place)
 	{
+		req->has_older = has_older(v);
 		prepare_move(req, v, buffer, &w);
 		to = w.moved.buffer;
 		off = w.moved.off;
@@ -532,7 +535,7 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 	}
 	if (result == TM_Ok)
 	{
-		modify_begin(&req, v);
+		ip_version_check_write(v);
 		in_place = update_write(&req, v, buffer);
 		block = BufferGetBlockNumber(buffer);
 		UnlockReleaseBuffer(buffer);

@@ -10,10 +10,16 @@ from lib.workload import orders
 NARROW = {
     'DELETE of half': ((), 'DELETE FROM {t} WHERE id % 2 = 0'),
     'SELECT FOR UPDATE of all': ((), 'SELECT count(*) FROM (SELECT FROM {t} FOR UPDATE) locked'),
+    'UPDATE of all': ((), 'UPDATE {t} SET n = n + 1'),
+    'second scan after an UPDATE of all': (('UPDATE {t} SET n = n + 1', 'SELECT sum(n) FROM {t}'), 'SELECT sum(n) FROM {t}'),
+    'second scan after 100,000 INSERTs, a transaction each': (
+        ('TRUNCATE {t}', 'DO $$ BEGIN FOR i IN 1 .. 100000 LOOP INSERT INTO {t} VALUES (i, 0); COMMIT; END LOOP; END $$', 'SELECT sum(n) FROM {t}'),
+        'SELECT sum(n) FROM {t}'),
     'VACUUM after a DELETE of a third': (('DELETE FROM {t} WHERE id % 3 = 0', 'CHECKPOINT'), 'VACUUM {t}'),
 }
 UPDATES = {
     'UPDATE of one column': ((), 'UPDATE {t} SET n = n + 1'),
+    'second scan after it': (('UPDATE {t} SET n = n + 1', 'SELECT sum(n) FROM {t}'), 'SELECT sum(n) FROM {t}'),
     'UPDATE that adds 40 bytes': ((), "UPDATE {t} SET note = note || repeat('+', 40)"),
     'UPDATE of an indexed column, three indexes': (
         ('CREATE INDEX ON {t} (id)', 'CREATE INDEX ON {t} (k)', 'CREATE INDEX ON {t} (note)'), 'UPDATE {t} SET k = k + 1'),

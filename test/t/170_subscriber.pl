@@ -137,22 +137,31 @@ all_same('two-phase commit over a crash');
 
 # ---- locks and clients of the subscriber ---------------------------------------------------
 
-# Apply waits for a row lock of a client, and then applies to what the client has made of the row.
+# Apply waits for a row lock of a client, and then applies to what the client has made of the row; so say triggers.
+$subscriber->safe_psql('postgres', q(CREATE TABLE told (what text);
+CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	INSERT INTO public.told VALUES (concat_ws(' ', TG_OP, OLD.own, NEW.own, NEW.n - OLD.n, NEW.body)); RETURN NULL; END $$;
+CREATE TRIGGER tell AFTER UPDATE OR DELETE ON keyed FOR EACH ROW EXECUTE FUNCTION tell(); ALTER TABLE keyed ENABLE ALWAYS TRIGGER tell));
 my $client = $subscriber->background_psql('postgres');
 foreach my $case ([ 'lock', 'SELECT FROM keyed WHERE id = 11 FOR UPDATE', 'COMMIT' ],
 	[ 'update', q(UPDATE keyed SET own = 'client' WHERE id = 11), 'COMMIT' ],
 	[ 'rolled back update', q(UPDATE keyed SET own = 'nobody', n = -5 WHERE id = 11), 'ROLLBACK' ],
-	[ 'rolled back delete', 'DELETE FROM keyed WHERE id = 11', 'ROLLBACK' ])
+	[ 'rolled back delete', 'DELETE FROM keyed WHERE id = 11', 'ROLLBACK' ],
+	[ 'update, then delete', q(UPDATE keyed SET own = 'client' WHERE id = 19), 'COMMIT', 'DELETE FROM keyed WHERE id = 19' ])
 {
-	my ($name, $sql, $end) = @$case;
+	my ($name, $sql, $end, $remote) = @$case;
 	$client->query_safe("BEGIN; $sql");
-	$publisher->safe_psql('postgres', "UPDATE keyed SET n = n + 1, body = '$name' WHERE id = 11");
+	$publisher->safe_psql('postgres', $remote // "UPDATE keyed SET n = n + 1, body = '$name' WHERE id = 11");
 	$subscriber->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type LIKE 'logical replication%worker' AND wait_event_type = 'Lock'")
 	  or die;
 	$client->query_safe($end);
 	all_same("apply waits: $name");
 }
 is($subscriber->safe_psql('postgres', 'SELECT own FROM keyed WHERE id = 11'), 'client', "the client's change has been kept");
+is( $subscriber->safe_psql('postgres', q(SELECT string_agg(left(what, 60), '; ' ORDER BY what) FROM told WHERE what NOT LIKE 'UPDATE own client%')),
+	'DELETE client; UPDATE client client 1 rolled back delete; UPDATE client client 1 rolled back update; UPDATE client client 1 update; UPDATE own own 1 lock',
+	'what triggers were told');
+$subscriber->safe_psql('postgres', 'DROP TRIGGER tell ON keyed');
 
 # Without a key, a row that has become another one while apply waits is not the row that apply looks for.
 $publisher->safe_psql('postgres', q(INSERT INTO fullid VALUES (50001, 0, 'full'), (50002, 0, 'full'), (50003, 0, 'full')));
