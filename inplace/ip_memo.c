@@ -17,6 +17,14 @@ typedef struct RowName
 	ItemPointerData tid;
 } RowName;
 
+/* What a command has done to a row. */
+typedef struct RowAct
+{
+	RowName		name;
+	TransactionId xid;
+	CommandId	cid;
+} RowAct;
+
 /* A row that is asked for. */
 typedef struct NotedRow
 {
@@ -37,12 +45,8 @@ static IpSeen seen;
 static uint64 taken;			/* the last note that ip_memo_was_seen told of */
 static Moment seen_at;
 static CommandId seen_cid;
-static RowName locked;
-static TransactionId locked_xid;
-static CommandId locked_cid;
-static RowName blind;
-static TransactionId blind_xid;
-static CommandId blind_cid;
+static RowAct locked;
+static RowAct blind;
 static LocalTransactionId rows_at = InvalidLocalTransactionId;
 static HTAB *rows;				/* in that transaction's memory */
 static CommandId speculative_cid;
@@ -61,6 +65,14 @@ set_name(RowName *name, Relation rel, const ItemPointerData *tid)
 	memset(name, 0, sizeof(*name));
 	name->relid = RelationGetRelid(rel);
 	name->tid = *tid;
+}
+
+static void
+set_act(RowAct *act, Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid)
+{
+	set_name(&act->name, rel, tid);
+	act->xid = xid;
+	act->cid = cid;
 }
 
 static bool
@@ -154,37 +166,33 @@ void
 ip_memo_note_locked(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid)
 {
 	Assert(TransactionIdIsValid(xid) && !ip_tid_is_version(tid));
-	set_name(&locked, rel, tid);
-	locked_xid = xid;
-	locked_cid = cid;
+	set_act(&locked, rel, tid, xid, cid);
 }
 
 bool
 ip_memo_locked_beside(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid)
 {
-	return locked_xid == xid && locked_cid == cid && locked.relid == RelationGetRelid(rel) &&
-		ItemPointerGetBlockNumberNoCheck(&locked.tid) == ItemPointerGetBlockNumberNoCheck(tid);
+	return locked.xid == xid && locked.cid == cid && locked.name.relid == RelationGetRelid(rel) &&
+		ItemPointerGetBlockNumberNoCheck(&locked.name.tid) == ItemPointerGetBlockNumberNoCheck(tid);
 }
 
 bool
 ip_memo_was_locked(Relation rel, const ItemPointerData *tid, CommandId cid)
 {
-	return locked_xid == GetCurrentTransactionIdIfAny() && locked_cid == cid &&
-		is_row(&locked, rel, tid);
+	return locked.xid == GetCurrentTransactionIdIfAny() && locked.cid == cid &&
+		is_row(&locked.name, rel, tid);
 }
 
 void
 ip_memo_note_blind(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid)
 {
-	set_name(&blind, rel, tid);
-	blind_xid = xid;
-	blind_cid = cid;
+	set_act(&blind, rel, tid, xid, cid);
 }
 
 bool
 ip_memo_was_blind(const IpVersion *v)
 {
-	return is_row(&blind, v->rel, &v->tid) && blind_xid == (TransactionId) v->end_xid && blind_cid == v->end_cid;
+	return is_row(&blind.name, v->rel, &v->tid) && blind.xid == (TransactionId) v->end_xid && blind.cid == v->end_cid;
 }
 
 void

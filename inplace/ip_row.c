@@ -150,10 +150,16 @@ ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpRow 
 }
 
 bool
+ip_row_read_sound(Page page, OffsetNumber off, uint8 state, IpRow *row)
+{
+	return ip_row_may_be(page, off, state) && !ip_item_is_undo(page, PageGetItemId(page, off)) &&
+		ip_row_decode(page, off, row) == NULL;
+}
+
+bool
 ip_row_read_changed(Page page, OffsetNumber off, IpRow *row)
 {
-	return ip_row_may_be(page, off, IP_ROW_VERSION) && !ip_item_is_undo(page, PageGetItemId(page, off)) &&
-		ip_row_decode(page, off, row) == NULL && ip_row_is_changed(row);
+	return ip_row_read_sound(page, off, IP_ROW_VERSION, row) && ip_row_is_changed(row);
 }
 
 bool

@@ -86,6 +86,9 @@ extern bool ip_row_is_sound(Page page, OffsetNumber off);
 extern bool ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber off,
 						IpRow *row);
 
+/* The same for a row in whose state is one of these bits; false also if it is damaged.  off is in range. */
+extern bool ip_row_read_sound(Page page, OffsetNumber off, uint8 state, IpRow *row);
+
 /*
  * The same for a row that nobody has locked and whose newest change has an undo record; false also if it is damaged.
  * off is in range.

@@ -315,9 +315,10 @@ launch_workers(IpVacuum *v)
 		VacuumActiveNWorkers = &shared->active;
 	}
 	ereport(v->elevel,
-			(errmsg("launched %d parallel vacuum %s for index %s (planned: %d)", x->pcxt->nworkers_launched,
-					x->pcxt->nworkers_launched == 1 ? "worker" : "workers",
-					shared->cleanup ? "cleanup" : "vacuuming", x->pcxt->nworkers_to_launch)));
+			(errmsg_plural("launched %d parallel vacuum worker for index %s (planned: %d)",
+						   "launched %d parallel vacuum workers for index %s (planned: %d)",
+						   x->pcxt->nworkers_launched, x->pcxt->nworkers_launched,
+						   shared->cleanup ? "cleanup" : "vacuuming", x->pcxt->nworkers_to_launch)));
 	return x->pcxt->nworkers_launched;
 }
 

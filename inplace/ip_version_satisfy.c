@@ -377,8 +377,7 @@ ip_version_begin_near(IpVersion *v, Relation rel, BlockNumber block, Page copy, 
 	int			len;
 
 	Assert(snapshot->snapshot_type == SNAPSHOT_MVCC && !ip_page_in_buffers(copy));
-	if (!ip_row_may_be(copy, off, IP_ROW_VERSION | IP_ROW_DEFAULT) || ip_item_is_undo(copy, PageGetItemId(copy, off)) ||
-		ip_row_decode(copy, off, &row) != NULL || (row.state & (IP_ROW_LOCKED | IP_ROW_CHANGED)))
+	if (!ip_row_read_sound(copy, off, IP_ROW_VERSION | IP_ROW_DEFAULT, &row) || (row.state & (IP_ROW_LOCKED | IP_ROW_CHANGED)))
 		return false;
 	v->rel = rel;
 	ItemPointerSet(&v->tid, block, off);

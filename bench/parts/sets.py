@@ -6,20 +6,20 @@ from lib.db import AMS
 from lib.result import Result
 from lib.workload import orders
 
-# name: (what comes before, what is measured); {t} is the table
+SCAN = 'SELECT sum(n) FROM {t}'
+# name: (what comes before, what is measured); {t} is the table, with so many {rows}
 NARROW = {
     'DELETE of half': ((), 'DELETE FROM {t} WHERE id % 2 = 0'),
     'SELECT FOR UPDATE of all': ((), 'SELECT count(*) FROM (SELECT FROM {t} FOR UPDATE) locked'),
     'UPDATE of all': ((), 'UPDATE {t} SET n = n + 1'),
-    'second scan after an UPDATE of all': (('UPDATE {t} SET n = n + 1', 'SELECT sum(n) FROM {t}'), 'SELECT sum(n) FROM {t}'),
-    'second scan after 100,000 INSERTs, a transaction each': (
-        ('TRUNCATE {t}', 'DO $$ BEGIN FOR i IN 1 .. 100000 LOOP INSERT INTO {t} VALUES (i, 0); COMMIT; END LOOP; END $$', 'SELECT sum(n) FROM {t}'),
-        'SELECT sum(n) FROM {t}'),
+    'second scan after an UPDATE of all': (('UPDATE {t} SET n = n + 1', SCAN), SCAN),
+    'second scan after INSERTs of a third as many, a transaction each': (
+        ('TRUNCATE {t}', 'DO $$ BEGIN FOR i IN 1 .. {rows} / 3 LOOP INSERT INTO {t} VALUES (i, 0); COMMIT; END LOOP; END $$', SCAN), SCAN),
     'VACUUM after a DELETE of a third': (('DELETE FROM {t} WHERE id % 3 = 0', 'CHECKPOINT'), 'VACUUM {t}'),
 }
 UPDATES = {
     'UPDATE of one column': ((), 'UPDATE {t} SET n = n + 1'),
-    'second scan after it': (('UPDATE {t} SET n = n + 1', 'SELECT sum(n) FROM {t}'), 'SELECT sum(n) FROM {t}'),
+    'second scan after an UPDATE of one column': (('UPDATE {t} SET n = n + 1', SCAN), SCAN),
     'UPDATE that adds 40 bytes': ((), "UPDATE {t} SET note = note || repeat('+', 40)"),
     'UPDATE of an indexed column, three indexes': (
         ('CREATE INDEX ON {t} (id)', 'CREATE INDEX ON {t} (k)', 'CREATE INDEX ON {t} (note)'), 'UPDATE {t} SET k = k + 1'),
@@ -44,7 +44,7 @@ def _statements(context, statements, columns, values, rows):
                 context.progress.step(f'{what}: {am}, round {number + 1}')
                 _load(context.db, am, columns, values, rows)
                 for statement in before:
-                    context.db.execute(statement.format(t='many'))
+                    context.db.execute(statement.format(t='many', rows=rows))
                 took[am], wrote[am] = _timed(context.db, sql.format(t='many'))
                 context.db.execute('DROP TABLE many; RESET ALL')
             times.append(_pair(took))
