@@ -3,8 +3,8 @@
 
     bench/pbtree.py --socket FOLDER --data FILE.sql [--port N] [--rows N] [--rounds N] [PART ...]
 
-The server has pbtree in shared_preload_libraries; parts: size build insert lookup skip clients descent; and update, of heap with btree
-and of inplace (preloaded, too) with pbtree.  update and clients need pgbench on the PATH, update no FILE.sql.  FILE.sql makes the table
+The server has pbtree in shared_preload_libraries; parts: size build insert lookup skip clients descent; and update and accounts, of heap with
+btree and of inplace (preloaded, too) with pbtree.  These two need no FILE.sql, and as clients does pgbench on the PATH.  FILE.sql makes the table
 land_registry_price_paid_uk (psql variable n: its rows).  Times are the processor time of the backend that does the work,
 which others on the machine disturb less than the time that passes.  Prints a line of a Markdown table for each figure.
 """
@@ -186,51 +186,89 @@ class Bench:
             self.ask('DROP TABLE keys')
 
     def pgbench(self, script, args):
-        out = subprocess.run(['pgbench', '-n', '-h', self.args.socket, '-p', str(self.args.port), '-U', 'postgres', '-M', 'prepared', '-f', '-',
-                              *args, 'postgres'], input=script, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        """Its TPS; the script is given, or a built-in one is among the arguments."""
+        out = self.start_pgbench(['-n', '-M', 'prepared', *args, *(['-f', '-'] if script else [])], script)
         return float(out.split('tps = ')[1].split()[0])
 
+    def start_pgbench(self, args, script=None):
+        return subprocess.run(['pgbench', '-h', self.args.socket, '-p', str(self.args.port), '-U', 'postgres', *args, 'postgres'], input=script,
+                              check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+
     def update(self):
-        """Heap with btree, inplace with pbtree: two clients update random rows."""
-        self.ask('CREATE EXTENSION IF NOT EXISTS inplace; CREATE EXTENSION IF NOT EXISTS pbtree')
+        """Heap with btree, inplace with pbtree: clients update random rows of a table."""
+        def load(am, method):
+            self.ask('DROP TABLE IF EXISTS by_%s; CREATE TABLE by_%s (%s) USING %s' % (am, am, columns, am))
+            self.ask('INSERT INTO by_%s SELECT %s FROM generate_series(1, %d) g' % (am, values, self.args.rows))
+            for column in indexes:
+                self.ask('CREATE INDEX ON by_%s USING %s (%s)' % (am, method, column))
+            self.ask('VACUUM ANALYZE by_%s' % am)
+
         for what, columns, values, indexes, change, bars in UPDATES:
-            tps, wal, size = {}, {}, {}
-            for am, method in (('heap', 'btree'), ('inplace', 'pbtree')):
-                self.ask('DROP TABLE IF EXISTS by_%s; CREATE TABLE by_%s (%s) USING %s' % (am, am, columns, am))
-                self.ask('INSERT INTO by_%s SELECT %s FROM generate_series(1, %d) g' % (am, values, self.args.rows))
-                for column in indexes:
-                    self.ask('CREATE INDEX ON by_%s USING %s (%s)' % (am, method, column))
-                self.ask('VACUUM ANALYZE by_%s' % am)
-                tps[am], wal[am] = [], []
-            for _ in range(self.args.rounds):
-                for am, other in (('heap', 'inplace'), ('inplace', 'heap')):
-                    # each side's turns have its own autovacuum
-                    self.ask('ALTER TABLE by_%s SET (autovacuum_enabled = off)' % other)
-                    self.ask('ALTER TABLE by_%s SET (autovacuum_enabled = on)' % am)
-                    begin = self.ask('SELECT pg_current_wal_insert_lsn()')
-                    tps[am].append(self.pgbench('\\set aid random(1, %d)\n\\set v random(1, %d)\nUPDATE by_%s SET %s WHERE aid = :aid;\n' % (
-                        self.args.rows, self.args.rows, am, change), ['-c', '2', '-t', str(self.args.inserts // 10)]))
-                    while self.ask("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'"):
-                        time.sleep(.1)
-                    wal[am].append(float(self.ask("SELECT pg_current_wal_insert_lsn() - '%s'" % begin)) / (self.args.inserts // 10 * 2))
-                    size[am] = self.ask("SELECT pg_total_relation_size('by_%s')" % am) / 1e6
-            for name, found, form, bar in (('TPS', tps, '%.0f', bars[0]), ('WAL of one', wal, '%.0f B', bars[1])):
-                self.line('UPDATE, %s: %s' % (what, name), *(statistics.median(found[am]) for am in ('heap', 'inplace')), bar, form)
-            self.line('UPDATE, %s: size of table and indexes' % what, size['heap'], size['inplace'], bars[2], '%.1f MB')
+            self.updates('UPDATE, ' + what, load, 'by_%s', lambda am: self.pgbench(
+                '\\set aid random(1, %d)\n\\set v random(1, %d)\nUPDATE by_%s SET %s WHERE aid = :aid;\n' % (
+                    self.args.rows, self.args.rows, am, change), self.load_options()), bars)
+
+    def accounts(self):
+        """pgbench's own transactions, all of its indexes btrees, and one more on abalance, which is a pbtree with inplace."""
+        def load(am, method):
+            self.ask('DROP SCHEMA IF EXISTS %s CASCADE; CREATE SCHEMA %s' % (am, am))
+            self.use(am)
+            self.start_pgbench(['-i', '-I', 'dtgp', '-q', '-s', str(max(1, self.args.rows // 100000))])
+            self.ask('CREATE INDEX ON %s.pgbench_accounts USING %s (abalance)' % (am, method))
+            self.ask('VACUUM ANALYZE %s.pgbench_accounts' % am)
+
+        for what in ('simple-update', 'tpcb-like'):
+            self.updates('pgbench %s with an index on abalance' % what, load, '%s.pgbench_accounts',
+                         lambda am: self.use(am) or self.pgbench(None, ['-b', what] + self.load_options()), (1.4, .6, .5))
+        self.use('public')
+
+    @staticmethod
+    def use(schema):
+        """From now on pgbench's tables are in this schema, which has its access method's name."""
+        os.environ['PGOPTIONS'] = '-c search_path=%s -c default_table_access_method=%s' % (schema, 'inplace' if schema == 'inplace' else 'heap')
+
+    def load_options(self):
+        clients = self.args.clients
+        return ['-c', str(clients), '-j', str(clients), '-t', str(self.args.inserts // 5 // clients)]
+
+    def updates(self, what, load, table, run, bars):
+        """What run does to tables of both sides that load has made, in turns: TPS, WAL, size at the end."""
+        self.ask('CREATE EXTENSION IF NOT EXISTS inplace; CREATE EXTENSION IF NOT EXISTS pbtree')
+        transactions = self.args.inserts // 5 // self.args.clients * self.args.clients
+        tps, wal, size = {}, {}, {}
+        for am, method in (('heap', 'btree'), ('inplace', 'pbtree')):
+            load(am, method)
+            tps[am], wal[am] = [], []
+        self.ask('CHECKPOINT')
+        for turn in range(self.args.rounds):
+            for am, other in (('heap', 'inplace'), ('inplace', 'heap'))[::-1 if turn % 2 else 1]:
+                # each side's turns have its own autovacuum
+                self.ask('ALTER TABLE %s SET (autovacuum_enabled = off)' % table % other)
+                self.ask('ALTER TABLE %s SET (autovacuum_enabled = on)' % table % am)
+                begin = self.ask('SELECT pg_current_wal_insert_lsn()')
+                tps[am].append(run(am))
+                while self.ask("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'"):
+                    time.sleep(.1)
+                wal[am].append(float(self.ask("SELECT pg_current_wal_insert_lsn() - '%s'" % begin)) / transactions)
+                size[am] = self.ask("SELECT pg_total_relation_size('%s')" % table % am) / 1e6
+        for name, found, form, bar in (('TPS', tps, '%.0f', bars[0]), ('WAL of one', wal, '%.0f B', bars[1])):
+            self.line('%s: %s' % (what, name), *(statistics.median(found[am]) for am in ('heap', 'inplace')), bar, form)
+        self.line('%s: size of table and indexes' % what, size['heap'], size['inplace'], bars[2], '%.1f MB')
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--socket', required=True)
     parser.add_argument('--port', type=int, default=5432)
-    parser.add_argument('--data', help='needed by all parts but update')
+    parser.add_argument('--data', help='needed by all parts but update and accounts')
     parser.add_argument('--rows', type=int, default=3000000)
     parser.add_argument('--inserts', type=int, default=500000)
+    parser.add_argument('--clients', type=int, default=2, help='of the parts update and accounts (%(default)s)')
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('parts', nargs='*', default=['size', 'build', 'insert', 'lookup', 'skip', 'clients', 'descent'])
     args = parser.parse_args()
     bench = Bench(args)
-    if args.parts != ['update']:
+    if set(args.parts) - {'update', 'accounts'}:
         bench.make()
     print('| what | btree | pbtree | ratio | bar |\n|---|---|---|---|---|')
     for part in args.parts:

@@ -9,6 +9,7 @@ from pathlib import Path
 from .db import AMS, Database
 
 CLIENTS = 8
+JOBS = max(2, min(CLIENTS, len(os.sched_getaffinity(0)) // 2))      # pgbench's threads: no client waits for another's
 NEVER = (0, 0)
 COUNTERS = 1000
 INDEXED = 100_000
@@ -195,7 +196,7 @@ def measure(db, workload, am, seconds, hold=NEVER, seed=1, tick=lambda second, t
     run = Run(am, seconds, hold, size_series=[db.full_size(workload.table)])
     holder = Holder(run, workload.table)
     wal, cpu = db.wal_position(), db.server_cpu_seconds()
-    process = start_pgbench(am, f'--client={CLIENTS}', '--jobs=2', '--no-vacuum', f'--time={seconds}', '--progress=1',
+    process = start_pgbench(am, f'--client={CLIENTS}', f'--jobs={JOBS}', '--no-vacuum', f'--time={seconds}', '--progress=1',
                             f'--random-seed={seed}', *workload.pgbench)
     output = ''
     for line in process.stdout:
