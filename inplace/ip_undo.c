@@ -308,7 +308,7 @@ ip_undo_rows_are_sound(BlockNumber block, Page page)
 		return false;
 	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
 	{
-		if (!ip_row_is_sound(page, off) || !has_bytes(block, page, off))
+		if (!ip_row_is_plain(page, off) && (!ip_row_is_sound(page, off) || !has_bytes(block, page, off)))
 			return false;
 	}
 	return true;
