@@ -12,9 +12,11 @@ import argparse
 import os
 import statistics
 import subprocess
-import time
 
 import psycopg2
+
+from lib.db import AMS, Database
+from lib.workload import TPS, load_accounts, orders, start_pgbench
 
 TABLE = 'land_registry_price_paid_uk'
 MISC = """CREATE UNLOGGED TABLE misc WITH (autovacuum_enabled = off) AS
@@ -42,7 +44,8 @@ UPDATES = [('an index on abalance', 'aid int PRIMARY KEY, bid int, abalance int,
 class Bench:
     def __init__(self, args):
         self.args = args
-        self.connection = psycopg2.connect(host=args.socket, port=args.port, user='postgres', dbname='postgres')
+        os.environ.update(PGHOST=args.socket, PGPORT=str(args.port), PGUSER='postgres', PGDATABASE='postgres')
+        self.connection = psycopg2.connect()
         self.connection.autocommit = True
         self.pid = self.ask('SELECT pg_backend_pid()')
 
@@ -70,8 +73,7 @@ class Bench:
     def make(self):
         self.ask('CREATE EXTENSION IF NOT EXISTS pbtree')
         if self.ask("SELECT to_regclass('%s') IS NULL" % TABLE):
-            subprocess.run(['psql', '-Xq', '-h', self.args.socket, '-p', str(self.args.port), '-U', 'postgres', '-d', 'postgres',
-                            '-v', 'n=%d' % self.args.rows, '-f', self.args.data], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(['psql', '-Xq', '-v', 'n=%d' % self.args.rows, '-f', self.args.data], check=True, stdout=subprocess.DEVNULL)
         if self.ask("SELECT to_regclass('misc') IS NULL OR NOT EXISTS (SELECT FROM pg_attribute "
                     "WHERE attrelid = to_regclass('misc') AND attname = 'nothing')"):
             self.ask('DROP TABLE IF EXISTS misc')
@@ -166,9 +168,9 @@ class Bench:
             self.ask('DROP TABLE IF EXISTS looked_up_%s; CREATE TABLE looked_up_%s AS SELECT i4, p FROM misc' % (method, method))
             self.index(method, 'looked_up_' + method, 'i4', 'looked_up_' + method + '_i4')
             self.ask('VACUUM ANALYZE looked_up_' + method)
-        self.line('point lookup, int4, 8 clients: TPS', *self.pair(lambda method: self.pgbench(
-            '\\set i random(1, %d)\nSELECT p FROM looked_up_%s WHERE i4 = :i;\n' % (self.args.rows, method),
-            ['-c', '8', '-j', '2', '-T', '5'])), 1.0, '%.0f')
+        self.line('point lookup, int4, 8 clients: TPS', *self.pair(lambda method: pgbench(
+            'heap', ['-f', '-', '-c', '8', '-j', '2', '-T', '5'],
+            '\\set i random(1, %d)\nSELECT p FROM public.looked_up_%s WHERE i4 = :i;\n' % (self.args.rows, method))), 1.0, '%.0f')
 
     def descent(self):
         """Columns compared for a lookup of a whole key, as pbtree_counters tells."""
@@ -185,75 +187,65 @@ class Bench:
                 print('| columns, bytes of keys compared for a lookup, %s | | %s, %s | | |' % ((what,) + cursor.fetchone()))
             self.ask('DROP TABLE keys')
 
-    def pgbench(self, script, args):
-        """Its TPS; the script is given, or a built-in one is among the arguments."""
-        out = self.start_pgbench(['-n', '-M', 'prepared', *args, *(['-f', '-'] if script else [])], script)
-        return float(out.split('tps = ')[1].split()[0])
-
-    def start_pgbench(self, args, script=None):
-        return subprocess.run(['pgbench', '-h', self.args.socket, '-p', str(self.args.port), '-U', 'postgres', *args, 'postgres'], input=script,
-                              check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
-
     def update(self):
         """Heap with btree, inplace with pbtree: clients update random rows of a table."""
-        def load(am, method):
-            self.ask('DROP TABLE IF EXISTS by_%s; CREATE TABLE by_%s (%s) USING %s' % (am, am, columns, am))
-            self.ask('INSERT INTO by_%s SELECT %s FROM generate_series(1, %d) g' % (am, values, self.args.rows))
+        def load(db, am, method):
+            db.use(am)
+            db.execute('DROP TABLE IF EXISTS updated')
+            db.execute('CREATE TABLE updated (%s)' % columns)
+            db.execute('INSERT INTO updated SELECT %s FROM generate_series(1, %d) g' % (values, self.args.rows))
             for column in indexes:
-                self.ask('CREATE INDEX ON by_%s USING %s (%s)' % (am, method, column))
-            self.ask('VACUUM ANALYZE by_%s' % am)
+                db.execute('CREATE INDEX ON updated USING %s (%s)' % (method, column))
+            db.execute('VACUUM ANALYZE updated')
 
         for what, columns, values, indexes, change, bars in UPDATES:
-            self.updates('UPDATE, ' + what, load, 'by_%s', lambda am: self.pgbench(
-                '\\set aid random(1, %d)\n\\set v random(1, %d)\nUPDATE by_%s SET %s WHERE aid = :aid;\n' % (
-                    self.args.rows, self.args.rows, am, change), self.load_options()), bars)
+            script = '\\set aid random(1, %d)\n\\set v random(1, %d)\nUPDATE updated SET %s WHERE aid = :aid;\n' % (
+                self.args.rows, self.args.rows, change)
+            self.updates('UPDATE, ' + what, load, 'updated', ['-f', '-'], script, bars)
 
     def accounts(self):
         """pgbench's own transactions, all of its indexes btrees, and one more on abalance, which is a pbtree with inplace."""
-        def load(am, method):
-            self.ask('DROP SCHEMA IF EXISTS %s CASCADE; CREATE SCHEMA %s' % (am, am))
-            self.use(am)
-            self.start_pgbench(['-i', '-I', 'dtgp', '-q', '-s', str(max(1, self.args.rows // 100000))])
-            self.ask('CREATE INDEX ON %s.pgbench_accounts USING %s (abalance)' % (am, method))
-            self.ask('VACUUM ANALYZE %s.pgbench_accounts' % am)
+        def load(db, am, method):
+            load_accounts(db, am, max(1, self.args.rows // 100000))
+            db.execute('CREATE INDEX ON pgbench_accounts USING %s (abalance)' % method)
 
         for what in ('simple-update', 'tpcb-like'):
-            self.updates('pgbench %s with an index on abalance' % what, load, '%s.pgbench_accounts',
-                         lambda am: self.use(am) or self.pgbench(None, ['-b', what] + self.load_options()), (1.4, .6, .5))
-        self.use('public')
+            self.updates('pgbench %s with an index on abalance' % what, load, 'pgbench_accounts', ['-b', what], None, (1.4, .6, .5))
 
-    @staticmethod
-    def use(schema):
-        """From now on pgbench's tables are in this schema, which has its access method's name."""
-        os.environ['PGOPTIONS'] = '-c search_path=%s -c default_table_access_method=%s' % (schema, 'inplace' if schema == 'inplace' else 'heap')
-
-    def load_options(self):
-        clients = self.args.clients
-        return ['-c', str(clients), '-j', str(clients), '-t', str(self.args.inserts // 5 // clients)]
-
-    def updates(self, what, load, table, run, bars):
-        """What run does to tables of both sides that load has made, in turns: TPS, WAL, size at the end."""
+    def updates(self, what, load, table, options, script, bars):
+        """What pgbench does to tables of both sides that load has made, in turns: TPS, WAL, size at the end."""
         self.ask('CREATE EXTENSION IF NOT EXISTS inplace; CREATE EXTENSION IF NOT EXISTS pbtree')
-        transactions = self.args.inserts // 5 // self.args.clients * self.args.clients
+        clients = self.args.clients
+        each = self.args.inserts // 5 // clients
+        options = [*options, '-c', str(clients), '-j', str(clients), '-t', str(each)]
+        db = Database()
         tps, wal, size = {}, {}, {}
-        for am, method in (('heap', 'btree'), ('inplace', 'pbtree')):
-            load(am, method)
+        for am, method in zip(AMS, ('btree', 'pbtree')):
+            load(db, am, method)
             tps[am], wal[am] = [], []
-        self.ask('CHECKPOINT')
-        for turn in range(self.args.rounds):
-            for am, other in (('heap', 'inplace'), ('inplace', 'heap'))[::-1 if turn % 2 else 1]:
-                # each side's turns have its own autovacuum
-                self.ask('ALTER TABLE %s SET (autovacuum_enabled = off)' % table % other)
-                self.ask('ALTER TABLE %s SET (autovacuum_enabled = on)' % table % am)
-                begin = self.ask('SELECT pg_current_wal_insert_lsn()')
-                tps[am].append(run(am))
-                while self.ask("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'"):
-                    time.sleep(.1)
-                wal[am].append(float(self.ask("SELECT pg_current_wal_insert_lsn() - '%s'" % begin)) / transactions)
-                size[am] = self.ask("SELECT pg_total_relation_size('%s')" % table % am) / 1e6
+        db.execute('CHECKPOINT')
+        for order in orders(self.args.rounds):
+            for am in order:
+                db.use(am)
+                db.autovacuum_only(am)
+                begin = db.wal_position()
+                tps[am].append(pgbench(am, options, script))
+                db.wait_for_autovacuum()
+                wal[am].append((db.wal_position() - begin) / (each * clients))
+                size[am] = db.full_size(table) / 1e6
+        db.close()
         for name, found, form, bar in (('TPS', tps, '%.0f', bars[0]), ('WAL of one', wal, '%.0f B', bars[1])):
-            self.line('%s: %s' % (what, name), *(statistics.median(found[am]) for am in ('heap', 'inplace')), bar, form)
-        self.line('%s: size of table and indexes' % what, size['heap'], size['inplace'], bars[2], '%.1f MB')
+            self.line('%s: %s' % (what, name), *(statistics.median(found[am]) for am in AMS), bar, form)
+        self.line('%s: size of table and indexes' % what, *(float(size[am]) for am in AMS), bars[2], '%.1f MB')
+
+
+def pgbench(schema, options, script=None):
+    """Its TPS on the schema's tables; a script is its standard input."""
+    process = start_pgbench(schema, '-n', '-M', 'prepared', *options, stdin=subprocess.PIPE)
+    output = process.communicate(script)[0]
+    if process.returncode:
+        raise RuntimeError('pgbench failed:\n' + output)
+    return float(TPS.search(output)[1])
 
 
 def main():
