@@ -257,6 +257,23 @@ ip_fetch_predicate_lock(IpVersion *v, Snapshot snapshot)
 	return true;
 }
 
+/*
+ * Stand on the version that the snapshot sees.  Core's TID scans pass the active snapshot.  Other code may pass another one, for a TID
+ * that a query under the active snapshot has given it (pg_ivm: was this row so before the command?).  In heap such a TID is that
+ * query's version, which the older snapshot does not see once the row was updated; so here it must be the same version.
+ */
+static bool
+fetch_mvcc(IpVersion *v, Relation rel, ItemPointer tid, Snapshot snapshot)
+{
+	Snapshot	active = ActiveSnapshotSet() ? GetActiveSnapshot() : snapshot;
+	bool		other = active != snapshot && active->snapshot_type == SNAPSHOT_MVCC && snapshot->snapshot_type == SNAPSHOT_MVCC &&
+		ip_fetch_satisfy(v, rel, tid, active, NULL) == IPV_OK;
+
+	if (other && !ip_version_change_visible(v, snapshot))
+		return false;
+	return ip_fetch_satisfy(v, rel, tid, snapshot, NULL) == IPV_OK && (!other || ip_version_change_visible(v, active));
+}
+
 bool
 ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot)
 {
@@ -267,7 +284,7 @@ ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTabl
 	ExecClearTuple(slot);
 	if (snapshot->snapshot_type == SNAPSHOT_ANY)
 		return fetch_any(v, rel, tid, slot);
-	found = ip_fetch_satisfy(v, rel, tid, snapshot, NULL) == IPV_OK;
+	found = fetch_mvcc(v, rel, tid, snapshot);
 	if (found && (found = ip_fetch_predicate_lock(v, snapshot)))
 		ip_version_to_slot(v, slot);
 	return found;

@@ -15,6 +15,11 @@
  *	prune														the block of at
  *	scan, getnext, catalog_scan, index_build					neither
  *
+ * Not heap's own, but as an extension calls it that remembers the snapshot before a command:
+ *
+ *	note_snapshot, forget_snapshot (in the same transaction)	neither
+ *	fetch_noted: does the noted snapshot see the version at it?	at
+ *
  * The answer is the TID of a new tuple, a TM_Result, a number of tuples, or "done".
  *-------------------------------------------------------------------------
  */
@@ -33,6 +38,7 @@
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
+#include "utils/resowner.h"
 #include "utils/snapmgr.h"
 
 #include "compat_heap.h"
@@ -334,6 +340,32 @@ call_index_build(HeapCall *c)
 	return psprintf("%.0f", n);
 }
 
+static Snapshot noted;
+
+static char *
+call_note_snapshot(HeapCall *c)
+{
+	noted = RegisterSnapshotOnOwner(GetActiveSnapshot(), TopTransactionResourceOwner);
+	return "done";
+}
+
+static char *
+call_forget_snapshot(HeapCall *c)
+{
+	UnregisterSnapshotFromOwner(noted, TopTransactionResourceOwner);
+	return "done";
+}
+
+static char *
+call_fetch_noted(HeapCall *c)
+{
+	TupleTableSlot *slot = table_slot_create(c->rel, NULL);
+	bool		found = table_tuple_fetch_row_version(c->rel, &c->at, noted, slot);
+
+	ExecDropSingleTupleTableSlot(slot);
+	return found ? "seen" : "not seen";
+}
+
 static const struct
 {
 	const char *name;
@@ -372,7 +404,10 @@ static const struct
 	{"scan", call_scan, false, false},
 	{"getnext", call_getnext, false, false},
 	{"catalog_scan", call_catalog_scan, false, false},
-	{"index_build", call_index_build, false, false}
+	{"index_build", call_index_build, false, false},
+	{"note_snapshot", call_note_snapshot, false, false},
+	{"forget_snapshot", call_forget_snapshot, false, false},
+	{"fetch_noted", call_fetch_noted, true, false}
 };
 
 /* The composite value as a tuple of the table. */

@@ -182,6 +182,38 @@ foreach my $what ('insert', 'multi_insert', 'simple_insert')
 		"inplace: $what: inplace_check finds it");
 }
 
+# ---- an older snapshot is asked for versions that a query has seen -------------------------------
+
+# As pg_ivm asks, for what a table was before the command.  A TID of the query is the version that the query saw, as in heap.
+foreach my $am ('heap', 'inplace')
+{
+	$node->safe_psql('postgres', "DROP TABLE IF EXISTS n; CREATE TABLE n (id int PRIMARY KEY, v int, k int) USING $am;
+		CREATE INDEX ON n (k); INSERT INTO n SELECT i, 0, i FROM generate_series(1, 12) i; UPDATE n SET v = 1 WHERE id = 12");
+	my $writer = $node->background_psql('postgres');
+	$writer->query_safe($_) foreach 'BEGIN', 'UPDATE n SET v = 1 WHERE id IN (9, 10)', 'DELETE FROM n WHERE id = 11';
+	my $asker = $node->background_psql('postgres');
+	$asker->query_safe($_) foreach 'BEGIN', 'UPDATE n SET v = 2 WHERE id IN (1, 2)', 'DELETE FROM n WHERE id = 3',
+	  'UPDATE n SET v = 2 WHERE id = 8', call('n', 'note_snapshot'), 'UPDATE n SET v = 3 WHERE id IN (2, 4)',
+	  'UPDATE n SET k = -k WHERE id = 5', 'DELETE FROM n WHERE id = 6', 'INSERT INTO n VALUES (13, 0, 13)', 'SAVEPOINT s',
+	  'UPDATE n SET v = 4 WHERE id = 7', 'ROLLBACK TO s', 'UPDATE n SET v = 5 WHERE id = 8';
+	my $ask = "SELECT id, v, heap_code('fetch_noted', tableoid, ctid) FROM n ORDER BY id";
+	my %seen = map { $_ => '2|seen' } 1;
+	$seen{2} = '3|not seen';
+	$seen{4} = '3|not seen';
+	$seen{8} = '5|not seen';
+	$seen{5} = $seen{13} = '0|not seen';
+	$seen{12} = '1|seen';
+	$seen{$_} = '0|seen' foreach 7, 9, 10, 11;
+	my $expected = sub { join "\n", map { "$_|$seen{$_}" } sort { $a <=> $b } keys %seen };
+	is($asker->query_safe($ask), $expected->(), "$am: an older snapshot, another transaction runs");
+	$writer->query_safe('COMMIT');
+	$seen{9} = $seen{10} = '1|not seen';
+	delete $seen{11};
+	is($asker->query_safe($ask), $expected->(), "$am: the other transaction has committed");
+	$asker->query_safe($_) foreach call('n', 'forget_snapshot'), 'COMMIT';
+	$_->quit foreach $writer, $asker;
+}
+
 my $log = slurp_file($node->logfile);
 unlike($log, qr/PANIC|TRAP:|terminated by signal/, 'no crash');
 $node->stop;
