@@ -122,23 +122,65 @@ ip_row_may_be(Page page, OffsetNumber off, uint8 state)
 		 !ip_item_is_ours(lp) || (ip_item_state(page, lp) & state));
 }
 
-/*
- * Is the item a sound row without a state: visible to all?  That is quickly found out, and most rows are such.  off is in
- * range.
- */
-static inline bool
-ip_row_is_plain(Page page, OffsetNumber off)
+/* A row's item whose bytes are all inside the page's tuple space, with a sound hdr; NULL if it is another one. */
+static inline const uint8 *
+ip_row_sound_item(Page page, const ItemIdData *lp, uint16 *hdr)
 {
-	ItemId		lp = PageGetItemId(page, off);
 	const uint8 *item = (const uint8 *) page + ip_item_start(lp);
 	uint16		stored;
 
-	Assert(OffsetNumberIsValid(off) && off <= PageGetMaxOffsetNumber(page));
 	if (!ip_item_is_ours(lp) || ItemIdGetLength(lp) < IP_ROW_MIN_ITEM || !ip_item_is_inside(page, lp))
-		return false;
+		return NULL;
 	memcpy(&stored, item, sizeof(stored));
-	return item[IP_ROW_STATE] == 0 && (stored & IP_HDR_HEAP_MASK) == IP_HDR_HEAP_BITS &&
-		(IpHdrLoad(stored) & IP_HDR_NATTS_MASK) <= MaxHeapAttributeNumber;
+	*hdr = IpHdrLoad(stored);
+	return (stored & IP_HDR_HEAP_MASK) == IP_HDR_HEAP_BITS &&
+		(*hdr & IP_HDR_NATTS_MASK) <= MaxHeapAttributeNumber ? item : NULL;
+}
+
+/* Is the item a sound row without a state: visible to all?  That is quickly found out, and most rows are such.  off is in range. */
+static inline bool
+ip_row_is_plain(Page page, OffsetNumber off)
+{
+	uint16		hdr;
+	const uint8 *item = ip_row_sound_item(page, PageGetItemId(page, off), &hdr);
+
+	Assert(OffsetNumberIsValid(off) && off <= PageGetMaxOffsetNumber(page));
+	return item != NULL && item[IP_ROW_STATE] == 0;
+}
+
+/*
+ * Read a row that is neither deleted nor locked nor visible to all, from its item of so many bytes (ip_row_sound_item).  As quickly;
+ * false if it is another one, or damaged.  Lock: share, or a private copy of the page.
+ */
+static inline bool
+ip_row_read_live(Page page, const uint8 *item, uint32 len, uint16 hdr, IpRow *row)
+{
+	const IpSpecial *special = IpPageGetSpecial(page);
+	TransactionId xid;
+
+	row->hdr = hdr;
+	row->state = item[IP_ROW_STATE];
+	row->body = item + IP_ROW_HDRSZ;
+	row->bodylen = len - IP_ROW_HDRSZ;
+	if ((row->state & ~(IP_ROW_INSERTED | IP_ROW_OVERLAID)) == IP_ROW_VERSION)
+	{
+		memcpy(&xid, row->body + IP_BLOCK_XID, sizeof(xid));
+		memcpy(&row->ptr.block, row->body + IP_BLOCK_PTR, sizeof(BlockNumber));
+		memcpy(&row->ptr.off, row->body + IP_BLOCK_PTR_OFF, sizeof(OffsetNumber));
+		row->body += IP_VERSION_BLOCK_SZ;
+		if (!(row->state & IP_ROW_OVERLAID))
+			row->bodylen -= IP_VERSION_BLOCK_SZ;
+	}
+	else if (row->state == IP_ROW_DEFAULT)
+	{
+		row->state = IP_ROW_INSERTED;
+		xid = special->u.data.default_xid;
+		row->ptr = ip_ptr_cid(special->u.data.default_cid);
+	}
+	else
+		return false;
+	row->xid = ip_xid_after(ip_data_xid_base(special), xid);
+	return TransactionIdIsValid(xid) && row->bodylen >= IP_ROW_MIN_BODY;
 }
 
 /* Why the row cannot be right, or NULL; for ip_row_read and inplace_check. */

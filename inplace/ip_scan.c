@@ -19,6 +19,7 @@
 #include "ip_ring.h"
 #include "ip_scan.h"
 #include "ip_slot.h"
+#include "ip_undo.h"
 #include "ip_xid.h"
 
 /* ---- pages --------------------------------------------------------------------------- */
@@ -204,26 +205,47 @@ ip_scan_store_version(IpScan *scan, IpVersion *v, TupleTableSlot *slot)
 		ip_slot_store(slot, v->hdr, v->body, v->bodylen, &v->tid, &id);
 }
 
-/*
- * A row that everybody sees needs no decision: most rows of a scan.  The item
- * is checked as ip_row_decode does.
- */
-static inline bool
-store_simple(IpScan *scan, ItemId lp, OffsetNumber off, TupleTableSlot *slot)
+/* A row that everybody sees needs no decision: most rows of a scan. */
+static inline void
+store_plain(IpScan *scan, OffsetNumber off, const uint8 *item, uint32 len, uint16 hdr, TupleTableSlot *slot)
 {
 	static const IpVersionId final_id = {.xmin = FrozenTransactionId};
-	uint32		len = ItemIdGetLength(lp);
-	const uint8 *item = (const uint8 *) scan->copy.data + ip_item_start(lp);
 	ItemPointerData tid;
-	uint16		stored;
 
-	if (unlikely(len < IP_ROW_MIN_ITEM || !ip_item_is_inside(scan->copy.data, lp)) ||
-		item[IP_ROW_STATE] != 0)
-		return false;
-	memcpy(&stored, item, sizeof(stored));
 	ItemPointerSet(&tid, scan->block, off);
-	ip_slot_borrow(slot, &scan->owner, IpHdrLoad(stored), item + IP_ROW_HDRSZ, len - IP_ROW_HDRSZ,
-				   &tid, &final_id);
+	ip_slot_borrow(slot, &scan->owner, hdr, item + IP_ROW_HDRSZ, len - IP_ROW_HDRSZ, &tid, &final_id);
+}
+
+/* Most other rows are newest versions that the snapshot sees, which takes little, too, if their bytes are all on the page. */
+static bool
+store_newest(IpScan *scan, OffsetNumber off, const uint8 *item, uint32 len, uint16 hdr, TupleTableSlot *slot)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+	IpVersionId id = {0};
+	ItemPointerData tid;
+	IpRow		row;
+
+	ItemPointerSet(&tid, scan->block, off);
+	if (!ip_row_read_live(scan->copy.data, item, len, hdr, &row) ||
+		!ip_version_sees(scan->rs_base.rs_snapshot, row.xid, scan->horizon, &scan->known))
+		return false;
+	if (row.state & IP_ROW_OVERLAID)
+	{
+		const uint8 *saved = ip_undo_peek_saved(rel, row.ptr, &tid, row.xid, scan->copy.data);
+
+		if (saved == NULL)
+			return false;
+		ip_scan_reuse_version(scan, slot);
+		memcpy(scan->v.bodybuf[0], saved, IP_VERSION_BLOCK_SZ);
+		memcpy(scan->v.bodybuf[0] + IP_VERSION_BLOCK_SZ, row.body, row.bodylen - IP_VERSION_BLOCK_SZ);
+		row.body = scan->v.bodybuf[0];
+	}
+	id.xmin = IpXidIsFinal(row.xid) ? FrozenTransactionId : (TransactionId) row.xid;
+	if (row.state & IP_ROW_INSERTED)
+		id.cmin = id.cmax = (CommandId) row.ptr.block;
+	id.ptr = row.ptr;
+	ip_slot_borrow(slot, &scan->owner, row.hdr, row.body, row.bodylen, &tid, &id);
+	ip_memo_forget_seen(rel, &tid);
 	return true;
 }
 
@@ -231,8 +253,13 @@ bool
 ip_scan_store_plain(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 {
 	ItemId		lp = PageGetItemId(scan->copy.data, off);
+	uint16		hdr = 0;
+	const uint8 *item = ip_row_sound_item(scan->copy.data, lp, &hdr);
 
-	return ip_item_is_ours(lp) && store_simple(scan, lp, off, slot);
+	if (item == NULL || item[IP_ROW_STATE] != 0)
+		return false;
+	store_plain(scan, off, item, ItemIdGetLength(lp), hdr, slot);
+	return true;
 }
 
 /* Store what scan->v stands on. */
@@ -260,25 +287,29 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	Relation	rel = scan->rs_base.rs_rd;
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
 	ItemId		lp = PageGetItemId(scan->copy.data, off);
+	uint32		len = ItemIdGetLength(lp);
+	uint16		hdr = 0;
+	const uint8 *item = ip_row_sound_item(scan->copy.data, lp, &hdr);
 	IpVersion  *v = &scan->v;
+	bool		near;
 	IpvResult	result;
 	ItemPointerData tid;
 
 	Assert(OffsetNumberIsValid(off) && off <= scan->max_off);
 	slot->tts_tableOid = RelationGetRelid(rel);
-	if (likely(ip_item_is_ours(lp)))
+	if (likely(item != NULL && item[IP_ROW_STATE] == 0 && snapshot->snapshot_type != SNAPSHOT_DIRTY))
 	{
-		if (snapshot->snapshot_type != SNAPSHOT_DIRTY && store_simple(scan, lp, off, slot))
-			return true;
-		/* a page of few rows that change often has many */
-		if (ip_item_is_undo(scan->copy.data, lp))
-			return false;
+		store_plain(scan, off, item, len, hdr, slot);
+		return true;
 	}
-	else if (!ip_item_is_used(lp))
+	/* a page of few rows that change often has many records */
+	if (!ip_item_is_used(lp) || ip_item_is_undo(scan->copy.data, lp))
 		return false;
+	near = snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable();
+	if (near && item != NULL && store_newest(scan, off, item, len, hdr, slot))
+		return true;
 	ip_scan_reuse_version(scan, slot);
-	if (snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() &&
-		ip_version_begin_near(v, rel, scan->block, scan->copy.data, off, snapshot, scan->horizon, &scan->known))
+	if (near && ip_version_begin_near(v, rel, scan->block, scan->copy.data, off, snapshot, scan->horizon, &scan->known))
 	{
 		store_found(scan, slot);
 		return true;
@@ -467,12 +498,13 @@ ip_scan_set_range(IpScan *scan, BlockNumber start, BlockNumber nblocks)
 }
 
 /* Step to the next item in the direction; false at the end of the scan. */
-static inline bool
+static pg_attribute_always_inline bool
 next_item(IpScan *scan, bool forward)
 {
 	for (;;)
 	{
-		if (scan->started && (forward ? scan->off < scan->max_off : scan->off > FirstOffsetNumber))
+		/* before the first page both are zero */
+		if (likely(forward ? scan->off < scan->max_off : scan->off > FirstOffsetNumber))
 		{
 			scan->off += forward ? 1 : -1;
 			return true;
@@ -606,10 +638,7 @@ ip_scan_bitmap_row(TableScanDesc sscan, TupleTableSlot *slot)
 
 		ItemPointerSet(&tid, scan->block, off);
 
-		/*
-		 * a serializable transaction reads the row itself, to lock what it
-		 * reads
-		 */
+		/* a serializable transaction locks what it reads */
 		if (IsolationIsSerializable() ?
 			ip_fetch_row_version(sscan->rs_rd, &tid, sscan->rs_snapshot, slot) :
 			store_row(scan, off, slot))

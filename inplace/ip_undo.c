@@ -286,6 +286,17 @@ ip_undo_peek(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Pag
 		rec->xid == xid;
 }
 
+const uint8 *
+ip_undo_peek_saved(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home)
+{
+	UndoCopy   *copy = &undo_copies[ptr.block % UNDO_COPIES];
+
+	if (is_home(ptr, row))
+		return ip_undo_rec_saved(home, ptr.off, row, xid);
+	return copy->copied && is_copy_of(copy, rel, ptr.block) && !CompatFileIsNew(rel) ?
+		ip_undo_rec_saved(copy->page.data, ptr.off, row, xid) : NULL;
+}
+
 /* Has the row at off, which is sound, or is none, its first bytes, if a record at home has these? */
 static bool
 has_bytes(BlockNumber block, Page page, OffsetNumber off)

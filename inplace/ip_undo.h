@@ -35,6 +35,9 @@ extern bool ip_undo_find(Relation rel, IpPtr ptr, const ItemPointerData *row, Ip
 extern bool ip_undo_peek(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home,
 						 uint8 *buf, IpUndoRec *rec);
 
+/* The first bytes of the row, which xid's change overlays, from its record, if that is as quickly found as by ip_undo_rec_saved; else NULL.  Valid as long. */
+extern const uint8 *ip_undo_peek_saved(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home);
+
 /*
  * The body of a row before its newest change, which the record is about, goes to body, which has room for so many bytes.  Its
  * length; -1: the record does not fit the row.

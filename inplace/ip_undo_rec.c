@@ -245,3 +245,44 @@ ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len, 
 		return "undo record of a kind that is not kept on data pages";
 	return NULL;
 }
+
+const uint8 *
+ip_undo_rec_saved(Page page, OffsetNumber off, const ItemPointerData *row, IpXid xid)
+{
+	const IpSpecial *special = IpPageGetSpecial(page);
+	bool		home = special->kind == IP_PAGE_DATA;
+	ByteReader	r = {0};
+	ItemId		lp;
+	uint16		stored;
+	uint8		kind;
+	uint8		flags;
+
+	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page))
+		return NULL;
+	lp = PageGetItemId(page, off);
+	if (!ip_item_is_ours(lp) || !ip_item_is_inside(page, lp))
+		return NULL;
+	r.p = (const uint8 *) page + ip_item_start(lp);
+	r.end = r.p + ItemIdGetLength(lp);
+	stored = bytes_get_u16(&r);
+	kind = IpRecLoadKind(stored);
+	flags = IpRecLoadFlags(stored);
+	if ((stored & IP_HDR_HEAP_MASK) != IP_HDR_HEAP_BITS || (kind & IP_KIND_MASK) != IP_UNDO_UPDATE || !(flags & IP_REC_SAVED))
+		return NULL;
+	if (home ? bytes_get_u8(&r) != IP_STATE_UNDO || ip_xid_after(ip_data_xid_base(special), bytes_get_u32(&r)) != xid :
+		ip_xid_after(ip_undo_xid_base(special), ip_undo_xid_origin(special) + (uint32) bytes_get_zigzag(&r)) != xid ||
+		bytes_get_varint(&r) != ItemPointerGetBlockNumberNoCheck(row))
+		return NULL;
+	if (bytes_get_varint(&r) != ItemPointerGetOffsetNumberNoCheck(row))
+		return NULL;
+	if (kind & IP_KIND_CID)
+		(void) bytes_get_varint(&r);
+	if (flags & IP_REC_PREV)
+	{
+		(void) bytes_get_varint(&r);
+		(void) bytes_get_varint(&r);
+		if (!(flags & IP_REC_PREV_INSERTED))
+			(void) bytes_get_varint(&r);
+	}
+	return bytes_get(&r, IP_VERSION_BLOCK_SZ);
+}

@@ -92,4 +92,10 @@ extern uint32 ip_undo_rec_start(uint8 *start, const IpSpecial *special, uint8 ki
 extern const char *ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len,
 									  IpUndoRec *rec);
 
+/*
+ * The first bytes of a row that is overlaid by xid's change, from the record of that at off of the page, an undo page or the row's:
+ * quickly, and NULL if the record is not there, or damaged.  Any off.
+ */
+extern const uint8 *ip_undo_rec_saved(Page page, OffsetNumber off, const ItemPointerData *row, IpXid xid);
+
 #endif							/* IP_UNDO_REC_H */

@@ -311,22 +311,25 @@ ip_version_deleter(Relation rel, BlockNumber block, Page page, OffsetNumber off,
 		deletion_hides(row.xid, snapshot, horizon) ? row.xid : IP_XID_NONE;
 }
 
-/* Does the MVCC snapshot see what xid did?  False also if that is not to be said here: xid is not known->unseen then. */
-static bool
-sees(Snapshot snapshot, IpXid xid, IpXid horizon, IpKnownXids *known)
+bool
+ip_version_sees(Snapshot snapshot, IpXid xid, IpXid horizon, IpKnownXids *known)
 {
 	TransactionId xid32 = (TransactionId) xid;
 	IpXidStatus status;
 
 	if (IpXidIsFinal(xid) || xid == known->seen)
 		return true;
-	if (xid == known->unseen || (!TransactionIdPrecedes(xid32, snapshot->xmin) &&
-								 TransactionIdIsCurrentTransactionId(xid32)))
+	if (xid == known->unseen)
 		return false;
-	if (ip_xid_in_snapshot(xid, snapshot))
+	if (!TransactionIdPrecedes(xid32, snapshot->xmin))
 	{
-		known->unseen = xid;
-		return false;
+		if (TransactionIdIsCurrentTransactionId(xid32))
+			return false;
+		if (ip_xid_in_snapshot(xid, snapshot))
+		{
+			known->unseen = xid;
+			return false;
+		}
 	}
 	status = ip_xid_status(xid, horizon);
 	if (status == IP_STATUS_COMMITTED)
@@ -377,21 +380,14 @@ ip_version_begin_near(IpVersion *v, Relation rel, BlockNumber block, Page copy, 
 	int			len;
 
 	Assert(snapshot->snapshot_type == SNAPSHOT_MVCC && !ip_page_in_buffers(copy));
-	if (!ip_row_read_sound(copy, off, IP_ROW_VERSION | IP_ROW_DEFAULT, &row) || (row.state & (IP_ROW_LOCKED | IP_ROW_CHANGED)))
+	if (!ip_row_read_changed(copy, off, &row))
 		return false;
 	v->rel = rel;
 	ItemPointerSet(&v->tid, block, off);
 	v->rec_loaded = v->has_lock = false;
-	if (row.state & IP_ROW_INSERTED)
-	{
-		if ((row.state & IP_ROW_OVERLAID) || !sees(snapshot, row.xid, horizon, known))
-			return false;
-		begin_newest(v, &row);
-		return true;
-	}
 	if (row.xid != known->unseen)
 	{
-		bool		seen = sees(snapshot, row.xid, horizon, known);
+		bool		seen = ip_version_sees(snapshot, row.xid, horizon, known);
 
 		if (seen && !(row.state & IP_ROW_DELETED) && uncover(v, copy, &row))
 		{
@@ -402,7 +398,7 @@ ip_version_begin_near(IpVersion *v, Relation rel, BlockNumber block, Page copy, 
 			return false;
 	}
 	if (!ip_undo_peek(rel, row.ptr, &v->tid, row.xid, copy, v->recbuf, &rec) ||
-		(!IpXidIsFinal(rec.prev_xid) && !sees(snapshot, rec.prev_xid, horizon, known)))
+		(!IpXidIsFinal(rec.prev_xid) && !ip_version_sees(snapshot, rec.prev_xid, horizon, known)))
 		return false;
 	len = ip_undo_body(&row, &rec, v->bodybuf[0], BLCKSZ);
 	if (len < 0)

@@ -66,9 +66,15 @@ typedef struct IpKnownXids
 } IpKnownXids;
 
 /*
- * If the MVCC snapshot sees the newest version of the row at off of the private copy of a page, or not that but the one before, let v
- * stand on it, for its body and ip_version_id, but for nothing else.  False: it is not so, or not found out here.  That is what
- * a scan meets most after changes of many rows, of whatever outcome, and takes half of what ip_version_satisfy takes.  Serializable transactions have to note conflicts, and must not call this.  horizon as for ip_version_begin_copy.
+ * Does the MVCC snapshot see what xid did?  False also if that is not to be said here: xid is not known->unseen then.  Serializable
+ * transactions have to note conflicts, and must not call this, nor the next.  horizon as for ip_version_begin_copy.
+ */
+extern bool ip_version_sees(Snapshot snapshot, IpXid xid, IpXid horizon, IpKnownXids *known);
+
+/*
+ * If the row at off of the private copy of a page was changed, and the MVCC snapshot sees its newest version, or not that but the one
+ * before, let v stand on it, for its body and ip_version_id, but for nothing else.  False: it is not so, or not found out here.  That is what
+ * a scan meets most after changes of many rows, of whatever outcome, and takes half of what ip_version_satisfy takes.  horizon as above.
  */
 extern bool ip_version_begin_near(IpVersion *v, Relation rel, BlockNumber block, Page copy, OffsetNumber off,
 								  Snapshot snapshot, IpXid horizon, IpKnownXids *known);
