@@ -258,20 +258,19 @@ ip_fetch_predicate_lock(IpVersion *v, Snapshot snapshot)
 }
 
 /*
- * Stand on the version that the snapshot sees.  Core's TID scans pass the active snapshot.  Other code may pass another one, for a TID
+ * Stand on the version that the snapshot sees.  Core's TID scans pass the active snapshot.  Other code may pass an older one, for a TID
  * that a query under the active snapshot has given it (pg_ivm: was this row so before the command?).  In heap such a TID is that
- * query's version, which the older snapshot does not see once the row was updated; so here it must be the same version.
+ * query's version, which the older snapshot does not see once the row was updated; so it must see that version's change here, too.
  */
 static bool
 fetch_mvcc(IpVersion *v, Relation rel, ItemPointer tid, Snapshot snapshot)
 {
 	Snapshot	active = ActiveSnapshotSet() ? GetActiveSnapshot() : snapshot;
-	bool		other = active != snapshot && active->snapshot_type == SNAPSHOT_MVCC && snapshot->snapshot_type == SNAPSHOT_MVCC &&
-		ip_fetch_satisfy(v, rel, tid, active, NULL) == IPV_OK;
 
-	if (other && !ip_version_change_visible(v, snapshot))
+	if (active != snapshot && active->snapshot_type == SNAPSHOT_MVCC && snapshot->snapshot_type == SNAPSHOT_MVCC &&
+		ip_fetch_satisfy(v, rel, tid, active, NULL) == IPV_OK && !ip_version_change_visible(v, snapshot))
 		return false;
-	return ip_fetch_satisfy(v, rel, tid, snapshot, NULL) == IPV_OK && (!other || ip_version_change_visible(v, active));
+	return ip_fetch_satisfy(v, rel, tid, snapshot, NULL) == IPV_OK;
 }
 
 bool

@@ -89,7 +89,8 @@ ip_page_kind(Relation rel, BlockNumber block, Page page)
 				 errmsg("block %u of relation \"%s\" is not a page of an inplace table",
 						block, RelationGetRelationName(rel)),
 				 page_may_be_heap(page) ?
-				 errhint("It may be a page of a heap table. If a tool has swapped the table's file with a heap table's, "
+				 errhint("It may be a page of a heap table. If a tool has swapped the table's file with a heap table's, or an extension "
+						 "that takes every table for a heap has filled it, "
 						 "set the table's pg_class.relam to that of heap, then use ALTER TABLE ... SET ACCESS METHOD.") : 0));
 	return IpPageGetSpecial(page)->kind;
 }

@@ -211,6 +211,12 @@ foreach my $am ('heap', 'inplace')
 	delete $seen{11};
 	is($asker->query_safe($ask), $expected->(), "$am: the other transaction has committed");
 	$asker->query_safe($_) foreach call('n', 'forget_snapshot'), 'COMMIT';
+	# amcheck asks a newer one whether rows are there at all
+	$asker->query_safe($_) foreach 'BEGIN', 'DECLARE c CURSOR FOR ' . $ask;
+	$writer->query_safe('UPDATE n SET v = 6 WHERE id = 12');
+	$asker->query_safe(call('n', 'note_snapshot'));
+	like($asker->query_safe('FETCH ALL FROM c'), qr/^12\|1\|seen$/m, 'inplace: a newer snapshot sees the row') if $am eq 'inplace';
+	$asker->query_safe($_) foreach call('n', 'forget_snapshot'), 'COMMIT';
 	$_->quit foreach $writer, $asker;
 }
 
