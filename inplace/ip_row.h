@@ -162,7 +162,8 @@ ip_row_read_live(Page page, const uint8 *item, uint32 len, uint16 hdr, IpRow *ro
 	row->state = item[IP_ROW_STATE];
 	row->body = item + IP_ROW_HDRSZ;
 	row->bodylen = len - IP_ROW_HDRSZ;
-	if ((row->state & ~(IP_ROW_INSERTED | IP_ROW_OVERLAID)) == IP_ROW_VERSION)
+	if ((row->state & ~(IP_ROW_INSERTED | IP_ROW_OVERLAID)) == IP_ROW_VERSION &&
+		(row->state & (IP_ROW_INSERTED | IP_ROW_OVERLAID)) != (IP_ROW_INSERTED | IP_ROW_OVERLAID))
 	{
 		memcpy(&xid, row->body + IP_BLOCK_XID, sizeof(xid));
 		memcpy(&row->ptr.block, row->body + IP_BLOCK_PTR, sizeof(BlockNumber));

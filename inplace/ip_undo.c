@@ -13,6 +13,12 @@
 #include "ip_xid.h"
 
 /* No xid of a record is newer than its page says; nor, at home, still to come. */
+static inline bool
+xid_is_old(IpXid xid, const IpSpecial *special)
+{
+	return special->kind == IP_PAGE_DATA ? ip_xid_next() > xid : xid <= special->u.undo.newest_xid;
+}
+
 static bool
 xids_are_old(const IpUndoRec *rec, const IpSpecial *special)
 {
@@ -20,8 +26,7 @@ xids_are_old(const IpUndoRec *rec, const IpSpecial *special)
 
 	for (int i = 0; rec->has_skip && i < rec->skip.n; i++)
 		newest = Max(newest, rec->skip.xid[i]);
-	return !IpXidIsFinal(rec->xid) && (!(rec->flags & IP_REC_PREV) || !IpXidIsFinal(rec->prev_xid)) &&
-		(special->kind == IP_PAGE_DATA ? ip_xid_next() > newest : newest <= special->u.undo.newest_xid);
+	return !IpXidIsFinal(rec->xid) && (!(rec->flags & IP_REC_PREV) || !IpXidIsFinal(rec->prev_xid)) && xid_is_old(newest, special);
 }
 
 const char *
@@ -290,11 +295,14 @@ const uint8 *
 ip_undo_peek_saved(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home)
 {
 	UndoCopy   *copy = &undo_copies[ptr.block % UNDO_COPIES];
+	Page		page = is_home(ptr, row) ? home : copy->page.data;
+	const uint8 *saved;
+	IpXid		prev_xid;
 
-	if (is_home(ptr, row))
-		return ip_undo_rec_saved(home, ptr.off, row, xid);
-	return copy->copied && is_copy_of(copy, rel, ptr.block) && !CompatFileIsNew(rel) ?
-		ip_undo_rec_saved(copy->page.data, ptr.off, row, xid) : NULL;
+	if (page != home && (!copy->copied || !is_copy_of(copy, rel, ptr.block) || CompatFileIsNew(rel)))
+		return NULL;
+	saved = ip_undo_rec_saved(page, ptr.off, row, xid, &prev_xid);
+	return saved != NULL && !IpXidIsFinal(prev_xid) && xid_is_old(prev_xid, IpPageGetSpecial(page)) ? saved : NULL;
 }
 
 /* Has the row at off, which is sound, or is none, its first bytes, if a record at home has these? */

@@ -247,10 +247,11 @@ ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len, 
 }
 
 const uint8 *
-ip_undo_rec_saved(Page page, OffsetNumber off, const ItemPointerData *row, IpXid xid)
+ip_undo_rec_saved(Page page, OffsetNumber off, const ItemPointerData *row, IpXid xid, IpXid *prev_xid)
 {
 	const IpSpecial *special = IpPageGetSpecial(page);
 	bool		home = special->kind == IP_PAGE_DATA;
+	uint64		xid_base = home ? ip_data_xid_base(special) : ip_undo_xid_base(special);
 	ByteReader	r = {0};
 	ItemId		lp;
 	uint16		stored;
@@ -267,19 +268,21 @@ ip_undo_rec_saved(Page page, OffsetNumber off, const ItemPointerData *row, IpXid
 	stored = bytes_get_u16(&r);
 	kind = IpRecLoadKind(stored);
 	flags = IpRecLoadFlags(stored);
-	if ((stored & IP_HDR_HEAP_MASK) != IP_HDR_HEAP_BITS || (kind & IP_KIND_MASK) != IP_UNDO_UPDATE || !(flags & IP_REC_SAVED))
+	if ((stored & IP_HDR_HEAP_MASK) != IP_HDR_HEAP_BITS || (kind & IP_KIND_MASK) != IP_UNDO_UPDATE || !(flags & IP_REC_SAVED) ||
+		(home && (kind & IP_KIND_SKIP)))
 		return NULL;
-	if (home ? bytes_get_u8(&r) != IP_STATE_UNDO || ip_xid_after(ip_data_xid_base(special), bytes_get_u32(&r)) != xid :
-		ip_xid_after(ip_undo_xid_base(special), ip_undo_xid_origin(special) + (uint32) bytes_get_zigzag(&r)) != xid ||
+	if (home ? bytes_get_u8(&r) != IP_STATE_UNDO || ip_xid_after(xid_base, bytes_get_u32(&r)) != xid :
+		ip_xid_after(xid_base, ip_undo_xid_origin(special) + (uint32) bytes_get_zigzag(&r)) != xid ||
 		bytes_get_varint(&r) != ItemPointerGetBlockNumberNoCheck(row))
 		return NULL;
 	if (bytes_get_varint(&r) != ItemPointerGetOffsetNumberNoCheck(row))
 		return NULL;
 	if (kind & IP_KIND_CID)
 		(void) bytes_get_varint(&r);
+	*prev_xid = xid;
 	if (flags & IP_REC_PREV)
 	{
-		(void) bytes_get_varint(&r);
+		*prev_xid = ip_xid_after(xid_base, (TransactionId) xid + (uint32) bytes_get_zigzag(&r));
 		(void) bytes_get_varint(&r);
 		if (!(flags & IP_REC_PREV_INSERTED))
 			(void) bytes_get_varint(&r);

@@ -94,8 +94,8 @@ extern const char *ip_undo_rec_decode(Page page, BlockNumber block, const uint8 
 
 /*
  * The first bytes of a row that is overlaid by xid's change, from the record of that at off of the page, an undo page or the row's:
- * quickly, and NULL if the record is not there, or damaged.  Any off.
+ * quickly, and NULL if the record is not there, or damaged.  *prev_xid: the change before, or xid, if nothing is said of it.  Any off.
  */
-extern const uint8 *ip_undo_rec_saved(Page page, OffsetNumber off, const ItemPointerData *row, IpXid xid);
+extern const uint8 *ip_undo_rec_saved(Page page, OffsetNumber off, const ItemPointerData *row, IpXid xid, IpXid *prev_xid);
 
 #endif							/* IP_UNDO_REC_H */

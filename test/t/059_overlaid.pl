@@ -154,6 +154,26 @@ like(sql(q(SELECT string_agg(problem, ' ') FROM inplace_check('t'))), qr/overlai
 	'inplace_check tells');
 my ($status, $stdout, $stderr) = $node->psql('postgres', 'SELECT * FROM t');
 like($stderr, qr/ERROR:  undo record \(0,$off\) of row \(0,2\) of relation "t" is missing/, 'the row cannot be read');
+
+# A scan takes the short way to such a row: not to one in a state that there is none of, and not by a record that says nonsense of what was before.
+foreach my $damage ([ 'the state of a row that was inserted, too', 2 ], [ 'a previous version that there is none of', 0 ])
+{
+	my ($what, $is_row) = @$damage;
+	make_table();
+	sql('UPDATE t SET id = -id WHERE id = 1');
+	$off = sql(q(SELECT off FROM inplace_undo_records('t', 0) WHERE row_tid = '(0,2)'));
+	change_pages($node, 't', sub {
+			my ($page, $block) = @_;
+			return undef if $block != 0;
+			my $line = $is_row ? 2 : $off;
+			my $item = (unpack('V', substr $page, 24 + 4 * ($line - 1), 4) & 0x7FFF) + 20;
+			# IP_ROW_INSERTED; IP_REC_PREV
+			substr($page, $item + $is_row, 1) = chr(ord(substr $page, $item + $is_row, 1) | ($is_row ? 0x04 : 0x10));
+			return $page;
+		});
+	($status, $stdout, $stderr) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT id, n FROM t");
+	like($stderr, qr/ERROR:  XX001: .*\(0,(2|$off)\)/, "a scan meets $what");
+}
 my $log = -s $node->logfile;
 
 # ---- a full page: locks, and rollbacks, on top of a row whose record is at home --------------
