@@ -159,8 +159,10 @@ like($stderr, qr/ERROR:  undo record \(0,$off\) of row \(0,2\) of relation "t" i
 foreach my $damage ([ 'the state of a row that was inserted, too', 2 ], [ 'a previous version that there is none of', 0 ])
 {
 	my ($what, $is_row) = @$damage;
-	make_table();
-	sql('UPDATE t SET id = -id WHERE id = 1');
+	# the first bytes, 4 and zeros, are a pointer to what a transaction of the future has done, and its cid
+	sql('DROP TABLE t', 'CREATE TABLE t (id bigint, n bigint, pad char(60)) USING inplace WITH (autovacuum_enabled = off)',
+		q(INSERT INTO t SELECT 4, i, '' FROM generate_series(1, 50) i), 'VACUUM t', 'UPDATE t SET n = -n WHERE n = 1');
+	is(state_of(1), 'version overlaid: update', 'a row with a record at home');
 	$off = sql(q(SELECT off FROM inplace_undo_records('t', 0) WHERE row_tid = '(0,2)'));
 	change_pages($node, 't', sub {
 			my ($page, $block) = @_;
