@@ -160,8 +160,7 @@ chain_begin(IpCheck *c, Chain *ch, const IpRow *row)
 	if (saved == NULL)
 		return ip_check_fail(c, "undo record (%u,%u) has not kept the overlaid bytes",
 							 row->ptr.block, row->ptr.off);
-	memcpy(body, saved, IP_VERSION_BLOCK_SZ);
-	memcpy(body + IP_VERSION_BLOCK_SZ, row->body, row->bodylen - IP_VERSION_BLOCK_SZ);
+	ip_row_uncover(row, saved, body);
 	ch->body = body;
 	return ip_check_has_aborted(ch->xid) ? NULL : ip_check_body(c, ch->hdr, ch->body, ch->bodylen);
 }

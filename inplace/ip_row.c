@@ -8,32 +8,6 @@
 #include "ip_moves.h"
 #include "ip_row.h"
 
-/* The version block of a row that has one */
-static const char *
-decode_block(Page page, const uint8 *item, uint32 len, IpRow *row)
-{
-	IpSpecial  *special = IpPageGetSpecial(page);
-	TransactionId xid;
-
-	memcpy(&xid, item + IP_ROW_HDRSZ + IP_BLOCK_XID, sizeof(xid));
-	memcpy(&row->ptr.block, item + IP_ROW_HDRSZ + IP_BLOCK_PTR, sizeof(BlockNumber));
-	memcpy(&row->ptr.off, item + IP_ROW_HDRSZ + IP_BLOCK_PTR_OFF, sizeof(OffsetNumber));
-	row->xid = ip_xid_after(ip_data_xid_base(special), xid);
-	row->body = item + IP_ROW_MIN_ITEM;
-	row->bodylen = len - IP_ROW_MIN_ITEM;
-	if (!TransactionIdIsValid(xid))
-		return "version block without a transaction id";
-	if (row->state & IP_ROW_OVERLAID)
-		row->bodylen += IP_VERSION_BLOCK_SZ;
-	else if (row->bodylen < IP_ROW_MIN_BODY)
-		return "row body is too short";
-	if (row->state & IP_ROW_DEFAULT)
-		return "row has both a version block and the default inserter";
-	if (row->state & IP_ROW_CHANGED)
-		return "row has both a version block and the default changer";
-	return NULL;
-}
-
 /* What the default changer did; row is that of the version before. */
 static const char *
 decode_changed(Page page, OffsetNumber off, uint8 state, IpRow *row)
@@ -69,7 +43,6 @@ decode_changed(Page page, OffsetNumber off, uint8 state, IpRow *row)
 const char *
 ip_row_decode(Page page, OffsetNumber off, IpRow *row)
 {
-	IpSpecial  *special = IpPageGetSpecial(page);
 	ItemId		lp = PageGetItemId(page, off);
 	uint32		len = ItemIdGetLength(lp);
 	const uint8 *item = (const uint8 *) page + ip_item_start(lp);
@@ -94,7 +67,7 @@ ip_row_decode(Page page, OffsetNumber off, IpRow *row)
 	if ((row->hdr & IP_HDR_NATTS_MASK) > MaxHeapAttributeNumber)
 		return "row has too many columns";
 	if (state & IP_ROW_VERSION)
-		return decode_block(page, item, len, row);
+		return ip_row_decode_block(page, item, len, row);
 	row->body = item + IP_ROW_HDRSZ;
 	row->bodylen = len - IP_ROW_HDRSZ;
 	if ((state & ~(IP_ROW_DEFAULT | IP_ROW_CHANGED)) != 0 &&
@@ -102,14 +75,8 @@ ip_row_decode(Page page, OffsetNumber off, IpRow *row)
 		 (state & ~(IP_ROW_DEFAULT | IP_ROW_CHANGED | IP_ROW_DELETED | IP_ROW_MOVED | IP_ROW_LOCKED)) != 0))
 		return "row state needs a version block";
 	row->state = 0;
-	if (state & IP_ROW_DEFAULT)
-	{
-		if (!TransactionIdIsValid(special->u.data.default_xid))
-			return "page has no default inserter";
-		row->state = IP_ROW_INSERTED;
-		row->xid = ip_xid_after(ip_data_xid_base(special), special->u.data.default_xid);
-		row->ptr = ip_ptr_cid(special->u.data.default_cid);
-	}
+	if ((state & IP_ROW_DEFAULT) && !ip_row_decode_default(page, row))
+		return "page has no default inserter";
 	return (state & IP_ROW_CHANGED) ? decode_changed(page, off, state, row) : NULL;
 }
 

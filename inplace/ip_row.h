@@ -148,6 +148,44 @@ ip_row_is_plain(Page page, OffsetNumber off)
 	return item != NULL && item[IP_ROW_STATE] == 0;
 }
 
+/* The version block of an item that has one, as row->state says, and is not shorter than that; why the row cannot be right, or NULL. */
+static inline const char *
+ip_row_decode_block(Page page, const uint8 *item, uint32 len, IpRow *row)
+{
+	IpSpecial  *special = IpPageGetSpecial(page);
+	TransactionId xid;
+
+	memcpy(&xid, item + IP_ROW_HDRSZ + IP_BLOCK_XID, sizeof(xid));
+	memcpy(&row->ptr.block, item + IP_ROW_HDRSZ + IP_BLOCK_PTR, sizeof(BlockNumber));
+	memcpy(&row->ptr.off, item + IP_ROW_HDRSZ + IP_BLOCK_PTR_OFF, sizeof(OffsetNumber));
+	row->xid = ip_xid_after(ip_data_xid_base(special), xid);
+	row->body = item + IP_ROW_MIN_ITEM;
+	row->bodylen = len - IP_ROW_MIN_ITEM;
+	if (!TransactionIdIsValid(xid))
+		return "version block without a transaction id";
+	if (row->state & IP_ROW_OVERLAID)
+		row->bodylen += IP_VERSION_BLOCK_SZ;
+	else if (row->bodylen < IP_ROW_MIN_BODY)
+		return "row body is too short";
+	if (row->state & IP_ROW_DEFAULT)
+		return "row has both a version block and the default inserter";
+	if (row->state & IP_ROW_CHANGED)
+		return "row has both a version block and the default changer";
+	return NULL;
+}
+
+/* A row whose only state is that the page's default inserter has inserted it; false if the page has none. */
+static inline bool
+ip_row_decode_default(Page page, IpRow *row)
+{
+	const IpSpecial *special = IpPageGetSpecial(page);
+
+	row->state = IP_ROW_INSERTED;
+	row->xid = ip_xid_after(ip_data_xid_base(special), special->u.data.default_xid);
+	row->ptr = ip_ptr_cid(special->u.data.default_cid);
+	return TransactionIdIsValid(special->u.data.default_xid);
+}
+
 /*
  * Read a row that is neither deleted nor locked nor visible to all, from its item of so many bytes (ip_row_sound_item).  As quickly;
  * false if it is another one, or damaged.  Lock: share, or a private copy of the page.
@@ -155,33 +193,29 @@ ip_row_is_plain(Page page, OffsetNumber off)
 static inline bool
 ip_row_read_live(Page page, const uint8 *item, uint32 len, uint16 hdr, IpRow *row)
 {
-	const IpSpecial *special = IpPageGetSpecial(page);
-	TransactionId xid;
-
 	row->hdr = hdr;
 	row->state = item[IP_ROW_STATE];
-	row->body = item + IP_ROW_HDRSZ;
-	row->bodylen = len - IP_ROW_HDRSZ;
-	if ((row->state & ~(IP_ROW_INSERTED | IP_ROW_OVERLAID)) == IP_ROW_VERSION &&
-		(row->state & (IP_ROW_INSERTED | IP_ROW_OVERLAID)) != (IP_ROW_INSERTED | IP_ROW_OVERLAID))
+	switch (row->state)
 	{
-		memcpy(&xid, row->body + IP_BLOCK_XID, sizeof(xid));
-		memcpy(&row->ptr.block, row->body + IP_BLOCK_PTR, sizeof(BlockNumber));
-		memcpy(&row->ptr.off, row->body + IP_BLOCK_PTR_OFF, sizeof(OffsetNumber));
-		row->body += IP_VERSION_BLOCK_SZ;
-		if (!(row->state & IP_ROW_OVERLAID))
-			row->bodylen -= IP_VERSION_BLOCK_SZ;
+		case IP_ROW_VERSION:
+		case IP_ROW_VERSION | IP_ROW_INSERTED:
+		case IP_ROW_VERSION | IP_ROW_OVERLAID:
+			return ip_row_decode_block(page, item, len, row) == NULL;
+		case IP_ROW_DEFAULT:
+			row->body = item + IP_ROW_HDRSZ;
+			row->bodylen = len - IP_ROW_HDRSZ;
+			return ip_row_decode_default(page, row);
+		default:
+			return false;
 	}
-	else if (row->state == IP_ROW_DEFAULT)
-	{
-		row->state = IP_ROW_INSERTED;
-		xid = special->u.data.default_xid;
-		row->ptr = ip_ptr_cid(special->u.data.default_cid);
-	}
-	else
-		return false;
-	row->xid = ip_xid_after(ip_data_xid_base(special), xid);
-	return TransactionIdIsValid(xid) && row->bodylen >= IP_ROW_MIN_BODY;
+}
+
+/* Body of an overlaid row, from the bytes that its record has saved and those of its item; body has room for row->bodylen bytes. */
+static inline void
+ip_row_uncover(const IpRow *row, const uint8 *saved, uint8 *body)
+{
+	memcpy(body, saved, IP_VERSION_BLOCK_SZ);
+	memcpy(body + IP_VERSION_BLOCK_SZ, row->body, row->bodylen - IP_VERSION_BLOCK_SZ);
 }
 
 /* Why the row cannot be right, or NULL; for ip_row_read and inplace_check. */

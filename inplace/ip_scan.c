@@ -236,8 +236,7 @@ store_newest(IpScan *scan, OffsetNumber off, const uint8 *item, uint32 len, uint
 		if (saved == NULL)
 			return false;
 		ip_scan_reuse_version(scan, slot);
-		memcpy(scan->v.bodybuf[0], saved, IP_VERSION_BLOCK_SZ);
-		memcpy(scan->v.bodybuf[0] + IP_VERSION_BLOCK_SZ, row.body, row.bodylen - IP_VERSION_BLOCK_SZ);
+		ip_row_uncover(&row, saved, scan->v.bodybuf[0]);
 		row.body = scan->v.bodybuf[0];
 	}
 	id.xmin = IpXidIsFinal(row.xid) ? FrozenTransactionId : (TransactionId) row.xid;

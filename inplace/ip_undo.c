@@ -13,12 +13,6 @@
 #include "ip_xid.h"
 
 /* No xid of a record is newer than its page says; nor, at home, still to come. */
-static inline bool
-xid_is_old(IpXid xid, const IpSpecial *special)
-{
-	return special->kind == IP_PAGE_DATA ? ip_xid_next() > xid : xid <= special->u.undo.newest_xid;
-}
-
 static bool
 xids_are_old(const IpUndoRec *rec, const IpSpecial *special)
 {
@@ -26,7 +20,8 @@ xids_are_old(const IpUndoRec *rec, const IpSpecial *special)
 
 	for (int i = 0; rec->has_skip && i < rec->skip.n; i++)
 		newest = Max(newest, rec->skip.xid[i]);
-	return !IpXidIsFinal(rec->xid) && (!(rec->flags & IP_REC_PREV) || !IpXidIsFinal(rec->prev_xid)) && xid_is_old(newest, special);
+	return !IpXidIsFinal(rec->xid) && (!(rec->flags & IP_REC_PREV) || !IpXidIsFinal(rec->prev_xid)) &&
+		(special->kind == IP_PAGE_DATA ? ip_xid_next() > newest : newest <= special->u.undo.newest_xid);
 }
 
 const char *
@@ -259,50 +254,53 @@ ip_undo_find(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Pag
 	return found && *problem == NULL && is_about(rec, row);
 }
 
-/* Decode the item at ptr where it is, if it is the row's record of a change by xid. */
+/* Decode the item at ptr where it is, or only up to the saved bytes, if it is the row's record of a change by xid. */
 static inline bool
-peek_item(Page page, IpPtr ptr, const ItemPointerData *row, IpXid xid, IpUndoRec *rec)
+peek_item(Page page, IpPtr ptr, const ItemPointerData *row, IpXid xid, bool whole, IpUndoRec *rec)
 {
+	const uint8 *item;
 	ItemId		lp;
 
 	if (ptr.off < FirstOffsetNumber || ptr.off > PageGetMaxOffsetNumber(page))
 		return false;
 	lp = PageGetItemId(page, ptr.off);
+	item = (uint8 *) page + ip_item_start(lp);
 	return ip_item_is_ours(lp) && ip_item_is_inside(page, lp) &&
-		ip_undo_rec_decode(page, ptr.block, (uint8 *) page + ip_item_start(lp), ItemIdGetLength(lp), rec) == NULL &&
+		(whole ? ip_undo_rec_decode(page, ptr.block, item, ItemIdGetLength(lp), rec) == NULL :
+		 ip_undo_rec_decode_saved(page, ptr.block, item, ItemIdGetLength(lp), rec)) &&
 		xids_are_old(rec, IpPageGetSpecial(page)) && rec->kind != IP_UNDO_LOCK && rec->xid == xid &&
 		is_about(rec, row);
+}
+
+/* The same, from the row's own page or from the copy of an undo page. */
+static inline bool
+peek_near(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home, bool whole, IpUndoRec *rec)
+{
+	UndoCopy   *copy = &undo_copies[ptr.block % UNDO_COPIES];
+
+	if (is_home(ptr, row))
+		return peek_item(home, ptr, row, xid, whole, rec);
+	return copy->copied && is_copy_of(copy, rel, ptr.block) && !CompatFileIsNew(rel) &&
+		peek_item(copy->page.data, ptr, row, xid, whole, rec);
 }
 
 bool
 ip_undo_peek(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home, uint8 *buf, IpUndoRec *rec)
 {
 	const char *problem;
-	UndoCopy   *copy;
 
 	Assert(ip_page_is_locked(home, false) && xid != IP_XID_NONE);
-	if (is_home(ptr, row))
-		return peek_item(home, ptr, row, xid, rec);
-	copy = &undo_copies[ptr.block % UNDO_COPIES];
-	if (copy->copied && is_copy_of(copy, rel, ptr.block) && !CompatFileIsNew(rel) &&
-		peek_item(copy->page.data, ptr, row, xid, rec))
-		return true;
-	return ip_undo_find(rel, ptr, row, xid, home, buf, rec, &problem) && rec->kind != IP_UNDO_LOCK &&
-		rec->xid == xid;
+	return peek_near(rel, ptr, row, xid, home, true, rec) ||
+		(!is_home(ptr, row) && ip_undo_find(rel, ptr, row, xid, home, buf, rec, &problem) && rec->kind != IP_UNDO_LOCK &&
+		 rec->xid == xid);
 }
 
 const uint8 *
 ip_undo_peek_saved(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home)
 {
-	UndoCopy   *copy = &undo_copies[ptr.block % UNDO_COPIES];
-	Page		page = is_home(ptr, row) ? home : copy->page.data;
-	const uint8 *saved;
-	IpXid		prev_xid;
+	IpUndoRec	rec;
 
-	if (page != home && (!copy->copied || !is_copy_of(copy, rel, ptr.block) || CompatFileIsNew(rel)))
-		return NULL;
-	saved = ip_undo_rec_saved(page, ptr.off, row, xid, &prev_xid);
-	return saved != NULL && !IpXidIsFinal(prev_xid) && xid_is_old(prev_xid, IpPageGetSpecial(page)) ? saved : NULL;
+	return peek_near(rel, ptr, row, xid, home, false, &rec) ? rec.saved : NULL;
 }
 
 /* Has the row at off, which is sound, or is none, its first bytes, if a record at home has these? */
@@ -317,7 +315,7 @@ has_bytes(BlockNumber block, Page page, OffsetNumber off)
 		ip_row_decode(page, off, &row) != NULL || !ip_row_bytes_at_home(row.state, row.ptr, block))
 		return true;
 	ItemPointerSet(&tid, block, off);
-	return peek_item(page, row.ptr, &tid, row.xid, &rec) && rec.saved != NULL;
+	return peek_item(page, row.ptr, &tid, row.xid, true, &rec) && rec.saved != NULL;
 }
 
 bool
@@ -345,8 +343,7 @@ ip_undo_body(const IpRow *row, const IpUndoRec *rec, uint8 *body, uint32 room)
 		return -1;
 	if (rec->saved != NULL)
 	{
-		memcpy(whole, rec->saved, IP_VERSION_BLOCK_SZ);
-		memcpy(whole + IP_VERSION_BLOCK_SZ, row->body, row->bodylen - IP_VERSION_BLOCK_SZ);
+		ip_row_uncover(row, rec->saved, whole);
 		from = whole;
 	}
 	if (rec->kind == IP_UNDO_UPDATE)

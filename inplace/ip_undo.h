@@ -35,7 +35,10 @@ extern bool ip_undo_find(Relation rel, IpPtr ptr, const ItemPointerData *row, Ip
 extern bool ip_undo_peek(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home,
 						 uint8 *buf, IpUndoRec *rec);
 
-/* The first bytes of the row, which xid's change overlays, from its record, if that is as quickly found as by ip_undo_rec_saved; else NULL.  Valid as long. */
+/*
+ * The first bytes of a row that is overlaid by its change by xid, if the record is on the row's page or in a copy; else NULL, and NULL if it is damaged.
+ * Valid as long.  Lock: as there.
+ */
 extern const uint8 *ip_undo_peek_saved(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home);
 
 /*

@@ -171,52 +171,67 @@ get_skip(ByteReader *r, BlockNumber block, TransactionId xid, uint64 xid_base, I
 	return true;
 }
 
-const char *
-ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len, IpUndoRec *rec)
+/* The record up to the row's saved bytes, and how its first word is stored.  False: there is none, at home. */
+static pg_attribute_always_inline bool
+get_start(ByteReader *r, const IpSpecial *special, BlockNumber block, uint16 *stored, IpUndoRec *rec)
 {
-	const IpSpecial *special = IpPageGetSpecial(page);
 	bool		home = special->kind == IP_PAGE_DATA;
 	uint64		xid_base = home ? ip_data_xid_base(special) : ip_undo_xid_base(special);
-	ByteReader	r = {item, item + len, false};
 	BlockNumber row_block;
 	TransactionId xid;
-	uint16		stored = bytes_get_u16(&r);
-	uint8		kind = IpRecLoadKind(stored);
+	uint8		kind;
 
+	*stored = bytes_get_u16(r);
+	kind = IpRecLoadKind(*stored);
 	rec->kind = kind & IP_KIND_MASK;
-	rec->flags = IpRecLoadFlags(stored);
-	if (home && bytes_get_u8(&r) != IP_STATE_UNDO)
-		return "item is no undo record";
-	xid = home ? bytes_get_u32(&r) : ip_undo_xid_origin(special) + (uint32) bytes_get_zigzag(&r);
+	rec->flags = IpRecLoadFlags(*stored);
+	if (home && bytes_get_u8(r) != IP_STATE_UNDO)
+		return false;
+	xid = home ? bytes_get_u32(r) : ip_undo_xid_origin(special) + (uint32) bytes_get_zigzag(r);
 	rec->xid = ip_xid_after(xid_base, xid);
-	row_block = home ? block : bytes_get_varint(&r);
-	ItemPointerSet(&rec->row, row_block, bytes_get_varint(&r));
-	rec->cid = (kind & IP_KIND_CID) ? bytes_get_varint(&r) : 0;
+	row_block = home ? block : bytes_get_varint(r);
+	ItemPointerSet(&rec->row, row_block, bytes_get_varint(r));
+	rec->cid = (kind & IP_KIND_CID) ? bytes_get_varint(r) : 0;
+	rec->has_skip = (kind & IP_KIND_SKIP) != 0;
 	rec->prev_xid = IP_XID_NONE;
 	rec->prev_ptr = ip_ptr_cid(0);
 	rec->saved = NULL;
 	rec->prev_inserted = false;
 	if (rec->flags & IP_REC_PREV)
 	{
-		rec->prev_xid = ip_xid_after(xid_base, xid + (uint32) bytes_get_zigzag(&r));
+		rec->prev_xid = ip_xid_after(xid_base, xid + (uint32) bytes_get_zigzag(r));
 		rec->prev_inserted = (rec->flags & IP_REC_PREV_INSERTED) != 0;
 		if (rec->prev_inserted)
-			rec->prev_ptr = ip_ptr_cid(bytes_get_varint(&r));
+			rec->prev_ptr = ip_ptr_cid(bytes_get_varint(r));
 		else
 		{
-			rec->prev_ptr.block = block + (uint32) bytes_get_zigzag(&r);
-			rec->prev_ptr.off = bytes_get_varint(&r);
+			rec->prev_ptr.block = block + (uint32) bytes_get_zigzag(r);
+			rec->prev_ptr.off = bytes_get_varint(r);
 		}
 	}
 	if (rec->flags & IP_REC_SAVED)
-		rec->saved = bytes_get(&r, IP_VERSION_BLOCK_SZ);
+		rec->saved = bytes_get(r, IP_VERSION_BLOCK_SZ);
+	return true;
+}
+
+const char *
+ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len, IpUndoRec *rec)
+{
+	const IpSpecial *special = IpPageGetSpecial(page);
+	bool		home = special->kind == IP_PAGE_DATA;
+	ByteReader	r = {item, item + len, false};
+	BlockNumber forward;
+	uint16		stored;
+
+	if (!get_start(&r, special, block, &stored, rec))
+		return "item is no undo record";
 	if (rec->flags & IP_REC_HDR)
 		rec->hdr = bytes_get_u16(&r);
 	ItemPointerSetInvalid(&rec->forward);
 	if (rec->flags & IP_REC_FORWARD)
 	{
-		row_block = bytes_get_u32(&r);
-		ItemPointerSet(&rec->forward, row_block, bytes_get_u16(&r));
+		forward = bytes_get_u32(&r);
+		ItemPointerSet(&rec->forward, forward, bytes_get_u16(&r));
 	}
 	if (rec->kind == IP_UNDO_LOCK)
 	{
@@ -225,9 +240,8 @@ ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len, 
 		if (rec->mode > LockTupleExclusive)
 			return "unknown row lock mode";
 	}
-	rec->has_skip = (kind & IP_KIND_SKIP) != 0;
 	if (rec->has_skip && (home || rec->kind != IP_UNDO_UPDATE || !(rec->flags & IP_REC_HDR) ||
-						  !get_skip(&r, block, xid, xid_base, &rec->skip)))
+						  !get_skip(&r, block, (TransactionId) rec->xid, home ? ip_data_xid_base(special) : ip_undo_xid_base(special), &rec->skip)))
 		return "undo record has a damaged skip section";
 	rec->delta = r.p;
 	rec->deltalen = r.end - r.p;
@@ -246,46 +260,15 @@ ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len, 
 	return NULL;
 }
 
-const uint8 *
-ip_undo_rec_saved(Page page, OffsetNumber off, const ItemPointerData *row, IpXid xid, IpXid *prev_xid)
+bool
+ip_undo_rec_decode_saved(Page page, BlockNumber block, const uint8 *item, uint32 len, IpUndoRec *rec)
 {
 	const IpSpecial *special = IpPageGetSpecial(page);
-	bool		home = special->kind == IP_PAGE_DATA;
-	uint64		xid_base = home ? ip_data_xid_base(special) : ip_undo_xid_base(special);
-	ByteReader	r = {0};
-	ItemId		lp;
+	ByteReader	r = {item, item + len, false};
 	uint16		stored;
-	uint8		kind;
-	uint8		flags;
+	bool		found = get_start(&r, special, block, &stored, rec) && !r.bad && rec->saved != NULL && rec->kind == IP_UNDO_UPDATE &&
+		(stored & IP_HDR_HEAP_MASK) == IP_HDR_HEAP_BITS && !(rec->has_skip && special->kind == IP_PAGE_DATA);
 
-	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page))
-		return NULL;
-	lp = PageGetItemId(page, off);
-	if (!ip_item_is_ours(lp) || !ip_item_is_inside(page, lp))
-		return NULL;
-	r.p = (const uint8 *) page + ip_item_start(lp);
-	r.end = r.p + ItemIdGetLength(lp);
-	stored = bytes_get_u16(&r);
-	kind = IpRecLoadKind(stored);
-	flags = IpRecLoadFlags(stored);
-	if ((stored & IP_HDR_HEAP_MASK) != IP_HDR_HEAP_BITS || (kind & IP_KIND_MASK) != IP_UNDO_UPDATE || !(flags & IP_REC_SAVED) ||
-		(home && (kind & IP_KIND_SKIP)))
-		return NULL;
-	if (home ? bytes_get_u8(&r) != IP_STATE_UNDO || ip_xid_after(xid_base, bytes_get_u32(&r)) != xid :
-		ip_xid_after(xid_base, ip_undo_xid_origin(special) + (uint32) bytes_get_zigzag(&r)) != xid ||
-		bytes_get_varint(&r) != ItemPointerGetBlockNumberNoCheck(row))
-		return NULL;
-	if (bytes_get_varint(&r) != ItemPointerGetOffsetNumberNoCheck(row))
-		return NULL;
-	if (kind & IP_KIND_CID)
-		(void) bytes_get_varint(&r);
-	*prev_xid = xid;
-	if (flags & IP_REC_PREV)
-	{
-		*prev_xid = ip_xid_after(xid_base, (TransactionId) xid + (uint32) bytes_get_zigzag(&r));
-		(void) bytes_get_varint(&r);
-		if (!(flags & IP_REC_PREV_INSERTED))
-			(void) bytes_get_varint(&r);
-	}
-	return bytes_get(&r, IP_VERSION_BLOCK_SZ);
+	rec->has_skip = false;
+	return found;
 }

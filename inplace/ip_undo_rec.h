@@ -93,9 +93,9 @@ extern const char *ip_undo_rec_decode(Page page, BlockNumber block, const uint8 
 									  IpUndoRec *rec);
 
 /*
- * The first bytes of a row that is overlaid by xid's change, from the record of that at off of the page, an undo page or the row's:
- * quickly, and NULL if the record is not there, or damaged.  *prev_xid: the change before, or xid, if nothing is said of it.  Any off.
+ * The same, of a record of an update that has saved the row's first bytes, but only up to these: has_skip is false, and there is
+ * nothing of what follows.  False: it is another one, or damaged.
  */
-extern const uint8 *ip_undo_rec_saved(Page page, OffsetNumber off, const ItemPointerData *row, IpXid xid, IpXid *prev_xid);
+extern bool ip_undo_rec_decode_saved(Page page, BlockNumber block, const uint8 *item, uint32 len, IpUndoRec *rec);
 
 #endif							/* IP_UNDO_REC_H */

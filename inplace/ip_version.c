@@ -119,8 +119,7 @@ load_overlaid(IpVersion *v, const IpRow *row)
 		return IPV_STALE;
 	memcpy(v->savedbuf, saved, IP_VERSION_BLOCK_SZ);
 	v->saved = v->savedbuf;
-	memcpy(body, saved, IP_VERSION_BLOCK_SZ);
-	memcpy(body + IP_VERSION_BLOCK_SZ, row->body, row->bodylen - IP_VERSION_BLOCK_SZ);
+	ip_row_uncover(row, saved, body);
 	v->body = body;
 	return IPV_OK;
 }

@@ -350,8 +350,7 @@ uncover(IpVersion *v, Page copy, IpRow *row)
 		return true;
 	if (row->bodylen > BLCKSZ || !ip_undo_peek(v->rel, row->ptr, &v->tid, row->xid, copy, v->recbuf, &rec) || rec.saved == NULL)
 		return false;
-	memcpy(body, rec.saved, IP_VERSION_BLOCK_SZ);
-	memcpy(body + IP_VERSION_BLOCK_SZ, row->body, row->bodylen - IP_VERSION_BLOCK_SZ);
+	ip_row_uncover(row, rec.saved, body);
 	row->body = body;
 	return true;
 }

@@ -197,13 +197,8 @@ foreach my $am ('heap', 'inplace')
 	  'UPDATE n SET k = -k WHERE id = 5', 'DELETE FROM n WHERE id = 6', 'INSERT INTO n VALUES (13, 0, 13)', 'SAVEPOINT s',
 	  'UPDATE n SET v = 4 WHERE id = 7', 'ROLLBACK TO s', 'UPDATE n SET v = 5 WHERE id = 8';
 	my $ask = "SELECT id, v, heap_code('fetch_noted', tableoid, ctid) FROM n ORDER BY id";
-	my %seen = map { $_ => '2|seen' } 1;
-	$seen{2} = '3|not seen';
-	$seen{4} = '3|not seen';
-	$seen{8} = '5|not seen';
-	$seen{5} = $seen{13} = '0|not seen';
-	$seen{12} = '1|seen';
-	$seen{$_} = '0|seen' foreach 7, 9, 10, 11;
+	my %seen = (1 => '2|seen', 2 => '3|not seen', 4 => '3|not seen', 5 => '0|not seen', 8 => '5|not seen', 12 => '1|seen',
+		13 => '0|not seen', map { $_ => '0|seen' } 7, 9, 10, 11);
 	my $expected = sub { join "\n", map { "$_|$seen{$_}" } sort { $a <=> $b } keys %seen };
 	is($asker->query_safe($ask), $expected->(), "$am: an older snapshot, another transaction runs");
 	$writer->query_safe('COMMIT');
