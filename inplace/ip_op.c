@@ -260,6 +260,24 @@ ip_op_drop(ByteWriter *w, const OffsetNumber *offs, int n)
 }
 
 void
+ip_op_freeze(ByteWriter *w, const IpFrozen *rows, int n)
+{
+	OffsetNumber off = InvalidOffsetNumber;
+
+	Assert(n > 0);
+	bytes_put_u8(w, IP_OP_FREEZE);
+	bytes_put_varint(w, n);
+	for (int i = 0; i < n; i++)
+	{
+		Assert(rows[i].off > off);
+		bytes_put_varint(w, (uint32) (rows[i].off - off) << 1 | (rows[i].bodylen > 0 ? IP_FREEZE_LEN : 0));
+		if (rows[i].bodylen > 0)
+			bytes_put_varint(w, rows[i].bodylen);
+		off = rows[i].off;
+	}
+}
+
+void
 ip_op_keys(ByteWriter *w, uint8 keys)
 {
 	Assert(keys == 0 || keys == IP_KEYS_STALE || keys == (IP_KEYS_STALE | IP_KEYS_SETTLED));

@@ -43,7 +43,9 @@ typedef enum IpOp
 	IP_OP_KEYS,					/* IP_KEYS_* of a data page */
 	IP_OP_UNDO_PAGES,			/* metapage: these blocks are undo pages, or
 								 * one is no more */
-	IP_OP_MOVED					/* the default changer moves a row */
+	IP_OP_MOVED,				/* the default changer moves a row */
+	IP_OP_FREEZE				/* rows lose their version blocks: all see
+								 * what they are */
 } IpOp;
 
 /* Where IP_OP_ROW's delta starts from */
@@ -90,6 +92,16 @@ typedef enum IpRowBase
 									 * else visible to all */
 #define IP_RESTORE_LEN		0x20	/* the length follows that the body is cut
 									 * to */
+
+/* IP_OP_FREEZE, for each row: the step from the row before, twice, and this: the length follows that its body is cut to */
+#define IP_FREEZE_LEN		0x01
+
+/* A row that is frozen. */
+typedef struct IpFrozen
+{
+	OffsetNumber off;
+	uint16		bodylen;		/* that the body is cut to; 0: it is not */
+} IpFrozen;
 
 /* A row that is put back, as it will be. */
 typedef struct IpRestored
@@ -167,6 +179,9 @@ extern void ip_op_rows_add(ByteWriter *w, uint16 hdr, const uint8 *body, uint32 
 extern void ip_op_rows_end(ByteWriter *w, uint8 *begin, uint16 count);
 extern void ip_op_dead(ByteWriter *w, OffsetNumber off);
 extern void ip_op_drop(ByteWriter *w, const OffsetNumber *offs, int n);
+
+/* Rows that all see, in order, and with a version block, alone or (OVERLAID) with an undo record at home. */
+extern void ip_op_freeze(ByteWriter *w, const IpFrozen *rows, int n);
 extern void ip_op_keys(ByteWriter *w, uint8 keys);
 extern void ip_op_changer(ByteWriter *w, CommandId change_cid);
 

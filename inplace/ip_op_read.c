@@ -154,6 +154,7 @@ find_new_row(IpNewRows *n, IpRowHead *alone)
 			case IP_OP_MOVED:
 			case IP_OP_DROP:
 			case IP_OP_RESTORE:
+			case IP_OP_FREEZE:
 			case IP_OP_INIT_META:
 			case IP_OP_INIT_UNDO:
 			case IP_OP_DEAD:

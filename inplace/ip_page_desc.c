@@ -111,6 +111,24 @@ desc_restore(StringInfo buf, ByteReader *r)
 }
 
 static void
+desc_freeze(StringInfo buf, ByteReader *r)
+{
+	uint32		n = bytes_get_varint(r);
+	uint32		off = 0;
+
+	appendStringInfoString(buf, "freeze rows");
+	for (; n > 0 && !r->bad; n--)
+	{
+		uint32		step = bytes_get_varint(r);
+
+		off += step >> 1;
+		if (step & IP_FREEZE_LEN)
+			(void) bytes_get_varint(r);
+		appendStringInfo(buf, " %u", off);
+	}
+}
+
+static void
 desc_undo(StringInfo buf, ByteReader *r)
 {
 	static const char *const kinds[] = {"?", "lock", "update", "delete"};
@@ -197,7 +215,9 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 	switch (op)
 	{
 		case IP_OP_INIT_META:
-			appendStringInfoString(buf, "init metapage");
+		case IP_OP_CLEAR_DEFAULT:
+		case IP_OP_CLEAR_CHANGER:
+			appendStringInfoString(buf, ip_page_desc_name(op));
 			return;
 		case IP_OP_INIT_DATA:
 			appendStringInfo(buf, "init data page, xid base " UINT64_FORMAT, bytes_get_u64(r));
@@ -208,14 +228,8 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 		case IP_OP_DEFAULT:
 			appendStringInfo(buf, "default inserter, cid %u", bytes_get_varint(r));
 			return;
-		case IP_OP_CLEAR_DEFAULT:
-			appendStringInfoString(buf, "clear default inserter");
-			return;
 		case IP_OP_CHANGER:
 			desc_changer(buf, bytes_get_varint(r));
-			return;
-		case IP_OP_CLEAR_CHANGER:
-			appendStringInfoString(buf, "clear default changer");
 			return;
 		case IP_OP_CHANGED:
 			desc_changed(buf, r);
@@ -228,6 +242,9 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 			return;
 		case IP_OP_RESTORE:
 			desc_restore(buf, r);
+			return;
+		case IP_OP_FREEZE:
+			desc_freeze(buf, r);
 			return;
 		case IP_OP_KEYS:
 			appendStringInfo(buf, "changed keys %u", bytes_get_u8(r));
@@ -294,7 +311,7 @@ ip_page_desc_name(IpOp op)
 		[IP_OP_FINAL_ROWS] = "final rows",[IP_OP_XID] = "xid",[IP_OP_UNUSED] = "unused",
 		[IP_OP_INIT_FREE] = "init free page",[IP_OP_CHANGER] = "default changer",
 		[IP_OP_CLEAR_CHANGER] = "clear default changer",[IP_OP_CHANGED] = "changed",[IP_OP_DROP] = "drop",
-		[IP_OP_RESTORE] = "restore",[IP_OP_KEYS] = "changed keys",
+		[IP_OP_RESTORE] = "restore",[IP_OP_FREEZE] = "freeze",[IP_OP_KEYS] = "changed keys",
 		[IP_OP_UNDO_PAGES] = "undo pages",[IP_OP_MOVED] = "moved"
 	};
 

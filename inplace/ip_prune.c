@@ -20,6 +20,7 @@
 #include "ip_moves.h"
 #include "ip_prune.h"
 #include "ip_prune_hint.h"
+#include "ip_prune_row.h"
 #include "ip_rel.h"
 #include "ip_restore.h"
 #include "ip_undo.h"
@@ -28,49 +29,11 @@
 
 #define NEW_BASE_AGE	((IpXid) 1 << 31)
 
-typedef enum PruneAction
-{
-	PRUNE_KEEP,
-	PRUNE_BLOCKED,				/* aborted, but somebody holds a lock on the
-								 * row, or damaged */
-	PRUNE_FAR,					/* aborted, but by too many changes */
-	PRUNE_DEAD,
-	PRUNE_CHANGE
-} PruneAction;
-
-/* A prune of one page, which is locked. */
-typedef struct Prune
-{
-	Relation	rel;
-	BlockNumber block;
-	Page		page;
-	bool		thorough;
-	IpXid		horizon;		/* what precedes it is removable */
-	IpChange	change;
-	ByteWriter *w;
-	bool		changed;
-	int			nrows;			/* rows that are changed */
-	IpXid		killer;			/* that deleted the last row that goes */
-	XLogRecPtr	unflushed;		/* where the deletions of rows that go are in
-								 * the WAL, or invalid: on disk (I16) */
-	IpXid		oldest;			/* of the xids that stay */
-	int			nfar;			/* rows whose aborted changes are too many */
-	OffsetNumber far[IP_MAX_ROWS_PER_PAGE];
-	bool		changer_is_over;	/* the page's, before rows are looked at */
-	int			nchanged;		/* rows that stay changed by it */
-	int			nblocked;		/* rows of the default inserter that stay,
-								 * though it has aborted */
-	IpHomes		homes;
-} Prune;
-
 /* The row being looked at. */
 static IpVersion row_v;
 
-/* The newest version's body, while v goes to older ones. */
-static uint8 from_body[BLCKSZ];
-
 static void
-begin_prune(Prune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizon)
+begin_prune(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizon)
 {
 	Assert(ip_page_is_locked(BufferGetPage(buffer), true));
 	p->rel = rel;
@@ -81,234 +44,18 @@ begin_prune(Prune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizon)
 	p->changed = p->changer_is_over = false;
 	p->killer = IP_XID_NONE;
 	p->unflushed = InvalidXLogRecPtr;
-	p->nrows = p->nfar = p->nchanged = p->nblocked = 0;
+	p->nrows = p->nfrozen = p->nfar = p->nchanged = p->nblocked = 0;
 	p->oldest = ip_xid_next();
 	ip_change_begin(&p->change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
 	p->w = ip_change_block(&p->change, buffer, false);
 }
 
-/* A horizon of VACUUM's, taken at its start, counts beside the current one. */
-static bool
-is_removable(Prune *p, IpXid xid)
-{
-	return xid < p->horizon || ip_xid_removable(p->rel, xid);
-}
-
-static bool
-is_default(IpVersion *v, IpSpecial *special)
-{
-	return (v->state & IP_ROW_INSERTED) &&
-		special->u.data.default_xid == (TransactionId) v->xid &&
-		special->u.data.default_cid == (CommandId) v->ptr.block;
-}
-
-/*
- * Our removal horizon may be older than another backend's (VACUUM's is), which
- * has found that all see the version v stands on, and has cleared the default
- * inserter or recycled the undo record.  For an overlaid row that matters: the
- * bytes under its version block would be lost.
- */
-static bool
-is_final_for_others(IpVersion *v, IpSpecial *special, uint8 overlaid)
-{
-	if (!overlaid || is_default(v, special))
-		return false;
-	return ip_version_load_rec(v) != IPV_OK || v->rec.saved == NULL;
-}
-
-/* The row's state on the page becomes that of the version v stands on. */
+/* Put the operation for these rows: before undo records at home go, which may have their bytes. */
 static void
-set_target(Prune *p, IpVersion *v, IpRowOp *op)
+put_frozen(IpPrune *p)
 {
-	IpSpecial  *special = IpPageGetSpecial(p->page);
-	uint8		overlaid = v->top_state & IP_ROW_OVERLAID;
-	int			column;
-	int			len;
-
-	op->hdr = v->hdr;
-	op->body = v->body;
-	op->bodylen = v->bodylen;
-	op->own_xid = false;
-	op->undo_off = 0;
-	if ((is_removable(p, v->xid) && ip_version_status(v) == IP_STATUS_COMMITTED) ||
-		is_final_for_others(v, special, overlaid))
-	{
-		p->change.conflict = Max(p->change.conflict, v->xid);
-		op->state = 0;
-		/* no longer version will be put back: trailing zeros are dropped */
-		len = ip_body_measure(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen, &column);
-		if (len < 0)
-			ip_version_damaged(v);
-		op->bodylen = Max(IP_ROW_MIN_BODY, len);
-	}
-	else if (is_default(v, special))
-		op->state = IP_ROW_DEFAULT;
-	else
-	{
-		op->state = v->state | IP_ROW_VERSION | overlaid;
-		op->xid = (TransactionId) v->xid;
-		op->ptr = v->ptr;
-	}
-	/* what is put back was there before: it fits, or is damaged */
-	if (op->bodylen < IP_ROW_MIN_BODY || ip_item_size(op->state, op->bodylen) > v->top_itemlen)
-		ip_version_damaged(v);
-}
-
-/* The row is changed from what it is, the version top stands on. */
-static void
-set_base(IpVersion *top, IpRowOp *op)
-{
-	op->off = ItemPointerGetOffsetNumber(&top->tid);
-	op->base = top->saved ? IP_BASE_OVERLAID : IP_BASE_ROW;
-	op->saved = top->saved;
-	op->saved_at_home = ip_version_saved_at_home(top);
-	memcpy(from_body, top->body, top->bodylen);
-	op->from = from_body;
-	op->fromlen = top->bodylen;
-}
-
-/* Go to the newest version that was not rolled back. */
-static PruneAction
-restore_target(Prune *p, IpVersion *v, IpRowOp *op)
-{
-	set_base(v, op);
-	switch (ip_version_skip_aborted(v))
-	{
-		case IPV_OK:
-			set_target(p, v, op);
-			return PRUNE_CHANGE;
-		case IPV_NONE:
-			return PRUNE_DEAD;
-		case IPV_FAR:
-			return PRUNE_FAR;
-		case IPV_STALE:
-			break;
-	}
-	if (!v->soft)
-		ip_version_missing(v);
-	v->damaged = true;
-	return PRUNE_BLOCKED;
-}
-
-/* A row that xid has deleted for everybody becomes a dead item. */
-static void
-note_death(Prune *p, IpXid xid)
-{
-	XLogRecPtr	unflushed;
-
-	Assert(ip_xid_status_locked(xid) == IP_STATUS_COMMITTED && is_removable(p, xid));
-	if (xid == p->killer)
-		return;
-	unflushed = ip_version_deletion_unflushed(p->rel, xid);
-	if (unflushed != InvalidXLogRecPtr && !RelationNeedsWAL(p->rel))
-	{
-		/*
-		 * wal_level = minimal, and the file is new, but indexes' may not be:
-		 * no record of ours is behind the commit
-		 */
-		XLogFlush(unflushed);
-		unflushed = InvalidXLogRecPtr;
-	}
-	p->killer = xid;
-	p->unflushed = Max(p->unflushed, unflushed);
-	p->change.conflict = Max(p->change.conflict, xid);
-}
-
-/* What to do with the row whose newest version v stands on. */
-static PruneAction
-row_action(Prune *p, IpVersion *v, IpRowOp *op)
-{
-	bool		locked = (v->top_state & IP_ROW_LOCKED) != 0;
-	bool		live_lock;
-	IpXidStatus status;
-
-	if (!(v->top_state & (IP_ROW_VERSION | IP_ROW_CHANGED)) && !(v->state & IP_ROW_INSERTED))
-		return PRUNE_KEEP;
-	status = ip_version_status(v);
-	if (status == IP_STATUS_MINE || status == IP_STATUS_RUNNING)
-		return PRUNE_KEEP;
-	ip_version_skip_lock(v);
-	live_lock = v->has_lock && ip_lockers_are_live(&v->lock);
-	if (status == IP_STATUS_ABORTED)
-		return live_lock ? PRUNE_BLOCKED : restore_target(p, v, op);
-
-	if (is_removable(p, v->xid))
-	{
-		if (v->state & IP_ROW_DELETED)
-		{
-			note_death(p, v->xid);
-			return PRUNE_DEAD;
-		}
-		if (!(v->top_state & (IP_ROW_VERSION | IP_ROW_CHANGED)))
-			return PRUNE_KEEP;	/* IP_OP_CLEAR_DEFAULT does it */
-		if (!live_lock)
-		{
-			set_base(v, op);
-			set_target(p, v, op);
-			return PRUNE_CHANGE;
-		}
-	}
-	else if (locked && p->thorough && v->has_lock && !live_lock)
-	{
-		set_base(v, op);
-		set_target(p, v, op);
-		return PRUNE_CHANGE;
-	}
-	return PRUNE_KEEP;
-}
-
-/* Put the operation for one row, if there is anything to do. */
-static PruneAction
-prune_one(Prune *p, IpVersion *v)
-{
-	IpRowOp		op = {0};
-	PruneAction action = row_action(p, v, &op);
-
-	if (v->damaged)
-		action = PRUNE_BLOCKED;
-	/* IP_OP_CLEAR_CHANGER does it */
-	if (action == PRUNE_CHANGE && (v->top_state & IP_ROW_CHANGED) && p->changer_is_over)
-		action = PRUNE_KEEP;
-	if (action != PRUNE_CHANGE && action != PRUNE_DEAD && (v->top_state & IP_ROW_CHANGED))
-		p->nchanged++;
-	if (action == PRUNE_BLOCKED && !(v->top_state & IP_ROW_VERSION))
-		p->nblocked++;
-	if (action == PRUNE_CHANGE)
-		ip_home_keep_bytes(&p->homes, p->block, op.state, op.ptr);
-	else if (action != PRUNE_DEAD)
-		ip_home_keep_bytes(&p->homes, p->block, v->top_state, v->top_ptr);
-	if (action == PRUNE_BLOCKED || action == PRUNE_FAR)
-		p->homes.keep[ItemPointerGetOffsetNumber(&v->tid)] = true;
-	if (action == PRUNE_DEAD)
-		ip_op_dead(p->w, ItemPointerGetOffsetNumber(&v->tid));
-	else if (action == PRUNE_CHANGE)
-		ip_op_row(p->w, &op);
-	else if (action == PRUNE_FAR && p->nfar < IP_MAX_ROWS_PER_PAGE)
-		p->far[p->nfar++] = ItemPointerGetOffsetNumber(&v->tid);
-	if (action == PRUNE_DEAD || action == PRUNE_CHANGE)
-	{
-		p->changed = true;
-		p->nrows++;
-	}
-	return action;
-}
-
-/* Is the row deleted for everybody?  What such a row was does not matter: its undo is not read. */
-static bool
-is_deleted(Prune *p, OffsetNumber off, IpRow *row)
-{
-	return ip_row_read_deleted(p->rel, p->block, p->page, off, row) &&
-		is_removable(p, row->xid) && ip_xid_status_locked(row->xid) == IP_STATUS_COMMITTED;
-}
-
-/* Put the operation for such a row. */
-static void
-prune_deleted(Prune *p, OffsetNumber off, const IpRow *row)
-{
-	note_death(p, row->xid);
-	ip_op_dead(p->w, off);
-	p->changed = true;
-	p->nrows++;
+	if (p->nfrozen > 0)
+		ip_op_freeze(p->w, p->frozen, p->nfrozen);
 }
 
 /*
@@ -316,11 +63,11 @@ prune_deleted(Prune *p, OffsetNumber off, const IpRow *row)
  * visible to all, or (it has aborted) they have become dead just before.
  */
 static void
-prune_default(Prune *p, IpXid xid, IpXidStatus status)
+prune_default(IpPrune *p, IpXid xid, IpXidStatus status)
 {
 	if (IpXidIsFinal(xid))
 		return;
-	if (status == IP_STATUS_COMMITTED && is_removable(p, xid))
+	if (status == IP_STATUS_COMMITTED && ip_prune_is_removable(p, xid))
 		p->change.conflict = Max(p->change.conflict, xid);
 	else if (status != IP_STATUS_ABORTED || p->nblocked > 0)
 	{
@@ -333,7 +80,7 @@ prune_default(Prune *p, IpXid xid, IpXidStatus status)
 
 /* Likewise the default changer. */
 static void
-prune_changer(Prune *p)
+prune_changer(IpPrune *p)
 {
 	IpXid		xid = ip_default_changer(p->page);
 
@@ -351,7 +98,7 @@ prune_changer(Prune *p)
 
 /* Drop undo records at home that nobody needs. */
 static void
-prune_homes(Prune *p)
+prune_homes(IpPrune *p)
 {
 	OffsetNumber offs[IP_MAX_ROWS_PER_PAGE];
 	int			n = ip_home_useless(&p->homes, p->rel, p->horizon, offs, &p->change.conflict,
@@ -365,23 +112,19 @@ prune_homes(Prune *p)
 
 /* Clean the row at off, and note what stays of it. */
 static void
-prune_row(Prune *p, OffsetNumber off)
+prune_row(IpPrune *p, OffsetNumber off)
 {
 	IpVersion  *v = &row_v;
-	PruneAction action;
-	IpRow		row;
+	IpPruneAction action;
 
-	if (is_deleted(p, off, &row))
-	{
-		prune_deleted(p, off, &row);
+	if (ip_prune_row_at_once(p, off))
 		return;
-	}
 	switch (ip_version_begin(v, p->rel, p->block, p->page, off))
 	{
 		case IPV_OK:
-			action = prune_one(p, v);
-			if (action != PRUNE_DEAD && !IpXidIsFinal(v->xid) &&
-				!(action == PRUNE_CHANGE && is_removable(p, v->xid)))
+			action = ip_prune_version(p, v);
+			if (action != PRUNE_DEAD && action != PRUNE_FREEZE && !IpXidIsFinal(v->xid) &&
+				!(action == PRUNE_CHANGE && ip_prune_is_removable(p, v->xid)))
 				p->oldest = Min(p->oldest, v->xid);
 			break;
 		case IPV_NONE:
@@ -394,7 +137,7 @@ prune_row(Prune *p, OffsetNumber off)
 
 /* Write the changes; false if the page is so damaged that they might fail. */
 static bool
-apply_prune(Prune *p)
+apply_prune(IpPrune *p)
 {
 	if (!p->changed)
 		return true;
@@ -408,7 +151,7 @@ apply_prune(Prune *p)
 
 /* Clean all rows; p->far has those for which the page would have to be unlocked. */
 static void
-prune_page(Prune *p)
+prune_page(IpPrune *p)
 {
 	OffsetNumber max = Min(PageGetMaxOffsetNumber(p->page), IP_MAX_ROWS_PER_PAGE);
 	IpXid		next = p->oldest;
@@ -435,6 +178,7 @@ prune_page(Prune *p)
 		else if (inserter_status == IP_STATUS_ABORTED || ip_row_may_be(p->page, off, IP_ROW_VERSION | IP_ROW_CHANGED))
 			prune_row(p, off);
 	}
+	put_frozen(p);
 	prune_changer(p);
 	prune_homes(p);
 	prune_default(p, inserter, inserter_status);
@@ -479,7 +223,7 @@ restore_far(Relation rel, const ItemPointerData *tid, bool soft)
 
 /* Put back all such rows of p, which has been unlocked.  False: one was damaged. */
 static bool
-restore_far_rows(const Prune *p, bool soft)
+restore_far_rows(const IpPrune *p, bool soft)
 {
 	ItemPointerData tid;
 
@@ -496,7 +240,7 @@ restore_far_rows(const Prune *p, bool soft)
 void
 ip_prune_page(Relation rel, Buffer buffer, IpXid horizon)
 {
-	Prune		p;
+	IpPrune		p;
 
 	/* once more at most, unless others roll back as many changes again */
 	do
@@ -514,7 +258,7 @@ ip_prune_page(Relation rel, Buffer buffer, IpXid horizon)
 bool
 ip_prune_for_base(Relation rel, Buffer buffer)
 {
-	Prune		p;
+	IpPrune		p;
 
 	begin_prune(&p, rel, buffer, true, IP_XID_NONE);
 	prune_page(&p);
@@ -525,7 +269,7 @@ bool
 ip_prune_page_opt(Relation rel, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
-	Prune		p;
+	IpPrune		p;
 
 	if (ip_prune_is_useless(rel, page))
 		return false;
@@ -562,19 +306,15 @@ needs_saved_bytes(IpVersion *v, BlockNumber undo_block)
 
 /* Clean one row so that it does not need the undo page. */
 static IpNeed
-prune_for_undo(Prune *p, OffsetNumber off, BlockNumber undo_block)
+prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 {
 	IpVersion  *v = &row_v;
-	PruneAction action;
-	IpRow		row;
+	IpPruneAction action;
 
 	if (!ip_row_is_sound(p->page, off))
 		return IP_NEED_BAD;
-	if (is_deleted(p, off, &row))
-	{
-		prune_deleted(p, off, &row);
+	if (ip_prune_row_at_once(p, off))
 		return IP_NEED_NONE;
-	}
 	switch (ip_version_begin_soft(v, p->rel, p->block, p->page, off))
 	{
 		case IPV_OK:
@@ -585,7 +325,7 @@ prune_for_undo(Prune *p, OffsetNumber off, BlockNumber undo_block)
 		case IPV_STALE:
 			return IP_NEED_BAD;
 	}
-	action = prune_one(p, v);
+	action = ip_prune_version(p, v);
 	if (v->damaged)
 		return IP_NEED_BAD;
 	if (action == PRUNE_BLOCKED || action == PRUNE_FAR)
@@ -596,7 +336,7 @@ prune_for_undo(Prune *p, OffsetNumber off, BlockNumber undo_block)
 
 /* ip_prune_rows, but for rows in p->far: the page is locked meanwhile. */
 static IpNeed
-prune_rows(Prune *p, Relation rel, const ItemPointerData *tids, int ntids, BlockNumber undo_block)
+prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids, BlockNumber undo_block)
 {
 	Buffer		buffer = ip_rel_read(rel, ItemPointerGetBlockNumber(tids));
 	Page		page = BufferGetPage(buffer);
@@ -616,6 +356,7 @@ prune_rows(Prune *p, Relation rel, const ItemPointerData *tids, int ntids, Block
 			Assert(i == 0 || off > ItemPointerGetOffsetNumber(&tids[i - 1]));
 			need = Max(need, of_row);
 		}
+		put_frozen(p);
 		if (!apply_prune(p))
 			need = IP_NEED_BAD;
 	}
@@ -630,7 +371,7 @@ ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber 
 {
 	BlockNumber block = ItemPointerGetBlockNumber(tids);
 	IpNeed		need;
-	Prune		p;
+	IpPrune		p;
 
 	Assert(ntids > 0 && ip_page_none_is_locked());
 	if (block == IP_META_BLOCK)
@@ -646,7 +387,7 @@ ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber 
 }
 
 static void
-apply_restore(Prune *p, PruneAction action, IpRowOp *op)
+apply_restore(IpPrune *p, IpPruneAction action, IpRowOp *op)
 {
 	Assert(action == PRUNE_DEAD || action == PRUNE_CHANGE);
 	if (action == PRUNE_DEAD)
@@ -660,15 +401,15 @@ bool
 ip_prune_restore(IpVersion *v, Buffer buffer)
 {
 	IpRowOp		op = {0};
-	PruneAction action;
-	Prune		p;
+	IpPruneAction action;
+	IpPrune		p;
 
 	Assert(v->locked && !v->soft && v->steps == 0);
 	Assert(ip_version_status(v) == IP_STATUS_ABORTED);
 	ip_version_skip_lock(v);
 	begin_prune(&p, v->rel, buffer, false, IP_XID_NONE);
 	p.change.info = IP_XLOG_RESTORE;
-	action = restore_target(&p, v, &op);
+	action = ip_prune_restore_target(&p, v, &op);
 	if (action == PRUNE_FAR)
 		return false;
 	apply_restore(&p, action, &op);
@@ -679,15 +420,15 @@ void
 ip_prune_restore_found(IpVersion *top, IpVersion *v, IpvResult below, Buffer buffer)
 {
 	IpRowOp		op = {0};
-	Prune		p;
+	IpPrune		p;
 
 	Assert(below == IPV_OK || below == IPV_NONE);
 	Assert(top->steps == 0 && v->steps > 0);
 	begin_prune(&p, v->rel, buffer, false, IP_XID_NONE);
 	p.change.info = IP_XLOG_RESTORE;
-	set_base(top, &op);
+	ip_prune_set_base(top, &op);
 	if (below == IPV_OK)
-		set_target(&p, v, &op);
+		ip_prune_set_target(&p, v, &op);
 	if (v->damaged)
 		return;
 	apply_restore(&p, below == IPV_OK ? PRUNE_CHANGE : PRUNE_DEAD, &op);

@@ -1,0 +1,75 @@
+/*-------------------------------------------------------------------------
+ * ip_prune_row.h
+ *	  What a prune of a page does with each of its rows.
+ *
+ *	  Each function works on the page that p is about, which is locked exclusively, and puts operations that ip_prune.c applies.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_PRUNE_ROW_H
+#define IP_PRUNE_ROW_H
+
+#include "ip_change.h"
+#include "ip_home.h"
+#include "ip_version.h"
+
+typedef enum IpPruneAction
+{
+	PRUNE_KEEP,
+	PRUNE_BLOCKED,				/* aborted, but somebody holds a lock on the
+								 * row, or damaged */
+	PRUNE_FAR,					/* aborted, but by too many changes */
+	PRUNE_DEAD,
+	PRUNE_CHANGE,
+	PRUNE_FREEZE				/* PRUNE_CHANGE to what all see, by less */
+} IpPruneAction;
+
+/* A prune of one page, which is locked. */
+typedef struct IpPrune
+{
+	Relation	rel;
+	BlockNumber block;
+	Page		page;
+	bool		thorough;
+	IpXid		horizon;		/* what precedes it is removable */
+	IpChange	change;
+	ByteWriter *w;
+	bool		changed;
+	int			nrows;			/* rows that are changed */
+	int			nfrozen;		/* of these */
+	IpFrozen	frozen[IP_MAX_ROWS_PER_PAGE];
+	IpXid		killer;			/* that deleted the last row that goes */
+	XLogRecPtr	unflushed;		/* where the deletions of rows that go are in
+								 * the WAL, or invalid: on disk (I16) */
+	IpXid		oldest;			/* of the xids that stay */
+	int			nfar;			/* rows whose aborted changes are too many */
+	OffsetNumber far[IP_MAX_ROWS_PER_PAGE];
+	bool		changer_is_over;	/* the page's, before rows are looked at */
+	int			nchanged;		/* rows that stay changed by it */
+	int			nblocked;		/* rows of the default inserter that stay,
+								 * though it has aborted */
+	IpHomes		homes;
+} IpPrune;
+
+/* A horizon of VACUUM's, taken at its start, counts beside the current one. */
+static inline bool
+ip_prune_is_removable(IpPrune *p, IpXid xid)
+{
+	return xid < p->horizon || ip_xid_removable(p->rel, xid);
+}
+
+/* A row whose undo does not matter, as all see that it is deleted, or that it was inserted: put the operation.  Else false.  Any off. */
+extern bool ip_prune_row_at_once(IpPrune *p, OffsetNumber off);
+
+/* Put the operation for the row whose newest version v stands on, if there is anything to do. */
+extern IpPruneAction ip_prune_version(IpPrune *p, IpVersion *v);
+
+/* The operation for a row whose newest change has aborted: v goes to the newest version that was not rolled back. */
+extern IpPruneAction ip_prune_restore_target(IpPrune *p, IpVersion *v, IpRowOp *op);
+
+/* Its parts.  The row is changed from what it is, the version top stands on ... */
+extern void ip_prune_set_base(IpVersion *top, IpRowOp *op);
+
+/* ... to what the version is that v stands on: the row's state on the page becomes that version's. */
+extern void ip_prune_set_target(IpPrune *p, IpVersion *v, IpRowOp *op);
+
+#endif							/* IP_PRUNE_ROW_H */
