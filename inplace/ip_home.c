@@ -11,18 +11,17 @@
 bool		ip_home_enabled = true;
 
 void
-ip_home_note(IpHomes *homes, BlockNumber block, Page page)
+ip_home_note(IpHomes *homes, BlockNumber block, Page page, const IpItemList *list)
 {
 	static uint8 buf[BLCKSZ];
-	OffsetNumber max = Min(PageGetMaxOffsetNumber(page), IP_MAX_ROWS_PER_PAGE);
-	IpPtr		ptr = {block, 0};
 
 	Assert(ip_page_is_locked(page, true));
 	memset(homes->keep, 0, sizeof(homes->keep));
 	memset(homes->has_bytes, 0, sizeof(homes->has_bytes));
 	homes->n = 0;
-	for (ptr.off = FirstOffsetNumber; ptr.off <= max; ptr.off++)
+	for (int i = 0; i < list->n; i++)
 	{
+		IpPtr		ptr = {block, list->off[i]};
 		IpHomeRecord *home = &homes->records[homes->n];
 		IpUndoRec	rec;
 		bool		found;

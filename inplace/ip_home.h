@@ -36,10 +36,10 @@ typedef struct IpHomes
 } IpHomes;
 
 /*
- * Note a page's records, before its rows are looked at: what has ended then has ended for the rows, too.
+ * Note a page's records, which are on the list, before its rows are looked at: what has ended then has ended for the rows, too.
  * Damaged ones are left out.  Lock: exclusive.
  */
-extern void ip_home_note(IpHomes *homes, BlockNumber block, Page page);
+extern void ip_home_note(IpHomes *homes, BlockNumber block, Page page, const IpItemList *list);
 
 /*
  * A row of the block will have this state, and this pointer: if it is overlaid, the record at home that has its bytes has to stay.  All may see

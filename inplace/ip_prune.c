@@ -149,11 +149,10 @@ apply_prune(IpPrune *p)
 	return true;
 }
 
-/* Clean all rows; p->far has those for which the page would have to be unlocked. */
+/* Clean all rows on p->list; p->far has those for which the page would have to be unlocked. */
 static void
 prune_page(IpPrune *p)
 {
-	OffsetNumber max = Min(PageGetMaxOffsetNumber(p->page), IP_MAX_ROWS_PER_PAGE);
 	IpXid		next = p->oldest;
 	IpXid		inserter = ip_default_inserter(p->page);
 	IpXidStatus inserter_status = ip_xid_status_locked(inserter);
@@ -167,12 +166,14 @@ prune_page(IpPrune *p)
 	 * that is its own, and nobody else's, stays, or IP_OP_CLEAR_DEFAULT does
 	 * what is to be done.
 	 */
-	ip_home_note(&p->homes, p->block, p->page);
+	ip_home_note(&p->homes, p->block, p->page, &p->list);
 	p->changer_is_over = ip_default_changer_is_over(p->page);
-	p->nrows = ip_restore_rows(p->rel, p->block, p->page, p->horizon, &p->change);
+	p->nrows = ip_restore_rows(p->rel, p->block, p->page, &p->list, p->horizon, &p->change);
 	p->changed = p->nrows > 0;
-	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	for (int i = 0; i < p->list.n; i++)
 	{
+		OffsetNumber off = p->list.off[i];
+
 		if (nrestored < p->change.nrestored && p->change.restored[nrestored].off == off)
 			nrestored++;
 		else if (inserter_status == IP_STATUS_ABORTED || ip_row_may_be(p->page, off, IP_ROW_VERSION | IP_ROW_CHANGED))
@@ -246,6 +247,7 @@ ip_prune_page(Relation rel, Buffer buffer, IpXid horizon)
 	do
 	{
 		begin_prune(&p, rel, buffer, true, horizon);
+		ip_row_list(p.page, &p.list);
 		prune_page(&p);
 		if (p.nfar == 0)
 			return;
@@ -261,6 +263,7 @@ ip_prune_for_base(Relation rel, Buffer buffer)
 	IpPrune		p;
 
 	begin_prune(&p, rel, buffer, true, IP_XID_NONE);
+	ip_row_list(p.page, &p.list);
 	prune_page(&p);
 	return p.nfar == 0;
 }
@@ -273,10 +276,11 @@ ip_prune_page_opt(Relation rel, Buffer buffer)
 
 	if (ip_prune_is_useless(rel, page))
 		return false;
-	/* damage of one row is not to stop changes of others */
-	if (!ip_undo_rows_are_sound(BufferGetBlockNumber(buffer), page))
-		return false;
 	begin_prune(&p, rel, buffer, false, IP_XID_NONE);
+	ip_row_list(page, &p.list);
+	/* damage of one row is not to stop changes of others */
+	if (PageGetMaxOffsetNumber(page) > IP_MAX_ROWS_PER_PAGE || !ip_undo_rows_are_sound(p.block, page, &p.list))
+		return false;
 	prune_page(&p);
 	return p.changed;
 }

@@ -43,6 +43,7 @@ typedef struct IpPrune
 	IpXid		oldest;			/* of the xids that stay */
 	int			nfar;			/* rows whose aborted changes are too many */
 	OffsetNumber far[IP_MAX_ROWS_PER_PAGE];
+	IpItemList	list;			/* of a whole page: what to look at */
 	bool		changer_is_over;	/* the page's, before rows are looked at */
 	int			nchanged;		/* rows that stay changed by it */
 	int			nblocked;		/* rows of the default inserter that stay,

@@ -103,13 +103,13 @@ read_aborted(Restore *r, OffsetNumber off, IpRow *row)
 
 /* A look at some rows: are there such? */
 static bool
-is_likely(Restore *r, OffsetNumber max)
+is_likely(Restore *r, const IpItemList *list)
 {
 	IpRow		row;
 
-	for (OffsetNumber off = FirstOffsetNumber; off <= max; off += max / LOOKS + 1)
+	for (int i = 0; i < list->n; i += list->n / LOOKS + 1)
 	{
-		if (read_aborted(r, off, &row))
+		if (read_aborted(r, list->off[i], &row))
 			return true;
 	}
 	return false;
@@ -153,19 +153,18 @@ restore_row(Restore *r, OffsetNumber off)
 }
 
 int
-ip_restore_rows(Relation rel, BlockNumber block, Page page, IpXid horizon, IpChange *c)
+ip_restore_rows(Relation rel, BlockNumber block, Page page, const IpItemList *list, IpXid horizon, IpChange *c)
 {
-	OffsetNumber max = Min(PageGetMaxOffsetNumber(page), IP_MAX_ROWS_PER_PAGE);
 	Restore		r = {rel, block, page, horizon, &c->w, IP_XID_NONE, IP_XID_NONE, c->conflict};
 	uint8	   *start = c->w.p;
 	uint8	   *begin;
 
 	Assert(ip_page_is_locked(page, true));
-	if (!is_likely(&r, max))
+	if (!is_likely(&r, list))
 		return 0;
 	begin = ip_op_restore_begin(&c->w);
-	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
-		restore_row(&r, off);
+	for (int i = 0; i < list->n; i++)
+		restore_row(&r, list->off[i]);
 	ip_op_restore_end(&c->w, begin);
 	if (r.n == 0)
 	{

@@ -116,6 +116,19 @@ ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpRow 
 	return true;
 }
 
+void
+ip_row_list(Page page, IpItemList *list)
+{
+	OffsetNumber max = Min(PageGetMaxOffsetNumber(page), IP_MAX_ROWS_PER_PAGE);
+
+	list->n = 0;
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		if (ip_row_may_be(page, off, PG_UINT8_MAX))
+			list->off[list->n++] = off;
+	}
+}
+
 bool
 ip_row_read_sound(Page page, OffsetNumber off, uint8 state, IpRow *row)
 {

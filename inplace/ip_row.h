@@ -122,6 +122,19 @@ ip_row_may_be(Page page, OffsetNumber off, uint8 state)
 		 !ip_item_is_ours(lp) || (ip_item_state(page, lp) & state));
 }
 
+/* Items of a page, in order. */
+typedef struct IpItemList
+{
+	int			n;
+	OffsetNumber off[IP_MAX_ROWS_PER_PAGE];
+} IpItemList;
+
+/*
+ * Those that are neither dead nor unused nor rows that all see: rows with a state, undo records, heap tuples, and what is damaged, so that
+ * it may be one of these.  Lock: share.
+ */
+extern void ip_row_list(Page page, IpItemList *list);
+
 /* A row's item whose bytes are all inside the page's tuple space, with a sound hdr; NULL if it is another one. */
 static inline const uint8 *
 ip_row_sound_item(Page page, const ItemIdData *lp, uint16 *hdr)

@@ -319,13 +319,11 @@ has_bytes(BlockNumber block, Page page, OffsetNumber off)
 }
 
 bool
-ip_undo_rows_are_sound(BlockNumber block, Page page)
+ip_undo_rows_are_sound(BlockNumber block, Page page, const IpItemList *list)
 {
-	if (PageGetMaxOffsetNumber(page) > IP_MAX_ROWS_PER_PAGE)
-		return false;
-	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
+	for (int i = 0; i < list->n; i++)
 	{
-		if (!ip_row_is_plain(page, off) && (!ip_row_is_sound(page, off) || !has_bytes(block, page, off)))
+		if (!ip_row_is_sound(page, list->off[i]) || !has_bytes(block, page, list->off[i]))
 			return false;
 	}
 	return true;

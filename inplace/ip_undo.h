@@ -47,8 +47,8 @@ extern const uint8 *ip_undo_peek_saved(Relation rel, IpPtr ptr, const ItemPointe
  */
 extern int	ip_undo_body(const IpRow *row, const IpUndoRec *rec, uint8 *body, uint32 room);
 
-/* Are the items of the data page no rows, or sound ones, with the bytes of overlaid rows that records at home have?  Lock: share. */
-extern bool ip_undo_rows_are_sound(BlockNumber block, Page page);
+/* Are the items on the list no rows, or sound ones, with the bytes of overlaid rows that records at home have?  Lock: share. */
+extern bool ip_undo_rows_are_sound(BlockNumber block, Page page, const IpItemList *list);
 
 /* As ip_undo_find.  Errors: data_corrupted. */
 extern bool ip_undo_read(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home,
