@@ -348,7 +348,9 @@ prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids, Blo
 
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	begin_prune(p, rel, buffer, true, IP_XID_NONE);
-	if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA)
+	if (PageGetMaxOffsetNumber(page) > IP_MAX_ROWS_PER_PAGE)
+		need = IP_NEED_BAD;
+	else if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA)
 	{
 		for (int i = 0; i < ntids; i++)
 		{

@@ -265,7 +265,10 @@ prune_deleted(IpPrune *p, OffsetNumber off, const IpRow *row)
 	p->nrows++;
 }
 
-/* Do all see the row's insertion, and has nothing happened to it since?  Such a row has no zeros to drop. */
+/*
+ * Do all see the row's insertion, and has nothing happened to it since?  Such a row has no zeros to drop: its body is looked at no more
+ * than that of a plain row.
+ */
 static bool
 is_inserted(IpPrune *p, OffsetNumber off, IpRow *row)
 {
