@@ -245,9 +245,21 @@ first_value(uint16 hdr, const uint8 *body, uint32 bodylen)
 	return body + size;
 }
 
+/*
+ * May the slot's row have this TOAST pointer?  One to memory only if it was formed from values: from a damaged page it would be followed
+ * anywhere.  None is to something expanded.
+ */
+static bool
+may_be_external(const IpSlot *slot, const uint8 *p)
+{
+	if (VARTAG_1B_E(p) == VARTAG_ONDISK)
+		return (slot->hdr & IP_HDR_HASEXTERNAL) != 0;
+	return VARTAG_1B_E(p) == VARTAG_INDIRECT && slot->formed;
+}
+
 /* Length of a varlena value that is not a short one, or cut off */
 static pg_noinline uint32
-long_varlena_length(const uint8 *p, const uint8 *end, int attnum)
+long_varlena_length(const IpSlot *slot, const uint8 *p, const uint8 *end, int attnum)
 {
 	uint32		len;
 
@@ -258,9 +270,7 @@ long_varlena_length(const uint8 *p, const uint8 *end, int attnum)
 	{
 		if (end - p < (ptrdiff_t) VARHDRSZ_EXTERNAL)
 			report_truncated(attnum);
-		/* rows in slots may have in-memory pointers, but nothing expanded */
-		if (VARTAG_1B_E(p) != VARTAG_ONDISK &&
-			VARTAG_1B_E(p) != VARTAG_INDIRECT)
+		if (!may_be_external(slot, p))
 			report_bad_varlena(attnum);
 		len = VARSIZE_EXTERNAL(p);
 	}
@@ -285,12 +295,12 @@ long_varlena_length(const uint8 *p, const uint8 *end, int attnum)
 
 /* Length of a varlena value, which lies before "end" */
 static inline uint32
-varlena_length(const uint8 *p, const uint8 *end, int attnum)
+varlena_length(const IpSlot *slot, const uint8 *p, const uint8 *end, int attnum)
 {
 	if (likely(p < end && VARATT_IS_1B(p) && VARSIZE_1B(p) <= end - p &&
 			   !VARATT_IS_1B_E(p)))
 		return VARSIZE_1B(p);
-	return long_varlena_length(p, end, attnum);
+	return long_varlena_length(slot, p, end, attnum);
 }
 
 /* Same for a value of fixed length, or a cstring */
@@ -542,7 +552,7 @@ deform_columns(IpSlot *slot, const uint8 *p, int natts, const bool hasnull)
 		isnull[i] = false;
 		if (att->attlen == -1)
 		{
-			len = varlena_length(p, end, i);
+			len = varlena_length(slot, p, end, i);
 			values[i] = VARATT_IS_1B(p) ? PointerGetDatum(p) :
 				byref_value(slot, att->attalign, p, len);
 		}
@@ -583,7 +593,7 @@ ip_body_deform_slot(IpSlot *slot, int natts)
 /* See ip_body.h */
 void
 ip_body_deform(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen,
-			   int natts, Datum *values, bool *isnull)
+			   int natts, bool formed, Datum *values, bool *isnull)
 {
 	IpSlot		slot = {
 		.base = {
@@ -594,7 +604,8 @@ ip_body_deform(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen,
 		},
 		.body = body,
 		.bodylen = bodylen,
-		.hdr = hdr
+		.hdr = hdr,
+		.formed = formed
 	};
 
 	/* the slot is gone at return, but its scratch buffer lives on */

@@ -93,11 +93,11 @@ ip_body_may_be_padded(const uint8 *body, uint32 bodylen)
 }
 
 /*
- * Values of the first natts columns.  By-reference values point into the body where their
+ * Values of the first natts columns; formed: the body was formed from values, and is on no page.  By-reference values point into the body where their
  * type allows, else into memory palloc'd in the current context.
  */
 extern void ip_body_deform(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen,
-						   int natts, Datum *values, bool *isnull);
+						   int natts, bool formed, Datum *values, bool *isnull);
 
 /*
  * Size of the body's NULL bitmap.  The body of a row of "natts" columns starts

@@ -95,7 +95,7 @@ contents(IpVersion *v)
 	HeapTuple	tuple;
 	int			n = 0;
 
-	ip_body_deform(desc, v->hdr, v->body, v->bodylen, desc->natts, values, nulls);
+	ip_body_deform(desc, v->hdr, v->body, v->bodylen, desc->natts, false, values, nulls);
 	for (int i = 0; i < desc->natts; i++)
 	{
 		if (!TupleDescAttr(desc, i)->attisdropped)

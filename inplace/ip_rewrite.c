@@ -92,7 +92,7 @@ static void
 load_version(Rewrite *r, IpVersion *v)
 {
 	ExecClearTuple(r->slot);
-	ip_body_deform(RelationGetDescr(r->old), v->hdr, v->body, v->bodylen, RelationGetDescr(r->old)->natts,
+	ip_body_deform(RelationGetDescr(r->old), v->hdr, v->body, v->bodylen, RelationGetDescr(r->old)->natts, false,
 				   r->slot->tts_values, r->slot->tts_isnull);
 }
 

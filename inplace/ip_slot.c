@@ -284,13 +284,16 @@ ip_slot_owner_release(IpSlotOwner *owner)
 
 /*
  * Does a row stored under one descriptor mean the same under the other?  The
- * values of columns that it does not have are known only to its own one.
+ * values of columns that it does not have are known only to its own one.  TOAST pointers
+ * of a row that was formed may be to memory, which only such a row may have.
  */
 static bool
 body_fits(IpSlot *src, TupleDesc dstdesc)
 {
 	TupleDesc	srcdesc = src->base.tts_tupleDescriptor;
 
+	if (src->formed && (src->hdr & IP_HDR_HASEXTERNAL))
+		return false;
 	return srcdesc == dstdesc ||
 		(srcdesc->natts == dstdesc->natts &&
 		 (src->hdr & IP_HDR_NATTS_MASK) == dstdesc->natts);

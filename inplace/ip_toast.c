@@ -114,7 +114,7 @@ ip_toast_heap_tuple(Relation rel, uint16 hdr, const uint8 *body, uint32 bodylen)
 	bool	   *isnull = palloc(sizeof(bool) * Max(desc->natts, 1));
 	HeapTuple	tuple;
 
-	ip_body_deform(desc, hdr, body, bodylen, desc->natts, values, isnull);
+	ip_body_deform(desc, hdr, body, bodylen, desc->natts, false, values, isnull);
 	tuple = heap_form_tuple(desc, values, isnull);
 	pfree(values);
 	pfree(isnull);

@@ -156,8 +156,8 @@ ip_update_columns_compare(IpColumns * c, IpVersion *v, const IpFormed *row)
 	if (c->blocking == NULL && c->summarized == NULL && c->nfollowed == 0)
 		return;
 	natts = last_column(c);
-	ip_body_deform(desc, v->hdr, v->body, v->bodylen, natts, olds, old_null);
-	ip_body_deform(desc, row->hdr, row->body, row->bodylen, natts, news, new_null);
+	ip_body_deform(desc, v->hdr, v->body, v->bodylen, natts, false, olds, old_null);
+	ip_body_deform(desc, row->hdr, row->body, row->bodylen, natts, true, news, new_null);
 	for (i = -1; (i = bms_next_member(c->blocking, i)) >= 0;)
 		compare_column(c, i, olds, old_null, news, new_null);
 	for (i = -1; (i = bms_next_member(c->summarized, i)) >= 0;)
@@ -179,8 +179,8 @@ ip_update_columns_may_stay(const IpColumns * c, const IpFormed *from, const IpFo
 	bool	   *isnull = palloc(2 * desc->natts * sizeof(bool));
 	int			i = -1;
 
-	ip_body_deform(desc, from->hdr, from->body, from->bodylen, desc->natts, values, isnull);
-	ip_body_deform(desc, to->hdr, to->body, to->bodylen, desc->natts, values + desc->natts, isnull + desc->natts);
+	ip_body_deform(desc, from->hdr, from->body, from->bodylen, desc->natts, false, values, isnull);
+	ip_body_deform(desc, to->hdr, to->body, to->bodylen, desc->natts, true, values + desc->natts, isnull + desc->natts);
 	while ((i = bms_next_member(c->blocking, i)) >= 0)
 	{
 		if (column_changed(desc, i + FirstLowInvalidHeapAttributeNumber, values, isnull,

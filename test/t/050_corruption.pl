@@ -594,6 +594,23 @@ $node->start;
 like($complaint, qr/XX001: a row names transaction \d+, which has not begun/, 'a scan of rows from the future');
 isnt($node->safe_psql('postgres', q(SELECT count(*) FROM inplace_check('future'))), '0', 'inplace_check of it');
 
+# Values that look like TOAST pointers, to memory and to disk.
+$node->safe_psql('postgres', q(
+CREATE TABLE pointers (id int, s text) USING inplace WITH (autovacuum_enabled = off);
+INSERT INTO pointers SELECT i, repeat('x', 30) FROM generate_series(1, 3) i;
+VACUUM pointers;
+));
+foreach my $tag ("\x01", "\x02", "\x03", "\x12")
+{
+	is(change_pages($node, 'pointers', sub { my ($page) = @_; return $page =~ s/(?:\x3fx|\x01[\x01-\x03])(?=x{29})/\x01$tag/g ? $page : undef }), 1, 'damaged');
+	foreach my $sql ('SELECT s FROM pointers', 'SELECT length(s) FROM pointers', 'UPDATE pointers SET id = id + 1', 'UPDATE pointers SET s = NULL',
+		'CREATE TABLE copy AS TABLE pointers', 'CREATE INDEX ON pointers (s)', 'ALTER TABLE pointers ALTER id TYPE bigint')
+	{
+		(undef, undef, $complaint) = $node->psql('postgres', "\\set VERBOSITY sqlstate\n$sql");
+		like($complaint, qr/^(?:psql:\S+ )?ERROR:  XX001$/, sprintf '%s, tag %d', $sql, ord $tag);
+	}
+}
+
 $node->stop;
 done_testing();
 
