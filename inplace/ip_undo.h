@@ -36,8 +36,8 @@ extern bool ip_undo_peek(Relation rel, IpPtr ptr, const ItemPointerData *row, Ip
 						 uint8 *buf, IpUndoRec *rec);
 
 /*
- * The first bytes of a row that is overlaid by its change by xid, if the record is on the row's page or in a copy; else NULL, and NULL if it is damaged.
- * Valid as long.  Lock: as there.
+ * The first bytes of a row that is overlaid by its change by xid, if the record is on the row's page or in a copy; else NULL, and NULL if
+ * it is damaged up to these.  Valid as long.  Lock: as there.
  */
 extern const uint8 *ip_undo_peek_saved(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home);
 

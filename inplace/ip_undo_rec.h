@@ -94,7 +94,7 @@ extern const char *ip_undo_rec_decode(Page page, BlockNumber block, const uint8 
 
 /*
  * The same, of a record of an update that has saved the row's first bytes, but only up to these: has_skip is false, and there is
- * nothing of what follows.  False: it is another one, or damaged.
+ * nothing of what follows, where damage is not seen.  False: it is another one, or damaged up to there.
  */
 extern bool ip_undo_rec_decode_saved(Page page, BlockNumber block, const uint8 *item, uint32 len, IpUndoRec *rec);
 
