@@ -16,6 +16,7 @@ my $node = new_cluster('main', streaming => 1, conf => "autovacuum = off\nsynchr
 my $standby = new_standby($node, "hot_standby_feedback = off\n");
 
 sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sub flush { return sql('SET synchronous_commit = on', q(SELECT pg_logical_emit_message(true, '', ''))); }
 
 my $rows_with_state = q(SELECT count(*) FROM generate_series(0, pg_relation_size('t') / 8192 - 1) b, inplace_rows('t', b) WHERE flags && '{version,locked}');
 
@@ -26,7 +27,8 @@ sub same_everywhere
 	my $rows = 'SELECT count(*), md5(string_agg(t::text, $$ $$ ORDER BY id)) FROM ';
 	tables_ok($node, $when, 't');
 	is(sql($rows . 't'), sql($rows . 'h t'), "$when: the rows are right");
-	$node->wait_for_replay_catchup($standby);
+	flush();
+	$node->wait_for_catchup($standby);
 	is($standby->safe_psql('postgres', $rows . 't'), sql($rows . 't'), "$when: on the standby, too");
 	return;
 }
@@ -68,7 +70,8 @@ SKIP:
 		sql('CHECKPOINT', 'SELECT count(*) FROM t');
 		sql("INSERT INTO t VALUES (0, 0, 'the page has its image')", "INSERT INTO h VALUES (0, 0, 'the page has its image')");
 		my $begin = sql('SELECT pg_current_wal_insert_lsn()');
-		sql('VACUUM t', 'SET synchronous_commit = on', q(SELECT pg_logical_emit_message(true, '', '')));
+		sql('VACUUM t');
+		flush();
 		my $records = "FROM pg_get_wal_records_info('$begin', pg_current_wal_flush_lsn()) WHERE resource_manager = 'inplace' AND description ~ 'freeze rows'";
 		is(sql("SELECT count(*) $records"), 1, 'one record for the page');
 		cmp_ok(sql("SELECT sum(record_length) $records"), '<', 240, 'of a byte or two a row');
