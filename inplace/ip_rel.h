@@ -56,8 +56,6 @@ typedef struct IpRelCache
 	uint16		undo_waits;		/* for the lock of another's ring */
 	BlockNumber undo_current;	/* its current page, if it still is */
 	uint32		undo_free;		/* free bytes in it, when last seen */
-	uint32		undo_idle;		/* transactions since something was written to
-								 * it */
 	BlockNumber undo_examined;	/* current page when the oldest one was
 								 * cleaned */
 	OffsetNumber undo_count;	/* records on the current page when last
@@ -81,7 +79,7 @@ ip_rel_set_ring(IpRelCache *cache, uint16 slot, BlockNumber current)
 	cache->undo_current = current;
 	cache->undo_examined = cache->undo_clean = cache->undo_bad = InvalidBlockNumber;
 	cache->undo_count = 0;
-	cache->undo_free = cache->undo_idle = 0;
+	cache->undo_free = 0;
 	cache->undo_looked = InvalidLocalTransactionId;
 }
 

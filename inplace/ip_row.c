@@ -124,7 +124,7 @@ ip_row_list(Page page, IpItemList *list)
 	list->n = 0;
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
-		if (ip_row_may_be(page, off, PG_UINT8_MAX))
+		if (ip_item_is_used(PageGetItemId(page, off)) && !ip_row_is_plain(page, off))
 			list->off[list->n++] = off;
 	}
 }

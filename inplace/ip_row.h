@@ -129,10 +129,7 @@ typedef struct IpItemList
 	OffsetNumber off[IP_MAX_ROWS_PER_PAGE];
 } IpItemList;
 
-/*
- * Those that are neither dead nor unused nor rows that all see: rows with a state, undo records, heap tuples, and what is damaged, so that
- * it may be one of these.  Lock: share.
- */
+/* Those that are neither dead nor unused nor sound rows that all see: rows with a state, undo records, heap tuples, and what is damaged.  Lock: share. */
 extern void ip_row_list(Page page, IpItemList *list);
 
 /* A row's item whose bytes are all inside the page's tuple space, with a sound hdr; NULL if it is another one. */

@@ -22,13 +22,6 @@
 /* A backend that has waited so often for another's ring makes its own. */
 #define UNDO_MAX_WAITS		8
 
-/*
- * A backend that has not written to its ring for so many transactions, as undo was at home, looks at the current page, which others use
- * too, only once in so many: before it is full it is looked at again.
- */
-#define UNDO_RARE			4
-#define UNDO_RARE_LOOKS		16
-
 /* The oldest page cannot be cleaned: advance() takes it out of the ring. */
 static void
 remember_bad(IpRelCache *cache, const IpOldestPage *o)
@@ -108,16 +101,6 @@ needs_oldest(const IpRelCache *cache)
 	if (cache->undo_current != InvalidBlockNumber && cache->undo_examined == cache->undo_current)
 		return false;			/* we have */
 	return cache->undo_free < Max(UNDO_NEARLY_FULL, cache->undo_largest);
-}
-
-/* A transaction begins to change the table: is this a look to leave out, as UNDO_RARE says? */
-static bool
-may_skip_look(IpRelCache *cache)
-{
-	if (needs_oldest(cache))
-		return false;
-	cache->undo_idle++;
-	return cache->undo_idle > UNDO_RARE && cache->undo_idle % UNDO_RARE_LOOKS != 0;
 }
 
 /* Fill in o for a page of the slot that is not locked; false if it is not old, not there, or damaged. */
@@ -313,7 +296,7 @@ ip_undo_use_prepare(Relation rel)
 	if (cache->undo_current == InvalidBlockNumber)
 		(void) find_ring(rel, cache);
 	cache->undo_looked = CompatMyLocalXid;
-	if (cache->undo_current == InvalidBlockNumber || may_skip_look(cache))
+	if (cache->undo_current == InvalidBlockNumber)
 		return;
 	current = ip_ring_lock_current(rel, &cache->undo_current, cache->undo_slot, BUFFER_LOCK_SHARE, NULL);
 	if (!BufferIsValid(current))
@@ -370,7 +353,6 @@ ip_undo_use_begin(Relation rel, uint32 size, OffsetNumber *off)
 	Buffer		buffer = lock_current(rel, cache);
 	uint32		free = undo_free(BufferGetPage(buffer));
 
-	cache->undo_idle = 0;
 	if (cache->undo_current != expected || free < cache->undo_free)
 		cache->undo_looked = InvalidLocalTransactionId;
 	if (free < size)
