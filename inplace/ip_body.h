@@ -93,8 +93,8 @@ ip_body_may_be_padded(const uint8 *body, uint32 bodylen)
 }
 
 /*
- * Values of the first natts columns; formed: the body was formed from values, and is on no page.  By-reference values point into the body where their
- * type allows, else into memory palloc'd in the current context.
+ * Values of the first natts columns.  formed: the body was formed from values, and is on no page.  By-reference
+ * values point into the body where their type allows, else into memory palloc'd in the current context.
  */
 extern void ip_body_deform(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen,
 						   int natts, bool formed, Datum *values, bool *isnull);

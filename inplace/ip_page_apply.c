@@ -65,6 +65,12 @@ init_meta(Page page, BlockNumber block)
 	((PageHeader) page)->pd_lower = (char *) meta->runs - (char *) page;
 }
 
+static void
+raise_newest(IpSpecial *special, IpXid xid)
+{
+	special->u.undo.newest_xid = Max(special->u.undo.newest_xid, xid);
+}
+
 static const char *
 apply_undo(Page page, ByteReader *r, const IpOpContext *ctx)
 {
@@ -97,7 +103,7 @@ apply_undo(Page page, ByteReader *r, const IpOpContext *ctx)
 	memcpy(item + headlen, tail, taillen);
 
 	/* many have no other xid than that of their change */
-	special->u.undo.newest_xid = Max(special->u.undo.newest_xid, ip_xid_after(ip_undo_xid_base(special), ctx->xid));
+	raise_newest(special, ip_xid_after(ip_undo_xid_base(special), ctx->xid));
 #ifdef USE_ASSERT_CHECKING
 	decode = true;
 #endif
@@ -106,9 +112,9 @@ apply_undo(Page page, ByteReader *r, const IpOpContext *ctx)
 	problem = ip_undo_rec_decode(page, ctx->undo_block, item, len, &rec);
 	if (problem)
 		return problem;
-	special->u.undo.newest_xid = Max(special->u.undo.newest_xid, rec.prev_xid);
+	raise_newest(special, rec.prev_xid);
 	for (int i = 0; rec.has_skip && i < rec.skip.n; i++)
-		special->u.undo.newest_xid = Max(special->u.undo.newest_xid, rec.skip.xid[i]);
+		raise_newest(special, rec.skip.xid[i]);
 	return NULL;
 }
 
@@ -306,12 +312,8 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 		case IP_OP_UNDO:
 			return apply_undo(page, r, ctx);
 		case IP_OP_NEWEST:
-			{
-				uint64		xid = bytes_get_u64(r);
-
-				special->u.undo.newest_xid = Max(special->u.undo.newest_xid, xid);
-				return NULL;
-			}
+			raise_newest(special, bytes_get_u64(r));
+			return NULL;
 		case IP_OP_RING:
 			special->u.undo.next = bytes_get_u32(r);
 			special->u.undo.flags = bytes_get_u16(r);

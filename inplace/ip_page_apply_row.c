@@ -330,15 +330,6 @@ ip_page_apply_restore(Page page, ByteReader *r, const IpOpContext *ctx)
 	return NULL;
 }
 
-/* What may lose its version block: a row that is neither deleted nor locked, with its overlaid bytes on the page, if it has such. */
-static bool
-may_freeze(const IpRow *row, BlockNumber block)
-{
-	if (row->state & IP_ROW_OVERLAID)
-		return row->state == (IP_ROW_VERSION | IP_ROW_OVERLAID) && row->ptr.block == block;
-	return row->state == IP_ROW_VERSION || row->state == (IP_ROW_VERSION | IP_ROW_INSERTED);
-}
-
 const char *
 ip_page_apply_freeze(Page page, BlockNumber block, ByteReader *r)
 {
@@ -358,7 +349,7 @@ ip_page_apply_freeze(Page page, BlockNumber block, ByteReader *r)
 		if (problem != NULL)
 			return problem;
 		len = (step & IP_FREEZE_LEN) ? bytes_get_varint(r) : row.bodylen;
-		if (!may_freeze(&row, block) || len > row.bodylen)
+		if (!ip_row_may_freeze(row.state, row.ptr, block) || len > row.bodylen)
 			return "row is not as the operation expects";
 		problem = write_row(page, off, row.hdr, 0, InvalidTransactionId, no_ptr, row_buffers.body[into], len);
 		if (problem != NULL)

@@ -10,8 +10,6 @@
  */
 #include "compat.h"
 
-#include "access/xlog.h"
-
 #include "ip_change.h"
 #include "ip_dead.h"
 #include "ip_default.h"
@@ -48,6 +46,14 @@ begin_prune(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizo
 	p->oldest = ip_xid_next();
 	ip_change_begin(&p->change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
 	p->w = ip_change_block(&p->change, buffer, false);
+}
+
+/* The same for all of its rows: prune_page follows. */
+static void
+begin_page(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizon)
+{
+	begin_prune(p, rel, buffer, thorough, horizon);
+	ip_row_list(p->page, &p->list);
 }
 
 /* Put the operation for these rows: before undo records at home go, which may have their bytes. */
@@ -246,8 +252,7 @@ ip_prune_page(Relation rel, Buffer buffer, IpXid horizon)
 	/* once more at most, unless others roll back as many changes again */
 	do
 	{
-		begin_prune(&p, rel, buffer, true, horizon);
-		ip_row_list(p.page, &p.list);
+		begin_page(&p, rel, buffer, true, horizon);
 		prune_page(&p);
 		if (p.nfar == 0)
 			return;
@@ -262,8 +267,7 @@ ip_prune_for_base(Relation rel, Buffer buffer)
 {
 	IpPrune		p;
 
-	begin_prune(&p, rel, buffer, true, IP_XID_NONE);
-	ip_row_list(p.page, &p.list);
+	begin_page(&p, rel, buffer, true, IP_XID_NONE);
 	prune_page(&p);
 	return p.nfar == 0;
 }
@@ -276,8 +280,7 @@ ip_prune_page_opt(Relation rel, Buffer buffer)
 
 	if (ip_prune_is_useless(rel, page))
 		return false;
-	begin_prune(&p, rel, buffer, false, IP_XID_NONE);
-	ip_row_list(page, &p.list);
+	begin_page(&p, rel, buffer, false, IP_XID_NONE);
 	/* damage of one row is not to stop changes of others */
 	if (PageGetMaxOffsetNumber(page) > IP_MAX_ROWS_PER_PAGE || !ip_undo_rows_are_sound(p.block, page, &p.list))
 		return false;

@@ -137,15 +137,6 @@ note_death(IpPrune *p, IpXid xid)
 	p->change.conflict = Max(p->change.conflict, xid);
 }
 
-/* All see the row's newest version, which v stands on.  Is its version block all that is to go, and the rest on the page? */
-static bool
-may_freeze(IpVersion *v)
-{
-	if (v->top_state & IP_ROW_OVERLAID)
-		return v->top_state == (IP_ROW_VERSION | IP_ROW_OVERLAID) && ip_version_saved_at_home(v);
-	return v->top_state == IP_ROW_VERSION || v->top_state == (IP_ROW_VERSION | IP_ROW_INSERTED);
-}
-
 static void
 note_frozen(IpPrune *p, OffsetNumber off, IpXid xid, uint32 bodylen)
 {
@@ -186,7 +177,7 @@ row_action(IpPrune *p, IpVersion *v, IpRowOp *op)
 		}
 		if (!(v->top_state & (IP_ROW_VERSION | IP_ROW_CHANGED)))
 			return PRUNE_KEEP;	/* IP_OP_CLEAR_DEFAULT does it */
-		if (may_freeze(v))
+		if (ip_row_may_freeze(v->top_state, v->top_ptr, p->block))
 		{
 			op->bodylen = frozen_length(v);
 			return PRUNE_FREEZE;

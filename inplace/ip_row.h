@@ -58,6 +58,18 @@ ip_row_bytes_at_home(uint8 state, IpPtr ptr, BlockNumber block)
 	return (state & (IP_ROW_OVERLAID | IP_ROW_LOCKED)) == IP_ROW_OVERLAID && ptr.block == block;
 }
 
+/*
+ * If all see the row of the block, is its version block all that is to go?  It is neither deleted nor locked, and its overlaid bytes, if it
+ * has such, are on the page.
+ */
+static inline bool
+ip_row_may_freeze(uint8 state, IpPtr ptr, BlockNumber block)
+{
+	if (state & IP_ROW_OVERLAID)
+		return state == (IP_ROW_VERSION | IP_ROW_OVERLAID) && ip_row_bytes_at_home(state, ptr, block);
+	return state == IP_ROW_VERSION || state == (IP_ROW_VERSION | IP_ROW_INSERTED);
+}
+
 /* Is the item of a data page an undo record at home, and no row?  Any item; its page may be damaged. */
 static inline bool
 ip_item_is_undo(Page page, const ItemIdData *lp)
