@@ -351,9 +351,14 @@ prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids, Blo
 
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	begin_prune(p, rel, buffer, true, IP_XID_NONE);
-	if (PageGetMaxOffsetNumber(page) > IP_MAX_ROWS_PER_PAGE)
+	/* the rows may be gone, and the page be an undo page, with more items than a data page has */
+	if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind != IP_PAGE_DATA)
+		need = IP_NEED_NONE;
+	else if (!ip_page_is_ours(page))
+		need = PageIsNew(page) ? IP_NEED_NONE : IP_NEED_BAD;
+	else if (PageGetMaxOffsetNumber(page) > IP_MAX_ROWS_PER_PAGE)
 		need = IP_NEED_BAD;
-	else if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA)
+	else
 	{
 		for (int i = 0; i < ntids; i++)
 		{
@@ -369,8 +374,6 @@ prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids, Blo
 		if (!apply_prune(p))
 			need = IP_NEED_BAD;
 	}
-	else if (!ip_page_is_ours(page) && !PageIsNew(page))
-		need = IP_NEED_BAD;
 	UnlockReleaseBuffer(buffer);
 	return need;
 }

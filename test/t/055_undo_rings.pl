@@ -260,6 +260,33 @@ foreach my $damage (sort keys %damages)
 	$node->stop;
 }
 
+# The rows that an undo page's records are about may be gone, and their page be an undo page itself, with more items than a data page has.
+start_with($path, $main);
+my $log_size = -s $node->logfile;
+$node->safe_psql('postgres', q(
+CREATE TABLE reused (id int, b bool) USING inplace;
+INSERT INTO reused SELECT i, false FROM generate_series(1, 3000) i));
+my $snapshot = $node->background_psql('postgres');
+my $writer   = $node->background_psql('postgres');
+$snapshot->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM reused');
+$writer->query_safe('BEGIN');
+$writer->query_safe('INSERT INTO reused SELECT -i, false FROM generate_series(1, 3000) i; UPDATE reused SET b = true WHERE id < 0');
+$writer->query_safe('ROLLBACK');
+my $end_of_rows = $node->safe_psql('postgres', q(SELECT 1 + max((ctid::text::point)[0]) FROM reused));
+$writer->query_safe('VACUUM reused');
+$writer->query_safe('UPDATE reused SET b = NOT b') for 1 .. 8;
+cmp_ok($node->safe_psql('postgres', qq(
+SELECT max((SELECT count(*) FROM inplace_undo_records('reused', b))) FROM generate_series($end_of_rows, pg_relation_size('reused') / 8192 - 1) b)),
+	'>', 291, 'an undo page with more records than a page has rows');
+$snapshot->quit;
+my $pages = $node->safe_psql('postgres', q(SELECT sum(pages) FROM inplace_undo_rings('reused')));
+$writer->query_safe('UPDATE reused SET b = NOT b') for 1 .. 16;
+is($node->safe_psql('postgres', q(SELECT sum(pages) FROM inplace_undo_rings('reused'))), $pages, 'all are used again');
+tables_ok($node, 'rows that are gone', 'reused');
+log_ok($node, 'rows that are gone', $log_size);
+$writer->quit;
+$node->stop;
+
 # A row with an aborted change is in the way of using its undo page again: damage of the row, or of the record.
 start_with($path, $main);
 my ($status, $facts) = $node->psql('postgres', q(
