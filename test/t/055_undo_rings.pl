@@ -68,6 +68,27 @@ cmp_ok($node->safe_psql('postgres', "SELECT max(pages) FROM inplace_undo_rings('
 	'<=', 6, 'a ring that two sessions share stays short');
 $_->quit foreach @sessions;
 
+# So does one of many clients, whose undo is at home mostly: each looks whether the oldest page can be used again in time.
+$node->safe_psql(
+	'postgres', q(
+CREATE TABLE shared (id int PRIMARY KEY, v int, pad text) USING inplace WITH (autovacuum_enabled = off);
+ALTER TABLE shared ALTER pad SET STORAGE plain;
+INSERT INTO shared SELECT i, 0, repeat(md5(i::text), 9) FROM generate_series(1, 5000) i;
+VACUUM shared;
+ALTER TABLE shared SET (fillfactor = 50);
+INSERT INTO shared SELECT i, 0, repeat(md5(i::text), 9) FROM generate_series(10001, 15000) i;
+VACUUM shared));
+{
+	local $ENV{PGOPTIONS} = '-c inplace.debug_undo_at_home=on';
+	my $at_home = "\\set id random(10001, 15000)\nUPDATE shared SET v = v + 1 WHERE id = :id;\n";
+	my $aborted = "\\set id random(0, 199)\nBEGIN;\n"
+	  . "UPDATE shared SET v = v + 1, pad = repeat(md5(v::text), 9) WHERE id BETWEEN :id * 25 + 1 AND :id * 25 + 3;\nROLLBACK;\n";
+	my $result = finish_pgbench(start_pgbench($node, clients => 24, seconds => 5, scripts => [ [ $at_home, 19 ], [ $aborted, 1 ] ]));
+	is($result->{errors}, '', "many clients' ring");
+	note("$result->{transactions} transactions");
+}
+cmp_ok($node->safe_psql('postgres', "SELECT sum(pages) FROM inplace_undo_rings('shared')"), '<=', 12, 'it stays short');
+
 # Long rings of several slots, by sessions side by side while a snapshot is held.
 my $reader = $node->background_psql('postgres');
 $reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM base');
