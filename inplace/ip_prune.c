@@ -351,7 +351,11 @@ prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids, Blo
 
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	begin_prune(p, rel, buffer, true, IP_XID_NONE);
-	/* the rows may be gone, and the page be an undo page, with more items than a data page has */
+
+	/*
+	 * the rows may be gone, and the page be an undo page, with more items
+	 * than a data page has
+	 */
 	if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind != IP_PAGE_DATA)
 		need = IP_NEED_NONE;
 	else if (!ip_page_is_ours(page))
