@@ -356,10 +356,10 @@ prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids, Blo
 	 * the rows may be gone, and the page be an undo page, with more items
 	 * than a data page has
 	 */
-	if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind != IP_PAGE_DATA)
-		need = IP_NEED_NONE;
-	else if (!ip_page_is_ours(page))
+	if (!ip_page_is_ours(page))
 		need = PageIsNew(page) ? IP_NEED_NONE : IP_NEED_BAD;
+	else if (IpPageGetSpecial(page)->kind != IP_PAGE_DATA)
+		need = IP_NEED_NONE;
 	else if (PageGetMaxOffsetNumber(page) > IP_MAX_ROWS_PER_PAGE)
 		need = IP_NEED_BAD;
 	else

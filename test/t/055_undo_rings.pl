@@ -1,5 +1,5 @@
-# Rings of undo pages that backends share stay short.  A damaged ring stops nobody who does not use it: other backends
-# do not borrow it, and who had goes back to his own.  Where its links or records are damaged, it goes on without
+# Rings of undo pages that backends share stay short.  A damaged ring stops no backend that does not use it: other backends
+# do not borrow it, and one that had goes back to its own.  Where its links or records are damaged, it goes on without
 # them.  Nor does a damaged row stop changes of others, and no damage is taken for a version of a row.
 
 use strict;
@@ -266,7 +266,7 @@ foreach my $damage (sort keys %damages)
 	$node->stop;
 }
 
-# Who changes the very data page that his ring leads to does not wait for himself.
+# A backend that changes the very data page that its ring leads to does not wait for itself.
 {
 	my $file = $main;
 	substr($file, special(\$file, $_->[1]) + NEXT_OFFSET, 4) = pack 'L<', 0 foreach @rings;
@@ -290,9 +290,8 @@ INSERT INTO reused SELECT i, false FROM generate_series(1, 3000) i));
 my $snapshot = $node->background_psql('postgres');
 my $writer   = $node->background_psql('postgres');
 $snapshot->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM reused');
-$writer->query_safe('BEGIN');
-$writer->query_safe('INSERT INTO reused SELECT -i, false FROM generate_series(1, 3000) i; UPDATE reused SET b = true WHERE id < 0');
-$writer->query_safe('ROLLBACK');
+$writer->query_safe(
+	'BEGIN; INSERT INTO reused SELECT -i, false FROM generate_series(1, 3000) i; UPDATE reused SET b = true WHERE id < 0; ROLLBACK');
 my $end_of_rows = $node->safe_psql('postgres', q(SELECT 1 + max((ctid::text::point)[0]) FROM reused));
 $writer->query_safe('VACUUM reused');
 $writer->query_safe('UPDATE reused SET b = NOT b') for 1 .. 8;
