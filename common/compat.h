@@ -38,9 +38,11 @@
 #include "pgstat.h"
 #include "postmaster/autovacuum.h"
 #include "storage/bufmgr.h"
+#include "storage/bufpage.h"
 #include "storage/lmgr.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
+#include "storage/procarray.h"
 #include "storage/smgr.h"
 #include "storage/standby.h"
 #include "utils/rel.h"
@@ -84,6 +86,24 @@ compat_has_block(Relation rel, BlockNumber block)
 	BlockNumber cached = RelationGetSmgr(rel)->smgr_cached_nblocks[MAIN_FORKNUM];
 
 	return (cached != InvalidBlockNumber && block < cached) || block < RelationGetNumberOfBlocks(rel);
+}
+
+/* A page to read a file into, also by direct I/O. */
+#if PG_VERSION_NUM < 160000
+typedef PGAlignedBlock CompatIOBlock;
+#else
+typedef PGIOAlignedBlock CompatIOBlock;
+#endif
+
+/* Would the server accept this page, which was read from a file? */
+static inline bool
+compat_page_is_verified(CompatIOBlock *page, BlockNumber block)
+{
+#if PG_VERSION_NUM < 180000
+	return PageIsVerifiedExtended((Page) page->data, block, 0);
+#else
+	return PageIsVerified((Page) page->data, block, ignore_checksum_failure ? PIV_IGNORE_CHECKSUM_FAILURE : 0, NULL);
+#endif
 }
 
 /* ReadRecentBuffer leaves statistics to its caller. */
@@ -272,6 +292,30 @@ vacuum_get_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs *c)
 #define CompatFailsafeCheck(cutoffs) vacuum_xid_failsafe_check(cutoffs)
 #define CompatSetIvHeapRel(iv, h) ((iv)->heaprel = (h))
 #endif
+
+/*
+ * With old_snapshot_threshold a cutoff may be newer than what snapshots see,
+ * for heap looks then at a page's LSN, and raises "snapshot too old".  Rows
+ * that change in place have no such way out: the older horizon counts.
+ */
+#if PG_VERSION_NUM < 170000
+static inline TransactionId
+CompatHorizon(Relation rel, TransactionId cutoff)
+{
+	TransactionId oldest = GetOldestNonRemovableTransactionId(rel);
+
+	return TransactionIdPrecedes(oldest, cutoff) ? oldest : cutoff;
+}
+#else
+#define CompatHorizon(rel, cutoff) (cutoff)
+#endif
+
+static inline void
+compat_vacuum_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs *c)
+{
+	vacuum_get_cutoffs(rel, p, c);
+	c->OldestXmin = CompatHorizon(rel, c->OldestXmin);
+}
 
 #if PG_VERSION_NUM < 180000
 #define compat_vacuum_delay_point(is_analyze) vacuum_delay_point()

@@ -6,13 +6,11 @@
 #include "compat.h"
 
 #include "access/visibilitymap.h"
-#include "access/xact.h"
 #include "storage/procarray.h"
 #include "utils/builtins.h"
-#include "utils/memutils.h"
-#include "utils/resowner.h"
 
 #include "ip_check_page.h"
+#include "ip_salvage.h"
 
 /* ---- results --------------------------------------------------------------------- */
 
@@ -94,55 +92,31 @@ ip_check_may_be_gone(IpXid xid)
 
 /* ---- reading pages ----------------------------------------------------------------- */
 
-/* Is the error about the page, and not about us? */
-static bool
-is_damage(const ErrorData *error)
+typedef struct PageToCopy
 {
-	return error->sqlerrcode == ERRCODE_DATA_CORRUPTED ||
-		ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_SYSTEM_ERROR;
-}
+	IpCheck    *c;
+	BlockNumber block;
+	Page		copy;
+} PageToCopy;
 
 static void
-read_and_copy(IpCheck *c, BlockNumber block, Page copy)
+read_and_copy(void *arg)
 {
-	Buffer		buffer = ReadBufferExtended(c->rel, MAIN_FORKNUM, block, RBM_NORMAL, c->strategy);
+	const PageToCopy *p = arg;
+	Buffer		buffer = ReadBufferExtended(p->c->rel, MAIN_FORKNUM, p->block, RBM_NORMAL, p->c->strategy);
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	memcpy(copy, BufferGetPage(buffer), BLCKSZ);
+	memcpy(p->copy, BufferGetPage(buffer), BLCKSZ);
 	UnlockReleaseBuffer(buffer);
 }
 
 const char *
 ip_check_copy_page(IpCheck *c, BlockNumber block, Page copy)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	const char *volatile problem = NULL;
+	PageToCopy	p = {c, block, copy};
+	char	   *problem = ip_salvage_try(read_and_copy, &p);
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		read_and_copy(c, block, copy);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		if (!is_damage(error))
-			ReThrowError(error);
-		problem = ip_check_fail(c, "%s", error->message);
-		FreeErrorData(error);
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	return problem;
+	return problem ? ip_check_fail(c, "%s", problem) : NULL;
 }
 
 int

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_format.h
- *	  On-disk format of inplace tables, version 9.
+ *	  On-disk format of inplace tables, version 10.
  *
  * docs/on-disk-format.md draws every structure byte by byte.  All pages live
  * in the main fork, have PostgreSQL's standard page header and keep no data
@@ -34,7 +34,7 @@
 #include "storage/bufpage.h"
 #include "storage/itemptr.h"
 
-#define IP_FORMAT_VERSION		9
+#define IP_FORMAT_VERSION		10
 
 /* Every page says what version it is of: its magic number is the letter I and the version ... */
 #define IP_MAGIC_LETTER			0x49
@@ -163,9 +163,14 @@ typedef struct IpUndoRun
 
 #define IP_MAX_UNDO_RUNS	480
 
+/*
+ * Scans leave out what is listed here, so a wrong bit would hide rows, even
+ * where the server has no checksums: the page has one of its own.
+ */
 typedef struct IpMeta
 {
-	uint32		nslots;			/* IP_UNDO_SLOTS */
+	uint32		crc;			/* CRC-32C of all that follows, but for runs
+								 * that are not there */
 	uint32		nruns;
 	IpMetaSlot	slots[IP_UNDO_SLOTS];
 	IpUndoRun	runs[IP_MAX_UNDO_RUNS]; /* in order; those from nruns on are

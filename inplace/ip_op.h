@@ -44,8 +44,9 @@ typedef enum IpOp
 	IP_OP_UNDO_PAGES,			/* metapage: these blocks are undo pages, or
 								 * one is no more */
 	IP_OP_MOVED,				/* the default changer moves a row */
-	IP_OP_FREEZE				/* rows lose their version blocks: all see
+	IP_OP_FREEZE,				/* rows lose their version blocks: all see
 								 * what they are */
+	IP_OP_DECOY					/* block 0's decoy is put anew */
 } IpOp;
 
 /* Where IP_OP_ROW's delta starts from */

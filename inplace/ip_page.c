@@ -71,6 +71,16 @@ ip_page_other_version(Page page)
 	return special->kind == IP_PAGE_META ? ((uint32 *) PageGetContents(page))[1] : 6;
 }
 
+void
+ip_page_refuse_version(Relation rel, BlockNumber block, uint32 version)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("block %u of relation \"%s\" has format version %u, but this library knows version %u only",
+					block, RelationGetRelationName(rel), version, IP_FORMAT_VERSION),
+			 errhint("Use the version of the inplace library that wrote the table.")));
+}
+
 IpPageKind
 ip_page_kind(Relation rel, BlockNumber block, Page page)
 {
@@ -78,11 +88,7 @@ ip_page_kind(Relation rel, BlockNumber block, Page page)
 	if (PageIsNew(page))
 		return 0;
 	if (!ip_page_is_ours(page) && ip_page_other_version(page) != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("block %u of relation \"%s\" has format version %u, but this library knows version %u only",
-						block, RelationGetRelationName(rel), ip_page_other_version(page), IP_FORMAT_VERSION),
-				 errhint("Use the version of the inplace library that wrote the table.")));
+		ip_page_refuse_version(rel, block, ip_page_other_version(page));
 	if (!ip_page_is_ours(page))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
@@ -176,9 +182,13 @@ OffsetNumber
 ip_page_free_offset(Page page, OffsetNumber after)
 {
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	bool		all = after == InvalidOffsetNumber;
 
 	Assert(ip_page_is_locked(page, true));
 	Assert(after <= IP_MAX_ROWS_PER_PAGE);	/* I1 */
+	/* the decoy's place is no row's, whatever has become of the decoy */
+	if (all && ((PageHeader) page)->pd_special == IP_DECOY_START)
+		after = FirstOffsetNumber;
 	if (PageHasFreeLinePointers(page))
 	{
 		for (OffsetNumber off = after + 1; off <= max; off++)
@@ -187,7 +197,7 @@ ip_page_free_offset(Page page, OffsetNumber after)
 				return off;
 		}
 		/* a hint: no need to look again */
-		if (after == InvalidOffsetNumber)
+		if (all)
 			PageClearHasFreeLinePointers(page);
 	}
 	return Max(after, max) + 1;

@@ -142,6 +142,9 @@ extern bool ip_page_meta_is_idle(Page page);
 /* Another format version than ours that the page says it has; 0: none. */
 extern uint32 ip_page_other_version(Page page);
 
+/* The error about a page of that version. */
+pg_noreturn extern void ip_page_refuse_version(Relation rel, BlockNumber block, uint32 version);
+
 /*
  * Do items share bytes?  Then a change of one damages another, and two changes that were checked
  * one by one may fail together.  Lock: exclusive.

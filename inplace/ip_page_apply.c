@@ -21,7 +21,7 @@ put_decoy(Page page)
 {
 	HeapTupleHeader tuple = (HeapTupleHeader) (page + IP_DECOY_START);
 
-	((PageHeader) page)->pd_lower += sizeof(ItemIdData);
+	memset(tuple, 0, IP_DECOY_SIZE);
 	ItemIdSetNormal(PageGetItemId(page, FirstOffsetNumber), IP_DECOY_START, IP_DECOY_LENGTH);
 	HeapTupleHeaderSetXmin(tuple, FrozenTransactionId);
 	HeapTupleHeaderSetXmax(tuple, MaxMultiXactId);
@@ -46,7 +46,10 @@ init_page(Page page, BlockNumber block, IpPageKind kind)
 	IpPageGetSpecial(page)->kind = kind;
 	IpPageGetSpecial(page)->magic = IP_PAGE_MAGIC;
 	if (decoy)
+	{
+		((PageHeader) page)->pd_lower += sizeof(ItemIdData);
 		put_decoy(page);
+	}
 }
 
 static void
@@ -55,7 +58,6 @@ init_meta(Page page, BlockNumber block)
 	IpMeta	   *meta = IpPageGetMeta(page);
 
 	init_page(page, block, IP_PAGE_META);
-	meta->nslots = IP_UNDO_SLOTS;
 	meta->nruns = 0;
 	for (int i = 0; i < IP_UNDO_SLOTS; i++)
 	{
@@ -304,6 +306,9 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 		case IP_OP_INIT_FREE:
 			init_page(page, block, IP_PAGE_FREE);
 			return NULL;
+		case IP_OP_DECOY:
+			put_decoy(page);
+			return NULL;
 		case IP_OP_XID:
 			ctx->xid = bytes_get_u32(r);
 			return NULL;
@@ -348,6 +353,8 @@ apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContex
 	}
 	/* IP_OP_XID is about the block */
 	ctx->xid = xid;
+	if (block == IP_META_BLOCK)
+		ip_runs_seal(page);
 	return ip_items_end(page) ? NULL : "items overlap";
 }
 

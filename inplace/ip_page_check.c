@@ -319,8 +319,6 @@ check_meta_page(IpPageCheck *c, Page page, BlockNumber block)
 	if (ph->pd_lower != (char *) &meta->runs[ip_runs_count(page)] - (char *) page ||
 		ph->pd_upper != ph->pd_special)
 		report(c, 0, fail(c, "metapage has lower %u, upper %u", ph->pd_lower, ph->pd_upper));
-	if (meta->nslots != IP_UNDO_SLOTS)
-		report(c, 0, fail(c, "metapage has %u undo slots", meta->nslots));
 	report(c, 0, ip_runs_problem(page));
 }
 

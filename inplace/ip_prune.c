@@ -16,6 +16,7 @@
 #include "ip_home.h"
 #include "ip_lockers.h"
 #include "ip_moves.h"
+#include "ip_page_check.h"
 #include "ip_prune.h"
 #include "ip_prune_hint.h"
 #include "ip_prune_row.h"
@@ -39,6 +40,7 @@ begin_prune(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizo
 	p->page = BufferGetPage(buffer);
 	p->thorough = thorough;
 	p->horizon = horizon;
+	p->soft = p->damaged = false;
 	p->changed = p->changer_is_over = false;
 	p->killer = IP_XID_NONE;
 	p->unflushed = InvalidXLogRecPtr;
@@ -50,9 +52,10 @@ begin_prune(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizo
 
 /* The same for all of its rows: prune_page follows. */
 static void
-begin_page(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizon)
+begin_page(IpPrune *p, Relation rel, Buffer buffer, bool thorough, bool soft, IpXid horizon)
 {
 	begin_prune(p, rel, buffer, thorough, horizon);
+	p->soft = soft;
 	ip_row_list(p->page, &p->list);
 }
 
@@ -125,10 +128,12 @@ prune_row(IpPrune *p, OffsetNumber off)
 
 	if (ip_prune_row_at_once(p, off))
 		return;
-	switch (ip_version_begin(v, p->rel, p->block, p->page, off))
+	switch (p->soft ? ip_version_begin_soft(v, p->rel, p->block, p->page, off) :
+			ip_version_begin(v, p->rel, p->block, p->page, off))
 	{
 		case IPV_OK:
 			action = ip_prune_version(p, v);
+			p->damaged |= v->damaged;
 			if (action != PRUNE_DEAD && action != PRUNE_FREEZE && !IpXidIsFinal(v->xid) &&
 				!(action == PRUNE_CHANGE && ip_prune_is_removable(p, v->xid)))
 				p->oldest = Min(p->oldest, v->xid);
@@ -137,7 +142,9 @@ prune_row(IpPrune *p, OffsetNumber off)
 			break;
 		case IPV_FAR:
 		case IPV_STALE:
-			ip_version_missing(v);
+			if (!p->soft)
+				ip_version_missing(v);
+			p->damaged = true;
 	}
 }
 
@@ -155,7 +162,10 @@ apply_prune(IpPrune *p)
 	return true;
 }
 
-/* Clean all rows on p->list; p->far has those for which the page would have to be unlocked. */
+/*
+ * Clean all rows on p->list; p->far has those for which the page would have to
+ * be unlocked.  Nothing is done if p is soft, and there is damage.
+ */
 static void
 prune_page(IpPrune *p)
 {
@@ -185,6 +195,8 @@ prune_page(IpPrune *p)
 		else if (inserter_status == IP_STATUS_ABORTED || ip_row_may_be(p->page, off, IP_ROW_VERSION | IP_ROW_CHANGED))
 			prune_row(p, off);
 	}
+	if (p->damaged)
+		return;
 	put_frozen(p);
 	prune_changer(p);
 	prune_homes(p);
@@ -252,7 +264,7 @@ ip_prune_page(Relation rel, Buffer buffer, IpXid horizon)
 	/* once more at most, unless others roll back as many changes again */
 	do
 	{
-		begin_page(&p, rel, buffer, true, horizon);
+		begin_page(&p, rel, buffer, true, false, horizon);
 		prune_page(&p);
 		if (p.nfar == 0)
 			return;
@@ -267,9 +279,9 @@ ip_prune_for_base(Relation rel, Buffer buffer)
 {
 	IpPrune		p;
 
-	begin_page(&p, rel, buffer, true, IP_XID_NONE);
+	begin_page(&p, rel, buffer, true, true, IP_XID_NONE);
 	prune_page(&p);
-	return p.nfar == 0;
+	return p.nfar == 0 && !p.damaged;
 }
 
 bool
@@ -280,12 +292,12 @@ ip_prune_page_opt(Relation rel, Buffer buffer)
 
 	if (ip_prune_is_useless(rel, page))
 		return false;
-	begin_page(&p, rel, buffer, false, IP_XID_NONE);
+	begin_page(&p, rel, buffer, false, true, IP_XID_NONE);
 	/* damage of one row is not to stop changes of others */
 	if (PageGetMaxOffsetNumber(page) > IP_MAX_ROWS_PER_PAGE || !ip_undo_rows_are_sound(p.block, page, &p.list))
 		return false;
 	prune_page(&p);
-	return p.changed;
+	return p.changed && !p.damaged;
 }
 
 /*
@@ -332,6 +344,9 @@ prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 		case IPV_STALE:
 			return IP_NEED_BAD;
 	}
+	/* nobody must ask what became of a transaction that is still to come */
+	if (v->xid >= ip_xid_next())
+		return IP_NEED_BAD;
 	action = ip_prune_version(p, v);
 	if (v->damaged)
 		return IP_NEED_BAD;
@@ -345,21 +360,25 @@ prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 static IpNeed
 prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids, BlockNumber undo_block)
 {
-	Buffer		buffer = ip_rel_read(rel, ItemPointerGetBlockNumber(tids));
-	Page		page = BufferGetPage(buffer);
+	Buffer		buffer = ip_rel_read_soft(rel, ItemPointerGetBlockNumber(tids));
 	IpNeed		need = IP_NEED_NONE;
+	Page		page;
 
+	p->nfar = 0;
+	if (BufferIsInvalid(buffer))
+		return IP_NEED_BAD;
+	page = BufferGetPage(buffer);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	begin_prune(p, rel, buffer, true, IP_XID_NONE);
 
 	/*
-	 * the rows may be gone, and the page be an undo page, with more items
-	 * than a data page has
+	 * The rows may be gone, and the page be an undo page, with more items
+	 * than a data page has.  If only its kind says so, they are there.
 	 */
 	if (!ip_page_is_ours(page))
 		need = PageIsNew(page) ? IP_NEED_NONE : IP_NEED_BAD;
 	else if (IpPageGetSpecial(page)->kind != IP_PAGE_DATA)
-		need = IP_NEED_NONE;
+		need = ip_page_problem(page, p->block) == NULL ? IP_NEED_NONE : IP_NEED_BAD;
 	else if (PageGetMaxOffsetNumber(page) > IP_MAX_ROWS_PER_PAGE)
 		need = IP_NEED_BAD;
 	else

@@ -30,6 +30,8 @@ typedef struct IpPrune
 	BlockNumber block;
 	Page		page;
 	bool		thorough;
+	bool		soft;			/* damage is no error, ... */
+	bool		damaged;		/* ... but told here; nothing is pruned then */
 	IpXid		horizon;		/* what precedes it is removable */
 	IpChange	change;
 	ByteWriter *w;

@@ -14,46 +14,110 @@
 
 #include "ip_change.h"
 #include "ip_rel.h"
+#include "ip_runs.h"
 #include "ip_slot.h"
 
 /* So often a buffer is used without looking up its block. */
 #define RECENT_USES		16
 
-static void
-check_meta_page(Relation rel, Page page)
-{
-	IpMeta	   *meta = IpPageGetMeta(page);
+/* Beyond so many blocks that are empty nobody looks for one that tells its version. */
+#define MAX_EMPTY		8
 
-	if (ip_page_kind(rel, IP_META_BLOCK, page) != IP_PAGE_META)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("block %u of relation \"%s\" is not the metapage of an inplace table",
-						IP_META_BLOCK, RelationGetRelationName(rel))));
-	if (meta->nslots != IP_UNDO_SLOTS)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("metapage of relation \"%s\" has %u undo slots, expected %u",
-						RelationGetRelationName(rel), meta->nslots, IP_UNDO_SLOTS)));
+/* A damaged block is read again: another backend may have been writing it. */
+#define SOFT_TRIES		3
+
+/*
+ * Is the block sound in the file?  Nothing is left behind when it is not: core's
+ * own read would leave an error, and a buffer that is not valid.
+ */
+static bool
+file_is_sound(Relation rel, BlockNumber block)
+{
+	MemoryContext context = CurrentMemoryContext;
+	uint32		holdoff = InterruptHoldoffCount;
+	volatile bool sound = false;
+	CompatIOBlock page;
+
+	PG_TRY();
+	{
+		smgrread(RelationGetSmgr(rel), MAIN_FORKNUM, block, page.data);
+		sound = compat_page_is_verified(&page, block);
+	}
+	PG_CATCH();
+	{
+		if (geterrcode() != ERRCODE_IO_ERROR && geterrcode() != ERRCODE_DATA_CORRUPTED)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+		/* the error has let interrupts in; the caller may hold locks */
+		InterruptHoldoffCount = holdoff;
+	}
+	PG_END_TRY();
+	return sound;
+}
+
+Buffer
+ip_rel_read_soft(Relation rel, BlockNumber block)
+{
+	Assert(CritSectionCount == 0);
+	if (!compat_has_block(rel, block))
+		return InvalidBuffer;
+	for (int tries = 0; tries < SOFT_TRIES; tries++)
+	{
+		Buffer		recent = PrefetchBuffer(rel, MAIN_FORKNUM, block).recent_buffer;
+
+		if (BufferIsValid(recent) && ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, recent))
+		{
+			CompatCountBufferHit(rel);
+			return recent;
+		}
+		if (zero_damaged_pages || file_is_sound(rel, block))
+			return ReadBuffer(rel, block);
+	}
+	return InvalidBuffer;
+}
+
+/* What is wrong with the page, which is to be the metapage and is not new, or NULL. */
+static const char *
+meta_problem(Page page)
+{
+	if (!ip_page_is_ours(page) || IpPageGetSpecial(page)->kind != IP_PAGE_META)
+		return "it is not a metapage";
+	return ip_runs_problem(page);
 }
 
 Buffer
 ip_rel_lock_meta(Relation rel, int mode)
 {
-	Buffer		buffer;
+	Buffer		buffer = ip_rel_read_soft(rel, IP_META_BLOCK);
 	Page		page;
 
-	if (!compat_has_block(rel, IP_META_BLOCK))
+	if (!BufferIsValid(buffer))
 		return InvalidBuffer;
-	buffer = ReadBuffer(rel, IP_META_BLOCK);
 	LockBuffer(buffer, mode);
 	page = BufferGetPage(buffer);
-	if (!PageIsNew(page))
-	{
-		check_meta_page(rel, page);
+	if (!PageIsNew(page) && meta_problem(page) == NULL)
 		return buffer;
-	}
 	UnlockReleaseBuffer(buffer);
 	return InvalidBuffer;
+}
+
+const char *
+ip_rel_meta_problem(Relation rel)
+{
+	const char *problem = NULL;
+	Buffer		buffer;
+
+	if (!compat_has_block(rel, IP_META_BLOCK))
+		return NULL;
+	buffer = ip_rel_read_soft(rel, IP_META_BLOCK);
+	if (!BufferIsValid(buffer))
+		return "it cannot be read";
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (!PageIsNew(BufferGetPage(buffer)))
+		problem = meta_problem(BufferGetPage(buffer));
+	UnlockReleaseBuffer(buffer);
+	return problem;
 }
 
 /* A block more, unless the metapage's is there by now. */
@@ -68,24 +132,45 @@ extend_to_meta(Relation rel)
 	UnlockRelationForExtension(rel, ExclusiveLock);
 }
 
+/* The metapage's block, locked exclusively; zeros where it cannot be read. */
+static Buffer
+read_meta_block(Relation rel)
+{
+	Buffer		buffer = ip_rel_read_soft(rel, IP_META_BLOCK);
+
+	if (!BufferIsValid(buffer))
+		return ReadBufferExtended(rel, MAIN_FORKNUM, IP_META_BLOCK, RBM_ZERO_AND_LOCK, NULL);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	return buffer;
+}
+
 Buffer
 ip_rel_make_meta(Relation rel)
 {
+	const char *problem = NULL;
 	Buffer		buffer;
 	IpChange	change;
+	Page		page;
 
 	while (!compat_has_block(rel, IP_META_BLOCK))
 		extend_to_meta(rel);
-	buffer = ReadBuffer(rel, IP_META_BLOCK);
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	/* the first of several backends has made it */
-	if (PageIsNew(BufferGetPage(buffer)))
+	buffer = read_meta_block(rel);
+	page = BufferGetPage(buffer);
+	if (!PageIsNew(page))
 	{
-		ip_change_begin(&change, rel, IP_XLOG_INIT, InvalidTransactionId);
-		ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_META);
-		ip_change_apply(&change);
+		problem = meta_problem(page);
+		if (problem == NULL)
+			return buffer;		/* the first of several backends has made it */
 	}
-	check_meta_page(rel, BufferGetPage(buffer));
+	ip_change_begin(&change, rel, IP_XLOG_INIT, InvalidTransactionId);
+	ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_META);
+	ip_change_apply(&change);
+	/* not to the client, which might keep us waiting while we hold locks */
+	if (problem)
+		ereport(LOG_SERVER_ONLY,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("metapage of relation \"%s\" is made anew: %s",
+						RelationGetRelationName(rel), problem)));
 	return buffer;
 }
 
@@ -123,23 +208,45 @@ ip_rel_cache(Relation rel)
 	return cache;
 }
 
-/* Where a crash has left block 0 empty, or it is damaged, each other page tells when it is read. */
+/* The other format version that the block says it has, or 0; not if it is empty, or unreadable, which *empty tells. */
+static uint32
+other_version(Relation rel, BlockNumber block, bool *empty)
+{
+	Buffer		buffer = ip_rel_read_soft(rel, block);
+	uint32		version = 0;
+
+	*empty = true;
+	if (!BufferIsValid(buffer))
+		return 0;
+	*empty = PageIsNew(BufferGetPage(buffer));
+	if (!*empty)
+		version = ip_page_other_version(BufferGetPage(buffer));
+	ReleaseBuffer(buffer);
+	return version;
+}
+
+/* Each other page tells when it is read. */
 void
 ip_rel_check_format(Relation rel)
 {
 	IpRelCache *cache = ip_rel_cache(rel);
-	Buffer		buffer;
-	Page		page;
+	BlockNumber block;
+	uint32		version;
+	bool		empty;
 
-	if (cache->format_checked || RelationGetNumberOfBlocks(rel) == 0)
+	if (cache->format_checked)
 		return;
-	buffer = ReadBuffer(rel, IP_DECOY_BLOCK);
-	page = BufferGetPage(buffer);
-	Assert(RelationUsesLocalBuffers(rel) || !ip_page_is_locked(page, true));
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	if (ip_page_other_version(page) != 0)
-		(void) ip_page_kind(rel, IP_DECOY_BLOCK, page);
-	UnlockReleaseBuffer(buffer);
+	block = RelationGetNumberOfBlocks(rel);
+	if (block == 0)
+		return;
+	version = other_version(rel, IP_DECOY_BLOCK, &empty);
+	for (int i = 0; version != 0 && i < MAX_EMPTY; i++)
+	{
+		if (other_version(rel, --block, &empty) == version)
+			ip_page_refuse_version(rel, block, version);
+		if (!empty || block == 0)
+			break;
+	}
 	/* reading the page may have accepted invalidations */
 	ip_rel_cache(rel)->format_checked = true;
 }

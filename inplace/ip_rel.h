@@ -93,18 +93,27 @@ extern Relation ip_rel_open_to_inspect(Oid relid);
 extern IpRelCache *ip_rel_cache(Relation rel);
 
 /*
- * Check the format version, before reading or changing; nothing to do for an empty relation.  Lock: share on block 0, taken and
- * released, so the caller must have no data page locked.  Errors: feature_not_supported for a version that this library does not know.
+ * Check the format version, before reading or changing; nothing to do for an
+ * empty relation.  One damaged page is not enough to refuse the others: two
+ * pages have to agree, if there are two.  Lock: none.  Errors:
+ * feature_not_supported for a version that this library does not know.
  */
 extern void ip_rel_check_format(Relation rel);
 
 /*
- * The metapage, locked in this mode; InvalidBuffer if there is none, for want of rings.  Errors: data_corrupted if its block
- * is something else.
+ * The metapage, locked in this mode; InvalidBuffer if there is none, for want
+ * of rings, or if it is damaged: nothing in it is more than a hint.
  */
 extern Buffer ip_rel_lock_meta(Relation rel, int mode);
 
-/* The metapage, locked exclusively.  It is made if there is none, by a change of its own. */
+/* What is wrong with the metapage, or NULL.  Lock: as ip_rel_lock_meta. */
+extern const char *ip_rel_meta_problem(Relation rel);
+
+/*
+ * The metapage, locked exclusively.  It is made if there is none, or if it is
+ * damaged, by a change of its own; then the rings that it knew are lost, their
+ * records are not.
+ */
 extern Buffer ip_rel_make_meta(Relation rel);
 
 /*
@@ -112,6 +121,14 @@ extern Buffer ip_rel_make_meta(Relation rel);
  * also if the relation has no such block.
  */
 extern Buffer ip_rel_read(Relation rel, BlockNumber block);
+
+/*
+ * ReadBuffer for a block that can be done without: InvalidBuffer if the
+ * relation has no such block, or if the server would refuse to read it.  A
+ * block that is not in a buffer may be read twice.  May be called with pages
+ * locked.
+ */
+extern Buffer ip_rel_read_soft(Relation rel, BlockNumber block);
 
 /*
  * Extend rel by up to n pages, which are all zeros; returns the first, pinned and

@@ -24,6 +24,7 @@
 #include "ip_insert.h"
 #include "ip_modify.h"
 #include "ip_rewrite.h"
+#include "ip_salvage.h"
 #include "ip_scan.h"
 #include "ip_toast.h"
 #include "ip_xid.h"
@@ -52,6 +53,7 @@ typedef struct Rewrite
 	Relation	new;
 	TupleTableSlot *slot;		/* of the new table */
 	IpXid		horizon;		/* all see the changes before it */
+	bool		only_read;		/* versions are looked at, not written */
 	MemoryContext batch_context;
 	MemoryContext row_context;
 	IpFormed	batch[BATCH_ROWS];
@@ -60,6 +62,9 @@ typedef struct Rewrite
 	double		recently_dead;
 	double		dead;
 } Rewrite;
+
+/* Of the row that is read by its TID. */
+static IpVersion fetched;
 
 /* ---- writing ----------------------------------------------------------------------- */
 
@@ -171,10 +176,24 @@ skip_aborted(IpVersion *v)
 	return result == IPV_OK;
 }
 
+/* The table is locked: nobody else's transaction can be running in it. */
+static void
+refuse_future(Rewrite *r, IpVersion *v)
+{
+	if (ip_version_status(v) == IP_STATUS_RUNNING)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("transaction id " UINT64_FORMAT " of row (%u,%u) of relation \"%s\" is in the future",
+						v->xid, ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid),
+						RelationGetRelationName(r->old)),
+				 ip_page_check_hint(r->old)));
+}
+
 /* Note how the change that v stands on ended the version below. */
 static void
-note_end(IpVersion *v, Past *past)
+note_end(Rewrite *r, IpVersion *v, Past *past)
 {
+	refuse_future(r, v);
 	if (ip_version_load_rec(v) != IPV_OK)
 		ip_version_missing(v);
 	past->end_xid = v->xid;
@@ -188,18 +207,12 @@ static void
 note_version(Rewrite *r, IpVersion *v, Past *past)
 {
 	load_version(r, v);
-	form_row(r, &past->row);
+	if (!r->only_read)
+		form_row(r, &past->row);
 	past->xid = IP_XID_NONE;
 	if (is_final(r, v))
 		return;
-	/* the table is locked: nobody else's transaction can be */
-	if (ip_version_status(v) == IP_STATUS_RUNNING)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("transaction id " UINT64_FORMAT " of row (%u,%u) of relation \"%s\" is in the future",
-						v->xid, ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid),
-						RelationGetRelationName(r->old)),
-				 ip_page_check_hint(r->old)));
+	refuse_future(r, v);
 	past->xid = v->xid;
 	if (v->state & IP_ROW_INSERTED)
 	{
@@ -219,7 +232,8 @@ copy_versions(Rewrite *r, IpVersion *v)
 	ItemPointerData next;
 
 	ItemPointerSetInvalid(&next);
-	Assert(r->nbatch == 0);		/* the static operations of a change are free */
+	/* the static operations of a change are free */
+	Assert(r->only_read || r->nbatch == 0);
 	for (bool newest = true;; newest = false)
 	{
 		Past		past = {.end_xid = IP_XID_NONE};
@@ -230,7 +244,7 @@ copy_versions(Rewrite *r, IpVersion *v)
 		MemoryContextReset(r->row_context);
 		if (!newest || (v->state & IP_ROW_DELETED))
 		{
-			note_end(v, &past);
+			note_end(r, v, &past);
 			if (ip_version_older(v) != IPV_OK)
 				ip_version_missing(v);
 			if (!skip_aborted(v))
@@ -240,6 +254,12 @@ copy_versions(Rewrite *r, IpVersion *v)
 		}
 		note_version(r, v, &past);
 		oldest = IpXidIsFinal(past.xid) || (v->state & IP_ROW_INSERTED);
+		if (r->only_read)
+		{
+			if (oldest)
+				return;
+			continue;
+		}
 		ip_insert_as(r->new, &past.row, (TransactionId) past.xid, past.cid, &tid);
 		if (past.end_xid != IP_XID_NONE)
 		{
@@ -269,6 +289,56 @@ row_fate(Rewrite *r, IpVersion *v)
 	if (!is_final(r, v))
 		return ROW_VERSIONS;
 	return (v->state & IP_ROW_DELETED) ? ROW_DEAD : ROW_PLAIN;
+}
+
+typedef struct RowToRead
+{
+	Rewrite    *r;
+	ItemPointerData tid;
+} RowToRead;
+
+static void
+read_row(void *arg)
+{
+	IpVersion  *v = &fetched;
+	const RowToRead *row = arg;
+
+	if (!ip_version_fetch_newest(v, row->r->old, &row->tid))
+		return;
+	v->locked = true;			/* as the table is */
+	switch (row_fate(row->r, v))
+	{
+		case ROW_DEAD:
+			break;
+		case ROW_PLAIN:
+			load_version(row->r, v);
+			break;
+		case ROW_VERSIONS:
+			copy_versions(row->r, v);
+			break;
+	}
+}
+
+/* Can all versions that are to be copied be read?  Nothing of a row may be written before that is known. */
+static bool
+is_readable(Rewrite *r, const ItemPointerData *tid)
+{
+	RowToRead	row = {r, *tid};
+	char	   *problem;
+
+	if (likely(!ip_salvage_wanted()))
+		return true;
+	r->only_read = true;
+	problem = ip_salvage_try(read_row, &row);
+	r->only_read = false;
+	if (problem == NULL)
+		return true;
+	ereport(WARNING,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("row (%u,%u) of relation \"%s\" is left out: %s", ItemPointerGetBlockNumber(tid),
+					ItemPointerGetOffsetNumber(tid), RelationGetRelationName(r->old), problem)));
+	pfree(problem);
+	return false;
 }
 
 /* Copy the row whose newest version v stands on. */
@@ -342,7 +412,8 @@ copy_in_file_order(Rewrite *r)
 	while (ip_scan_next_row(scan))
 	{
 		CHECK_FOR_INTERRUPTS();
-		copy_row(r, &scan->v);
+		if (is_readable(r, &scan->v.tid))
+			copy_row(r, &scan->v);
 		report_blocks(scan);
 		report_written(r->live, r->live);
 	}
@@ -353,23 +424,19 @@ copy_in_file_order(Rewrite *r)
 static void
 copy_fetched(Rewrite *r, ItemPointer tid)
 {
-	static IpVersion v;
-
-	if (ip_version_fetch_newest(&v, r->old, tid))
-		copy_row(r, &v);
+	if (ip_version_fetch_newest(&fetched, r->old, tid))
+		copy_row(r, &fetched);
 }
 
 /* The same, that an index scan has found: once, if the index has several entries for it. */
 static void
 copy_indexed(Rewrite *r, IndexScanDesc scan, TupleTableSlot *slot)
 {
-	static IpVersion v;
-
-	if (!ip_version_fetch_newest(&v, r->old, &scan->xs_heaptid))
+	if (!is_readable(r, &scan->xs_heaptid) || !ip_version_fetch_newest(&fetched, r->old, &scan->xs_heaptid))
 		return;
-	v.locked = true;			/* as the table is */
-	if (ip_fetch_is_current(scan->xs_heapfetch, &v, row_fate(r, &v) == ROW_DEAD, slot))
-		copy_row(r, &v);
+	fetched.locked = true;		/* as the table is */
+	if (ip_fetch_is_current(scan->xs_heapfetch, &fetched, row_fate(r, &fetched) == ROW_DEAD, slot))
+		copy_row(r, &fetched);
 }
 
 static void
@@ -444,7 +511,8 @@ copy_by_sort(Rewrite *r, Relation index)
 	while (ip_scan_next_row(scan))
 	{
 		CHECK_FOR_INTERRUPTS();
-		sort_row(r, sort, &scan->v);
+		if (is_readable(r, &scan->v.tid))
+			sort_row(r, sort, &scan->v);
 		report_blocks(scan);
 		report_written(++scanned, 0);
 	}
@@ -471,7 +539,7 @@ ip_rewrite_for_cluster(Relation old, Relation new, Relation index, bool use_sort
 
 	r->old = old;
 	r->new = new;
-	r->horizon = ip_xid_full(oldest_xmin);
+	r->horizon = ip_xid_full(CompatHorizon(old, oldest_xmin));
 	r->slot = table_slot_create(new, NULL);
 	r->batch_context = AllocSetContextCreate(CurrentMemoryContext, "inplace rewrite batch",
 											 ALLOCSET_DEFAULT_SIZES);

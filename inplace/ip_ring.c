@@ -93,9 +93,11 @@ seems_of_ring(Relation rel, BlockNumber block, uint16 slot)
 	Buffer		buffer;
 	bool		seems;
 
-	if (block == IP_META_BLOCK || block == InvalidBlockNumber || !compat_has_block(rel, block))
+	if (block == IP_META_BLOCK || block == InvalidBlockNumber)
 		return false;
-	buffer = ip_rel_read(rel, block);
+	buffer = ip_rel_read_soft(rel, block);
+	if (BufferIsInvalid(buffer))
+		return false;
 	special = IpPageGetSpecial(BufferGetPage(buffer));
 	seems = special->kind == IP_PAGE_UNDO && special->u.undo.slot == slot;
 	ReleaseBuffer(buffer);
@@ -156,8 +158,9 @@ ip_ring_has(Page page, uint16 slot)
 {
 	Assert(ip_page_is_locked(page, false));
 	Assert(slot < IP_UNDO_SLOTS);
+	/* to a page with xids that are still to come no record is added */
 	return ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_UNDO &&
-		IpPageGetSpecial(page)->u.undo.slot == slot;
+		IpPageGetSpecial(page)->u.undo.slot == slot && IpPageGetSpecial(page)->u.undo.newest_xid < ip_xid_next();
 }
 
 bool
@@ -211,6 +214,54 @@ ip_ring_use_own(IpRelCache *cache)
 		ip_rel_set_ring(cache, ip_own_slot(), InvalidBlockNumber);
 }
 
+/* Set the metapage's slot as the change's last block; more may follow about the metapage. */
+static ByteWriter *
+change_slot(IpChange *change, Buffer meta, uint16 slot, BlockNumber entry, uint32 npages)
+{
+	ByteWriter *ops = ip_change_block(change, meta, false);
+
+	Assert(BufferGetBlockNumber(meta) == IP_META_BLOCK);
+	ip_op_slot(ops, slot, entry, npages);
+	return ops;
+}
+
+static void
+apply_ring_change(IpChange *change, Buffer meta)
+{
+	ip_change_apply(change);
+	if (BufferIsValid(meta))
+		UnlockReleaseBuffer(meta);
+}
+
+/*
+ * No current page is found at entry or behind it.  The slot has no ring from now
+ * on, unless it leads elsewhere by now: then false.  The pages stay, for the
+ * rows that need them, until ip_undo_shrink_lost frees them.
+ */
+static bool
+abandon(Relation rel, uint16 slot, BlockNumber entry)
+{
+	Buffer		meta = ip_rel_make_meta(rel);
+	BlockNumber now = IpPageGetMeta(BufferGetPage(meta))->slots[slot].entry;
+	IpChange	change;
+
+	if (now != entry)
+	{
+		UnlockReleaseBuffer(meta);
+		return now == InvalidBlockNumber;
+	}
+	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
+	(void) change_slot(&change, meta, slot, InvalidBlockNumber, 0);
+	apply_ring_change(&change, meta);
+	/* not to the client, which might keep us waiting while we hold locks */
+	ereport(LOG_SERVER_ONLY,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("undo ring %u of relation \"%s\" is given up: it has no current page at block %u or behind it",
+					slot, RelationGetRelationName(rel), entry),
+			 ip_page_check_hint(rel)));
+	return true;
+}
+
 Buffer
 ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode, bool *waited)
 {
@@ -245,39 +296,13 @@ ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode, bo
 			*block = BufferGetBlockNumber(buffer);
 			return buffer;
 		}
-		if (tries > MAX_TRIES && read_slot(rel, slot).entry == from.entry)
-		{
-			ip_ring_use_own(ip_rel_cache(rel));
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("undo slot %u of relation \"%s\" has no current page at block %u or behind it",
-							slot, RelationGetRelationName(rel), from.entry),
-					 ip_page_check_hint(rel)));
-		}
 		*block = InvalidBlockNumber;
+		if (tries > MAX_TRIES && abandon(rel, slot, from.entry))
+			return InvalidBuffer;
 		if (tries >= SOME_TRIES)
 			pg_usleep(1000);
 		CHECK_FOR_INTERRUPTS();
 	}
-}
-
-/* Set the metapage's slot as the change's last block; more may follow about the metapage. */
-static ByteWriter *
-change_slot(IpChange *change, Buffer meta, uint16 slot, BlockNumber entry, uint32 npages)
-{
-	ByteWriter *ops = ip_change_block(change, meta, false);
-
-	Assert(BufferGetBlockNumber(meta) == IP_META_BLOCK);
-	ip_op_slot(ops, slot, entry, npages);
-	return ops;
-}
-
-static void
-apply_ring_change(IpChange *change, Buffer meta)
-{
-	ip_change_apply(change);
-	if (BufferIsValid(meta))
-		UnlockReleaseBuffer(meta);
 }
 
 void
@@ -566,8 +591,7 @@ ip_ring_read_runs(Relation rel, BlockNumber nblocks)
 	if (!BufferIsValid(meta))
 		return NULL;
 	page = BufferGetPage(meta);
-	/* damage: the pages are read, as those that are not listed */
-	n = ip_runs_problem(page) == NULL ? ip_runs_count(page) : 0;
+	n = ip_runs_count(page);
 	memcpy(found, IpPageGetMeta(page)->runs, n * sizeof(IpUndoRun));
 	UnlockReleaseBuffer(meta);
 	if (n == 0)

@@ -90,8 +90,10 @@ extern Buffer ip_ring_follow(Relation rel, IpMetaSlot from, uint16 slot, int mod
 extern void ip_ring_use_own(IpRelCache *cache);
 
 /*
- * The slot's current undo page, locked, or InvalidBuffer if it has no ring.
- * *block is where it was the last time, and becomes where it is.  waited: see ip_undo_lock_page.  Errors: data_corrupted.
+ * The slot's current undo page, locked, or InvalidBuffer if it has no ring, or
+ * none any more, because of damage.  *block is where it was the last time, and
+ * becomes where it is.  waited: see ip_undo_lock_page.  Lock: the metapage may
+ * be locked meanwhile.
  */
 extern Buffer ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode, bool *waited);
 

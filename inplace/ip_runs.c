@@ -5,6 +5,8 @@
  */
 #include "compat.h"
 
+#include "port/pg_crc32c.h"
+
 #include "ip_runs.h"
 
 static inline uint64
@@ -47,6 +49,28 @@ ip_runs_have(const IpUndoRun *runs, uint32 n, BlockNumber block)
 	return i < n && runs[i].first <= block;
 }
 
+static pg_crc32c
+crc_of(const IpMeta *m)
+{
+	const char *start = (const char *) &m->nruns;
+	pg_crc32c	crc;
+
+	Assert(m->nruns <= IP_MAX_UNDO_RUNS);
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, start, (const char *) &m->runs[m->nruns] - start);
+	FIN_CRC32C(crc);
+	return crc;
+}
+
+void
+ip_runs_seal(Page meta)
+{
+	IpMeta	   *m = IpPageGetMeta(meta);
+
+	if (m->nruns <= IP_MAX_UNDO_RUNS)
+		m->crc = crc_of(m);
+}
+
 const char *
 ip_runs_problem(Page meta)
 {
@@ -55,6 +79,8 @@ ip_runs_problem(Page meta)
 
 	if (m->nruns > IP_MAX_UNDO_RUNS)
 		return "metapage has too many runs of undo pages";
+	if (m->crc != crc_of(m))
+		return "metapage has a wrong checksum of its own";
 	for (uint32 i = 0; i < m->nruns; i++)
 	{
 		if (m->runs[i].first < end || m->runs[i].n == 0)

@@ -20,7 +20,10 @@ extern uint32 ip_runs_count(Page meta);
 /* Is the block in one of these n runs? */
 extern bool ip_runs_have(const IpUndoRun *runs, uint32 n, BlockNumber block);
 
-/* Why they cannot be right, or NULL. */
+/* Why the metapage cannot be right, or NULL. */
 extern const char *ip_runs_problem(Page meta);
+
+/* Compute the metapage's CRC, after each change of it.  Lock: exclusive. */
+extern void ip_runs_seal(Page meta);
 
 #endif							/* IP_RUNS_H */

@@ -17,6 +17,7 @@
 #include "ip_memo.h"
 #include "ip_rel.h"
 #include "ip_ring.h"
+#include "ip_salvage.h"
 #include "ip_scan.h"
 #include "ip_slot.h"
 #include "ip_undo.h"
@@ -56,16 +57,27 @@ ip_scan_copy_page(IpScan *scan, Buffer buffer)
 	set_block(scan, BufferGetBlockNumber(buffer));
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	page = (PageHeader) BufferGetPage(buffer);
-	kind = ip_page_kind(scan->rs_base.rs_rd, scan->block, (Page) page);
+	if (unlikely(ip_salvage_wanted()) && !PageIsNew((Page) page) && !ip_page_is_ours((Page) page))
+		kind = 0;
+	else
+		kind = ip_page_kind(scan->rs_base.rs_rd, scan->block, (Page) page);
 	scan->is_undo = kind == IP_PAGE_UNDO;
 	if (kind == IP_PAGE_DATA)
 	{
 		memcpy(copy, page, page->pd_lower);
 		memcpy(copy + page->pd_upper, (char *) page + page->pd_upper, BLCKSZ - page->pd_upper);
 		scan->max_off = Min(PageGetMaxOffsetNumber(copy), IP_MAX_ROWS_PER_PAGE);
+		/* a damaged decoy is not for readers to report */
+		if (scan->block == IP_DECOY_BLOCK && scan->max_off >= FirstOffsetNumber)
+			ItemIdSetUnused(PageGetItemId(copy, FirstOffsetNumber));
 	}
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	scan->pinned = buffer;
+	if (kind == 0 && !PageIsNew((Page) page))
+		ereport(WARNING,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("block %u of relation \"%s\" is left out: it is not a page of an inplace table",
+						scan->block, RelationGetRelationName(scan->rs_base.rs_rd))));
 	if (kind != IP_PAGE_DATA)
 		unpin(scan);
 }
@@ -331,6 +343,51 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	return true;
 }
 
+typedef struct RowToStore
+{
+	IpScan	   *scan;
+	OffsetNumber off;
+	TupleTableSlot *slot;
+	bool		found;
+} RowToStore;
+
+static void
+store_whole_row(void *arg)
+{
+	RowToStore *row = arg;
+
+	row->found = store_row(row->scan, row->off, row->slot);
+	if (row->found)
+		slot_getallattrs(row->slot);
+}
+
+static void
+warn_of_row(IpScan *scan, OffsetNumber off, const char *problem)
+{
+	ereport(WARNING,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("row (%u,%u) of relation \"%s\" is left out: %s", scan->block, off,
+					RelationGetRelationName(scan->rs_base.rs_rd), problem)));
+}
+
+/* The same; what is damaged is left out if that is wanted. */
+static bool
+store_or_leave_out(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
+{
+	RowToStore	row = {scan, off, slot, false};
+	char	   *problem;
+
+	if (likely(!ip_salvage_wanted()))
+		return store_row(scan, off, slot);
+	problem = ip_salvage_try(store_whole_row, &row);
+	if (problem == NULL)
+		return row.found;
+	warn_of_row(scan, off, problem);
+	pfree(problem);
+	ExecClearTuple(slot);
+	return false;
+}
+
 /* A dirty snapshot has been given the version that scan->v stands on: the one before it. */
 static bool
 store_before(IpScan *scan, TupleTableSlot *slot)
@@ -521,7 +578,7 @@ ip_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot
 
 	while (scan->has_before || next_item(scan, forward))
 	{
-		if (scan->has_before ? store_before(scan, slot) : store_row(scan, scan->off, slot))
+		if (scan->has_before ? store_before(scan, slot) : store_or_leave_out(scan, scan->off, slot))
 		{
 			pgstat_count_heap_getnext(sscan->rs_rd);
 			return true;
@@ -534,28 +591,58 @@ ip_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot
 	return false;
 }
 
-bool
-ip_scan_next_row(IpScan *scan)
+/* Let scan->v stand on the newest version of the row at scan->off; false: there is none. */
+static bool
+begin_row(IpScan *scan)
 {
 	Relation	rel = scan->rs_base.rs_rd;
 	ItemPointerData tid;
 
+	switch (ip_version_begin_copy(&scan->v, rel, scan->block, scan->copy.data, scan->off,
+								  scan->horizon))
+	{
+		case IPV_OK:
+			return true;
+		case IPV_NONE:
+			break;
+		case IPV_FAR:			/* not from a copy */
+		case IPV_STALE:
+			ItemPointerSet(&tid, scan->block, scan->off);
+			return ip_version_fetch_newest(&scan->v, rel, &tid);
+	}
+	return false;
+}
+
+static void
+begin_found_row(void *arg)
+{
+	RowToStore *row = arg;
+
+	row->found = begin_row(row->scan);
+}
+
+bool
+ip_scan_next_row(IpScan *scan)
+{
 	while (next_item(scan, true))
 	{
-		switch (ip_version_begin_copy(&scan->v, rel, scan->block, scan->copy.data, scan->off,
-									  scan->horizon))
+		RowToStore	row = {scan, scan->off, NULL, false};
+		char	   *problem;
+
+		if (likely(!ip_salvage_wanted()))
 		{
-			case IPV_OK:
+			if (begin_row(scan))
 				return true;
-			case IPV_NONE:
-				break;
-			case IPV_FAR:		/* not from a copy */
-			case IPV_STALE:
-				ItemPointerSet(&tid, scan->block, scan->off);
-				if (ip_version_fetch_newest(&scan->v, rel, &tid))
-					return true;
-				break;
+			continue;
 		}
+		problem = ip_salvage_try(begin_found_row, &row);
+		if (problem != NULL)
+		{
+			warn_of_row(scan, scan->off, problem);
+			pfree(problem);
+		}
+		else if (row.found)
+			return true;
 	}
 	return false;
 }
@@ -640,7 +727,7 @@ ip_scan_bitmap_row(TableScanDesc sscan, TupleTableSlot *slot)
 		/* a serializable transaction locks what it reads */
 		if (IsolationIsSerializable() ?
 			ip_fetch_row_version(sscan->rs_rd, &tid, sscan->rs_snapshot, slot) :
-			store_row(scan, off, slot))
+			store_or_leave_out(scan, off, slot))
 		{
 			pgstat_count_heap_fetch(sscan->rs_rd);
 			return true;
@@ -686,7 +773,7 @@ ip_scan_sample_next_tuple(TableScanDesc sscan, SampleScanState *state, TupleTabl
 
 		if (!OffsetNumberIsValid(off))
 			break;
-		if (off <= scan->max_off && store_row(scan, off, slot))
+		if (off <= scan->max_off && store_or_leave_out(scan, off, slot))
 		{
 			pgstat_count_heap_getnext(sscan->rs_rd);
 			return true;

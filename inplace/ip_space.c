@@ -34,10 +34,10 @@ ip_space_record(Relation rel, BlockNumber block, Size space)
 
 /* May the page be made into any kind of page? */
 static bool
-page_is_free(Relation rel, BlockNumber block, Page page)
+page_is_free(BlockNumber block, Page page)
 {
 	return block != IP_META_BLOCK &&
-		(PageIsNew(page) || ip_page_kind(rel, block, page) == IP_PAGE_FREE);
+		(PageIsNew(page) || (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_FREE));
 }
 
 /*
@@ -59,10 +59,16 @@ ip_space_try_free(Relation rel, BlockNumber block)
 
 	if (block == IP_DECOY_BLOCK)
 		return InvalidBuffer;
-	buffer = ReadBuffer(rel, block);
+	buffer = ip_rel_read_soft(rel, block);
+	if (BufferIsInvalid(buffer))
+	{
+		/* so that others do not look at it */
+		ip_space_record(rel, block, 0);
+		return InvalidBuffer;
+	}
 	if (lock_if_nobody_has(buffer))
 	{
-		if (page_is_free(rel, block, BufferGetPage(buffer)))
+		if (page_is_free(block, BufferGetPage(buffer)))
 		{
 			/* so that others do not look at it */
 			ip_space_record(rel, block, 0);
@@ -121,13 +127,11 @@ ip_space_is_lost_undo(Relation rel, BlockNumber block, Page page)
 	/* the metapage, which the caller has locked, may be new */
 	if (!PageIsNew(page) || block <= IP_META_BLOCK)
 		return false;
-	/* a damaged metapage stops only what needs it */
-	buffer = ReadBuffer(rel, IP_META_BLOCK);
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	buffer = ip_rel_lock_meta(rel, BUFFER_LOCK_SHARE);
+	if (BufferIsInvalid(buffer))
+		return false;
 	meta = BufferGetPage(buffer);
-	listed = !PageIsNew(meta) && ip_page_is_ours(meta) && IpPageGetSpecial(meta)->kind == IP_PAGE_META &&
-		ip_runs_problem(meta) == NULL &&
-		ip_runs_have(IpPageGetMeta(meta)->runs, ip_runs_count(meta), block);
+	listed = ip_runs_have(IpPageGetMeta(meta)->runs, ip_runs_count(meta), block);
 	UnlockReleaseBuffer(buffer);
 	return listed;
 }
@@ -146,7 +150,13 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	*found = block == IP_META_BLOCK ? 0 : NOT_LOOKED_AT;
 	if (block == IP_META_BLOCK || (BufferIsValid(other) && BufferGetBlockNumber(other) == block))
 		return InvalidBuffer;
-	buffer = strategy ? ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy) : ip_rel_read(rel, block);
+	buffer = strategy ? ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy) : ip_rel_read_soft(rel, block);
+	if (BufferIsInvalid(buffer))
+	{
+		/* damaged, or cut off: another one will do */
+		*found = 0;
+		return InvalidBuffer;
+	}
 	if (!conditional)
 		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	else if (!ConditionalLockBuffer(buffer))
@@ -156,10 +166,10 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	}
 	*found = 0;
 	page = BufferGetPage(buffer);
-	*init = page_is_free(rel, block, page) && !ip_space_is_lost_undo(rel, block, page);
+	*init = page_is_free(block, page) && !ip_space_is_lost_undo(rel, block, page);
 	if (*init)
 		*found = IpPageRoom(block);
-	else if (!PageIsNew(page) && ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
+	else if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
 			 ip_page_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE)
 		*found = ip_space_free(block, page);
 	if (*found >= size && (*init || !ip_prune_base_is_old(page) || ip_prune_for_base(rel, buffer)))

@@ -71,9 +71,9 @@ typedef struct KnownBuffer
 
 static KnownBuffer known_buffers[KNOWN_BUFFERS];
 
-/* ip_rel_read, of an undo page. */
+/* ip_rel_read, of an undo page, or (soft) ip_rel_read_soft. */
 static Buffer
-read_known(Relation rel, BlockNumber block)
+read_known(Relation rel, BlockNumber block, bool soft)
 {
 	KnownBuffer *known = &known_buffers[block % KNOWN_BUFFERS];
 
@@ -82,7 +82,7 @@ read_known(Relation rel, BlockNumber block)
 	 * number of another one
 	 */
 	if (VacuumCostActive || RelationUsesLocalBuffers(rel))
-		return ip_rel_read(rel, block);
+		return soft ? ip_rel_read_soft(rel, block) : ip_rel_read(rel, block);
 	if (known->uses > 0 && known->block == block &&
 		ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, known->buffer))
 	{
@@ -91,14 +91,17 @@ read_known(Relation rel, BlockNumber block)
 		return known->buffer;
 	}
 	known->uses = 0;
-	known->buffer = ip_rel_read(rel, block);
+	known->buffer = soft ? ip_rel_read_soft(rel, block) : ip_rel_read(rel, block);
+	if (BufferIsInvalid(known->buffer))
+		return InvalidBuffer;
 	known->block = block;
 	known->uses = KNOWN_USES;
 	return known->buffer;
 }
 
-Buffer
-ip_undo_lock_page(Relation rel, BlockNumber block, int mode, bool *waited)
+/* ip_undo_lock_page; an error, unless soft, where the page cannot be read. */
+static Buffer
+lock_page(Relation rel, BlockNumber block, int mode, bool *waited, bool soft)
 {
 	volatile IpSpecial *special;
 	Buffer		buffer;
@@ -108,7 +111,9 @@ ip_undo_lock_page(Relation rel, BlockNumber block, int mode, bool *waited)
 	/* VACUUM may have cut off the page, as it may have been recycled */
 	if (block == IP_META_BLOCK || block == InvalidBlockNumber || !compat_has_block(rel, block))
 		return InvalidBuffer;
-	buffer = read_known(rel, block);
+	buffer = read_known(rel, block, soft);
+	if (BufferIsInvalid(buffer))
+		return InvalidBuffer;
 	special = IpPageGetSpecial(BufferGetPage(buffer));
 	kind = special->kind;
 
@@ -126,6 +131,12 @@ ip_undo_lock_page(Relation rel, BlockNumber block, int mode, bool *waited)
 	return buffer;
 }
 
+Buffer
+ip_undo_lock_page(Relation rel, BlockNumber block, int mode, bool *waited)
+{
+	return lock_page(rel, block, mode, waited, true);
+}
+
 /* Is that the row's own page? */
 static bool
 is_home(IpPtr ptr, const ItemPointerData *row)
@@ -135,7 +146,7 @@ is_home(IpPtr ptr, const ItemPointerData *row)
 
 /* The record's page, locked if it is not home, which the caller has; or NULL. */
 static Page
-get_page(Relation rel, IpPtr ptr, const ItemPointerData *row, Page home, Buffer *buffer,
+get_page(Relation rel, IpPtr ptr, const ItemPointerData *row, Page home, bool soft, Buffer *buffer,
 		 const char **problem)
 {
 	bool		at_home = is_home(ptr, row);
@@ -154,7 +165,7 @@ get_page(Relation rel, IpPtr ptr, const ItemPointerData *row, Page home, Buffer 
 		LockBuffer(*buffer, BUFFER_LOCK_SHARE);
 	}
 	else
-		*buffer = ip_undo_lock_page(rel, ptr.block, BUFFER_LOCK_SHARE, NULL);
+		*buffer = lock_page(rel, ptr.block, BUFFER_LOCK_SHARE, NULL, soft);
 	if (!BufferIsValid(*buffer))
 		return NULL;
 	page = BufferGetPage(*buffer);
@@ -225,7 +236,7 @@ is_about(const IpUndoRec *rec, const ItemPointerData *row)
 }
 
 bool
-ip_undo_find(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home, uint8 *buf,
+ip_undo_find(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home, bool soft, uint8 *buf,
 			 IpUndoRec *rec, const char **problem)
 {
 	bool		found = false;
@@ -240,7 +251,7 @@ ip_undo_find(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Pag
 		rec->kind != IP_UNDO_LOCK && rec->xid == xid && is_about(rec, row))
 		return true;
 	found = false;
-	page = get_page(rel, ptr, row, home, &buffer, problem);
+	page = get_page(rel, ptr, row, home, soft, &buffer, problem);
 	if (page != NULL)
 		*problem = ip_undo_item(page, ptr, buf, rec, &found);
 	if (page != NULL && copy != NULL && *problem == NULL && ++copy->reads >= READS_BEFORE)
@@ -291,7 +302,7 @@ ip_undo_peek(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Pag
 
 	Assert(ip_page_is_locked(home, false) && xid != IP_XID_NONE);
 	return peek_near(rel, ptr, row, xid, home, true, rec) ||
-		(!is_home(ptr, row) && ip_undo_find(rel, ptr, row, xid, home, buf, rec, &problem) && rec->kind != IP_UNDO_LOCK &&
+		(!is_home(ptr, row) && ip_undo_find(rel, ptr, row, xid, home, true, buf, rec, &problem) && rec->kind != IP_UNDO_LOCK &&
 		 rec->xid == xid);
 }
 
@@ -360,7 +371,7 @@ ip_undo_read(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Pag
 			 IpUndoRec *rec)
 {
 	const char *problem;
-	bool		found = ip_undo_find(rel, ptr, row, xid, home, buf, rec, &problem);
+	bool		found = ip_undo_find(rel, ptr, row, xid, home, false, buf, rec, &problem);
 
 	if (problem)
 		ereport(ERROR,

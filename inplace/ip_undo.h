@@ -13,7 +13,8 @@
  * the page's kind again.  A stale or damaged reference may lead to a data page, or to a free or
  * new page that is about to become one.  The caller may already hold that page's lock, so the
  * kind is checked before waiting for the lock.  A backend that holds such a page has held it since
- * before it could become an undo page again.  *waited, if not NULL: the lock, which is exclusive, was not to be
+ * before it could become an undo page again.  Nor is a page locked that the
+ * server refuses to read.  *waited, if not NULL: the lock, which is exclusive, was not to be
  * had at once.
  */
 extern Buffer ip_undo_lock_page(Relation rel, BlockNumber block, int mode, bool *waited);
@@ -24,9 +25,11 @@ extern Buffer ip_undo_lock_page(Relation rel, BlockNumber block, int mode, bool 
  * a copy of it; or NULL: the caller has not locked it.  xid: who made the change, if the caller wants no
  * other, nor a row lock; else IP_XID_NONE.  Takes and releases a share lock on the
  * record's page, unless it is home.  *problem: why it cannot be read, or NULL.
+ * soft: on a page that the server refuses to read it is not there; else that is
+ * the server's error.
  */
 extern bool ip_undo_find(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Page home,
-						 uint8 *buf, IpUndoRec *rec, const char **problem);
+						 bool soft, uint8 *buf, IpUndoRec *rec, const char **problem);
 
 /*
  * The same for the row's change by xid, but rec may point into the row's page or into a copy of an undo page, and is valid until the page is changed

@@ -253,6 +253,25 @@ note_undo_page(IpVacuum *v, BlockNumber block)
 	v->undo[v->n.undo_seen++] = block;
 }
 
+/* Nothing is in the decoy's place that anybody needs. */
+static void
+repair_decoy(IpVacuum *v, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+	IpChange	change;
+
+	if (((PageHeader) page)->pd_special != IP_DECOY_START || PageGetMaxOffsetNumber(page) < FirstOffsetNumber ||
+		ip_item_is_decoy(PageGetItemId(page, FirstOffsetNumber)))
+		return;
+	ereport(WARNING,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("first item of block %u of relation \"%s\" is damaged, and is made anew",
+					IP_DECOY_BLOCK, RelationGetRelationName(v->rel))));
+	ip_change_begin(&change, v->rel, IP_XLOG_VACUUM, InvalidTransactionId);
+	ip_op_simple(ip_change_block(&change, buffer, false), IP_OP_DECOY);
+	ip_change_apply(&change);
+}
+
 /* *ndead dead items are left for the indexes. */
 static void
 vacuum_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, int *ndead)
@@ -264,6 +283,8 @@ vacuum_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, i
 	v->n.scanned++;
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	kind = ip_page_kind(v->rel, block, BufferGetPage(buffer));
+	if (block == IP_DECOY_BLOCK && (kind == IP_PAGE_DATA || kind == IP_PAGE_FREE))
+		repair_decoy(v, buffer);
 	if (kind == IP_PAGE_DATA)
 		space = vacuum_data_page(v, block, buffer, dead, ndead);
 	else
@@ -530,6 +551,21 @@ estimate_rows(IpVacuum *v)
 	return v->n.data_pages > 0 ? v->n.live / v->n.data_pages * (v->n.data_pages + skipped) : -1;
 }
 
+/* All that the metapage knows is a hint, so that a new one is as good. */
+static void
+repair_meta(IpVacuum *v)
+{
+	const char *problem = ip_rel_meta_problem(v->rel);
+
+	if (problem == NULL)
+		return;
+	ereport(WARNING,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("metapage of relation \"%s\" is damaged, and is made anew: %s",
+					RelationGetRelationName(v->rel), problem)));
+	UnlockReleaseBuffer(ip_rel_make_meta(v->rel));
+}
+
 /* Returns an estimate of the table's live rows. */
 static double
 vacuum_table(IpVacuum *v)
@@ -538,8 +574,7 @@ vacuum_table(IpVacuum *v)
 	bool		skipped;
 
 	v->nblocks = RelationGetNumberOfBlocks(v->rel);
-	/* a metapage that is none is found before anything is written */
-	(void) ip_ring_pages(v->rel);
+	repair_meta(v);
 	v->runs = ip_ring_read_runs(v->rel, v->nblocks);
 	check_failsafe(v);
 	ip_vacuum_indexes_begin(v);
@@ -587,7 +622,7 @@ ip_vacuum_relation(Relation rel, VacuumParams *params, BufferAccessStrategy bstr
 						get_namespace_name(RelationGetNamespace(rel)),
 						RelationGetRelationName(rel))));
 	ip_rel_check_format(rel);
-	vacuum_get_cutoffs(rel, params, &v->cutoffs);
+	compat_vacuum_cutoffs(rel, params, &v->cutoffs);
 	v->horizon = ip_xid_full(v->cutoffs.OldestXmin);
 	Assert(v->n.scanned == 0);	/* I13 */
 	row_count = vacuum_table(v);

@@ -330,7 +330,7 @@ read_undo(IpVersion *v, IpXid xid, uint8 *buf, IpUndoRec *rec)
 
 	if (!v->soft)
 		return ip_undo_read(v->rel, v->ptr, &v->tid, xid, v->page, buf, rec);
-	found = ip_undo_find(v->rel, v->ptr, &v->tid, xid, v->page, buf, rec, &problem);
+	found = ip_undo_find(v->rel, v->ptr, &v->tid, xid, v->page, true, buf, rec, &problem);
 	v->damaged |= problem != NULL;
 	return found;
 }

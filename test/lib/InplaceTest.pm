@@ -34,6 +34,7 @@ our @EXPORT = qw(
   crash_and_recover
   change_file
   change_pages
+  seal_metapage
   start_pgbench
   finish_pgbench
   tables_ok
@@ -697,6 +698,22 @@ sub change_file
 	print $out $bytes;
 	close $out or die "$file: $!";
 	$node->start;
+	return;
+}
+
+# The metapage's own checksum in a table's contents is made right: CRC-32C of the list's length, the slots, and the list.
+sub seal_metapage
+{
+	my ($bytes) = @_;
+	my $page = 8192;
+	my ($n)  = unpack 'L<', substr $$bytes, $page + 28, 4;
+	my $crc  = 0xFFFFFFFF;
+	foreach my $byte (unpack 'C*', substr $$bytes, $page + 28, 4 + 128 + 8 * $n)
+	{
+		$crc ^= $byte;
+		$crc = ($crc >> 1) ^ ($crc & 1 ? 0x82F63B78 : 0) foreach 1 .. 8;
+	}
+	substr($$bytes, $page + 24, 4) = pack 'L<', $crc ^ 0xFFFFFFFF;
 	return;
 }
 

@@ -160,6 +160,7 @@ sub lead_to_oldest
 	my ($file, $block) = @_;
 	my ($next, $slot) = unpack 'L<S<', substr $$file, special($file, $block) + NEXT_OFFSET, 6;
 	substr($$file, META_BLOCK * BLCKSZ + SLOTS_OFFSET + 8 * $slot, 4) = pack 'L<', $next;
+	seal_metapage($file);
 	return $next;
 }
 

@@ -142,8 +142,15 @@ sub change_file
 	return $old;
 }
 
-my $sound = change_file(sub { substr(${ $_[0] }, $version_at, 2) = pack 'S<', 0x4900 + 99 });
-is(unpack('S<', substr $sound, $version_at, 2), 0x4909, 'the test knows where the version is');
+my $sound = change_file(
+	sub {
+		my ($pages) = @_;
+		for (my $at = $version_at; $at < length $$pages; $at += 8192)
+		{
+			substr($$pages, $at, 2) = pack 'S<', 0x4900 + 99 if substr($$pages, $at + 1, 1) eq 'I';
+		}
+	});
+is(unpack('S<', substr $sound, $version_at, 2), 0x490A, 'the test knows where the version is');
 
 # All statements are refused, and nothing is written.
 sub refused_ok
@@ -167,7 +174,7 @@ sub refused_ok
 		q(SELECT * FROM inplace_rows('t', 0);))
 	{
 		$stderr = errors_of($node, $sql);
-		like($stderr, qr/ERROR:  0A000: block \d+ of relation "t" has format version $number, but this library knows version 9 only\nHINT:  Use/,
+		like($stderr, qr/ERROR:  0A000: block \d+ of relation "t" has format version $number, but this library knows version 10 only\nHINT:  Use/,
 			"$name: $sql fails");
 	}
 	$node->safe_psql('postgres', 'CHECKPOINT');

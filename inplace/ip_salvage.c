@@ -1,0 +1,59 @@
+/*-------------------------------------------------------------------------
+ * ip_salvage.c
+ *	  Going on after damage.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/xact.h"
+#include "utils/resowner.h"
+
+#include "ip_salvage.h"
+
+/* Is the error about what was read, and not about us? */
+static bool
+is_damage(const ErrorData *error)
+{
+	return error->sqlerrcode == ERRCODE_DATA_CORRUPTED ||
+		ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_SYSTEM_ERROR;
+}
+
+char *
+ip_salvage_try(void (*function) (void *arg), void *arg)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	char	   *volatile problem = NULL;
+
+	Assert(InterruptHoldoffCount == 0 && CritSectionCount == 0);
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		function(arg);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		if (!is_damage(error))
+			ReThrowError(error);
+		problem = pstrdup(error->message);
+		FreeErrorData(error);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return problem;
+}
+
+bool
+ip_salvage_wanted(void)
+{
+	return zero_damaged_pages && !IsInParallelMode();
+}

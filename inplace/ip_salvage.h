@@ -1,0 +1,22 @@
+/*-------------------------------------------------------------------------
+ * ip_salvage.h
+ *	  Going on after damage.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_SALVAGE_H
+#define IP_SALVAGE_H
+
+/*
+ * Call function(arg) in a subtransaction.  Returns the message of its error,
+ * palloc'd, if that is about damage, else NULL; other errors are rethrown.
+ * Lock: none may be held.  Not in parallel mode.
+ */
+extern char *ip_salvage_try(void (*function) (void *arg), void *arg);
+
+/*
+ * Shall scans leave out what is damaged, with a warning, instead of raising an
+ * error?  The setting by which the server does so with pages.
+ */
+extern bool ip_salvage_wanted(void);
+
+#endif							/* IP_SALVAGE_H */
