@@ -21,7 +21,7 @@
 #include "access/tableam.h"
 #include "fmgr.h"
 
-#define INPLACE_KEYS_TABLE	"inplace_keys_table_3"
+#define INPLACE_KEYS_TABLE	"inplace_keys_table_4"
 #define INPLACE_KEYS_INDEX	"inplace_keys_index_2"
 
 /*
@@ -46,14 +46,12 @@ typedef struct InplaceKeysTable
 	/*
 	 * Is an entry for tid needed?  If it is not, snapshots of a standby that
 	 * do not see *conflict, if that is valid, may need it all the same.
-	 * vacuum: only entries are found that are stale on pages that VACUUM has
-	 * looked at before.  *vm: a pinned page of the table's visibility map, or
-	 * InvalidBuffer; the caller releases it.  ahead: what read_ahead gave for
-	 * tid, which is released, or InvalidBuffer.  Lock: the index's page,
-	 * exclusively.
+	 * *vm: a pinned page of the table's visibility map, or InvalidBuffer; the
+	 * caller releases it.  ahead: what read_ahead gave for tid, which is
+	 * released, or InvalidBuffer.  Lock: the index's page, exclusively.
 	 */
 	bool		(*is_needed) (Relation table, ItemPointer tid, Buffer ahead, InplaceKeyMatch match, void *arg,
-							  TupleTableSlot *slot, Buffer *vm, bool vacuum, TransactionId *conflict);
+							  TupleTableSlot *slot, Buffer *vm, TransactionId *conflict);
 
 	/*
 	 * The page of the table that is_needed is going to look at, pinned; or

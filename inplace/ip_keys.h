@@ -27,7 +27,7 @@ extern void ip_keys_insert(Relation rel, const Oid *indexes, uint16 which, Tuple
 
 /* See InplaceKeysTable. */
 extern bool ip_keys_is_needed(Relation rel, ItemPointer tid, Buffer ahead, InplaceKeyMatch match, void *arg,
-							  TupleTableSlot *slot, Buffer *vm, bool vacuum, TransactionId *conflict);
+							  TupleTableSlot *slot, Buffer *vm, TransactionId *conflict);
 extern Buffer ip_keys_read_ahead(Relation rel, ItemPointer tid, Buffer *vm);
 
 #endif							/* IP_KEYS_H */

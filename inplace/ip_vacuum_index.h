@@ -23,7 +23,7 @@ typedef struct IpVacuumCounts
 	double		dead_items;		/* dead items collected, in all */
 	BlockNumber dead_item_pages;
 	BlockNumber stale_pages;	/* of whose rows the indexes may have stale
-								 * entries, to be removed */
+								 * entries */
 	BlockNumber scanned;
 	BlockNumber data_pages;		/* of the scanned ones */
 	BlockNumber undo_seen;
@@ -63,8 +63,8 @@ typedef struct IpVacuum
 	IpVacuumIndexes *indexes;
 	TidSet	   *dead;			/* dead items that indexes may name */
 	bool		follows;		/* an index can follow updates in place */
-	uint8	   *stale;			/* a bit for each page: settled, to be cleared
-								 * when the indexes are clean; or NULL */
+	uint8	   *quiet;			/* a bit for each page: its flag goes when the
+								 * indexes are clean; or NULL */
 	bool		do_indexes;		/* clean them; else dead items stay */
 	bool		always_indexes; /* even for a few dead items */
 	bool		do_truncate;

@@ -309,7 +309,7 @@ sample_is_stale(Dead *d, PbStale *stale)
 	for (int i = 0; i < n; i++)
 	{
 		(void) get_tids(d, i * nslots / n);
-		if (!pb_stale_is_needed(stale, &d->item.key, &d->item_tids[0], false, &conflict) && --wanted == 0)
+		if (!pb_stale_is_needed(stale, &d->item.key, &d->item_tids[0], &conflict) && --wanted == 0)
 			return true;
 	}
 	return false;
@@ -337,7 +337,7 @@ find_stale(Dead *d, PbStale *stale, bool *gone, TransactionId *xid)
 		if (slot != got)
 			pb_item_get(d->rel, d->index, d->buffer, d->page, slot, &d->item);
 		got = slot;
-		if (pb_stale_is_needed(stale, &d->item.key, &d->tids[id], false, xid))
+		if (pb_stale_is_needed(stale, &d->item.key, &d->tids[id], xid))
 			continue;
 		gone[id] = true;
 		ngone++;

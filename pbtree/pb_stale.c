@@ -178,13 +178,13 @@ matches(void *arg, TupleTableSlot *slot, bool *is_lost)
 }
 
 bool
-pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, bool vacuum, TransactionId *conflict)
+pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, TransactionId *conflict)
 {
 	TransactionId xid;
 
 	s->key = key;
 	Assert(s->nasked >= s->ntids || ItemPointerEquals(tid, unconstify(ItemPointerData *, &s->tids[s->nasked])));
-	if (s->table->is_needed(s->heap, tid, next_page(s), matches, s, s->slot, &s->vm, vacuum, &xid))
+	if (s->table->is_needed(s->heap, tid, next_page(s), matches, s, s->slot, &s->vm, &xid))
 		return true;
 	/* an invalid one precedes all others */
 	if (TransactionIdFollows(xid, *conflict))

@@ -53,7 +53,7 @@ extern void pb_stale_begin(PbStale *s, Relation rel, PbIndex *index, Relation he
 extern void pb_stale_end(PbStale *s);
 
 /* See InplaceKeysTable.  *conflict, which may be invalid, becomes the newest of what it was and what an entry that is not needed conflicts with. */
-extern bool pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, bool vacuum, TransactionId *conflict);
+extern bool pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, TransactionId *conflict);
 
 /* The next questions are about these, in this order. */
 extern void pb_stale_ahead(PbStale *s, const ItemPointerData *tids, int n);

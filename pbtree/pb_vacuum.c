@@ -49,7 +49,7 @@ can_go(Vacuum *v, const PbItem *item, ItemPointer tid)
 	if (v->callback == NULL)
 		return false;
 	return v->callback(tid, v->state) ||
-		(v->stale.table != NULL && !pb_stale_is_needed(&v->stale, &item->key, tid, true, &v->conflict));
+		(v->stale.table != NULL && !pb_stale_is_needed(&v->stale, &item->key, tid, &v->conflict));
 }
 
 /* The rows of an item that remain; how many. */

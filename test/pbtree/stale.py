@@ -1,0 +1,110 @@
+"""Tests of pbtree: entries that updates in place have left behind go while the table is being changed."""
+import threading
+import time
+
+from basics import connect, expect, no_crash, query, test
+from keys import begin, by_all_ways, make
+
+ROWS = 20000
+ENTRIES = "SELECT rows FROM pbtree_stats('%s')"
+CHECK = "SELECT pbtree_check('%s', true)"
+
+# what one transaction does to a row, and what has to be there before
+LOADS = {
+    'rising': ['UPDATE t SET k = nextval(\'up\') WHERE id = %(id)d'],
+    'falling': ['UPDATE t SET k = nextval(\'down\') WHERE id = %(id)d'],
+    'random': ['UPDATE t SET k = %(random)d WHERE id = %(id)d'],
+    'toggling': ['UPDATE t SET k = -k WHERE id = %(id)d'],
+    'half of it rolled back': ['BEGIN', 'UPDATE t SET k = nextval(\'up\') WHERE id = %(id)d', '%(end)s'],
+    'savepoints': ['BEGIN', 'SAVEPOINT s', 'UPDATE t SET k = nextval(\'up\') WHERE id = %(id)d', 'ROLLBACK TO s',
+                   'UPDATE t SET k = nextval(\'down\') WHERE id = %(id)d', 'COMMIT']}
+
+
+def prepare(connection, rows=ROWS):
+    make(connection, ['USING pbtree (k)'], rows=rows)
+    query(connection, 'DROP SEQUENCE IF EXISTS up, down; CREATE SEQUENCE up START %d CACHE 32; CREATE SEQUENCE down INCREMENT -1 CACHE 32' % (rows + 1))
+    query(connection, 'VACUUM ANALYZE t')
+
+
+class Load:
+    """Sessions that change rows, until they are told to stop; done counts their updates."""
+
+    def __init__(self, cluster, statements, seed, rows=ROWS, sessions=2):
+        self.end, self.done, self.errors = threading.Event(), 0, []
+        self.threads = [threading.Thread(target=self.work, args=(connect(cluster), statements, seed * 7919 + i, rows)) for i in range(sessions)]
+        for thread in self.threads:
+            thread.start()
+
+    def work(self, connection, statements, n, rows):
+        try:
+            while not self.end.is_set():
+                n = n * 6364136223846793005 + 1442695040888963407 & (1 << 64) - 1
+                values = {'id': (n >> 33) % rows + 1, 'random': (n >> 20) % 1000000, 'end': 'COMMIT' if n >> 40 & 1 else 'ROLLBACK'}
+                for statement in statements:
+                    query(connection, statement % values)
+                self.done += 1
+        except Exception as error:  # pylint: disable=broad-except
+            self.errors.append(error)
+
+    def wait_for(self, done):
+        while self.done < done and not self.errors:
+            time.sleep(.01)
+
+    def stop(self):
+        self.end.set()
+        for thread in self.threads:
+            thread.join()
+        if self.errors:
+            raise self.errors[0]
+
+
+def finish(cluster, connection, rows=ROWS):
+    """What every test ends with: nothing was lost, nothing is there twice, and what is stale goes."""
+    query(connection, CHECK % 't_k_idx')
+    by_all_ways(connection, 'keys', 'SELECT k FROM t WHERE k > -100000000', sorted(query(connection, 'SELECT k FROM t')))
+    query(connection, 'VACUUM (INDEX_CLEANUP on) t')
+    expect('entries at last', query(connection, CHECK % 't_k_idx'), [(rows,)])
+    expect('inplace_check', query(connection, "SELECT * FROM inplace_check('t')"), [])
+    no_crash(cluster)
+
+
+@test
+def keys_vacuum_not_plain(tests):
+    """VACUUM removes stale entries of pages on which another row is being changed."""
+    cluster, connection = begin(tests, 'keys_vacuum_not_plain')
+    make(connection, ['USING pbtree (k)'], rows=2000)
+    for _ in range(3):
+        query(connection, 'UPDATE t SET k = k + 10000')
+    query(connection, 'BEGIN; UPDATE t SET k = k + 10000; ROLLBACK')
+    writer = connect(cluster)
+    for change, more in ("pad = 'x'", 0), ('k = -k', 100):
+        query(writer, 'BEGIN; UPDATE t SET %s WHERE id %% 20 = 0' % change)
+        query(connection, 'VACUUM (INDEX_CLEANUP on) t')
+        expect('entries, ' + change, query(connection, ENTRIES % 't_k_idx'), [(2000 + more,)])
+        query(writer, 'COMMIT')
+    finish(cluster, connection, 2000)
+    return ''
+
+
+@test
+def keys_vacuum_under_load(tests):
+    """Rows are updated all the time: after each VACUUM there are few more entries than rows, whatever keys come."""
+    cluster, connection = begin(tests, 'keys_vacuum_under_load')
+    most = {}
+    for name, statements in LOADS.items():
+        prepare(connection)
+        load = Load(cluster, statements, tests.args.seed)
+        try:
+            for vacuums in range(1, 4):
+                load.wait_for(4000 * vacuums)
+                before = load.done
+                query(connection, 'VACUUM (INDEX_CLEANUP on) t')
+                entries = query(connection, ENTRIES % 't_k_idx')[0][0]
+                # an update leaves two entries, where a savepoint is rolled back, before VACUUM or behind it
+                most[name] = max(most.get(name, 0), entries)
+                if entries > ROWS * 1.1 + 2 * (load.done - before):
+                    raise Exception('%s: %d entries after %d updates, of which %d since VACUUM' % (name, entries, load.done, load.done - before))
+        finally:
+            load.stop()
+        finish(cluster, connection)
+    return 'at most %s' % ', '.join('%s %d' % one for one in most.items())
