@@ -30,6 +30,15 @@
  */
 typedef bool (*InplaceKeyMatch) (void *arg, TupleTableSlot *slot, bool *is_lost);
 
+/* What an entry is there for. */
+typedef enum InplaceEntry
+{
+	INPLACE_ENTRY_STALE,		/* for nobody */
+	INPLACE_ENTRY_OLD,			/* for older versions of its row, as far as is
+								 * known */
+	INPLACE_ENTRY_CURRENT		/* for the newest one, too */
+} InplaceEntry;
+
 /* By inplace. */
 typedef struct InplaceKeysTable
 {
@@ -44,24 +53,32 @@ typedef struct InplaceKeysTable
 						   const XLogRecPtr *read_at);
 
 	/*
-	 * Is an entry for tid needed?  If it is not, snapshots of a standby that
+	 * Who needs an entry for tid?  If nobody does, snapshots of a standby that
 	 * do not see *conflict, if that is valid, may need it all the same.
 	 * *vm: a pinned page of the table's visibility map, or InvalidBuffer; the
 	 * caller releases it.  ahead: what read_ahead gave for tid, which is
 	 * released, or InvalidBuffer.  Lock: the index's page, exclusively.
 	 */
-	bool		(*is_needed) (Relation table, ItemPointer tid, Buffer ahead, InplaceKeyMatch match, void *arg,
-							  TupleTableSlot *slot, Buffer *vm, TransactionId *conflict);
+	InplaceEntry (*judge) (Relation table, ItemPointer tid, Buffer ahead, InplaceKeyMatch match, void *arg,
+						   TupleTableSlot *slot, Buffer *vm, TransactionId *conflict);
 
 	/*
-	 * The page of the table that is_needed is going to look at, pinned; or
+	 * The page of the table that judge is going to look at, pinned; or
 	 * InvalidBuffer.  Of many pages, which are all over the memory, some come
 	 * into the processor's caches while others are looked at.
 	 */
 	Buffer		(*read_ahead) (Relation table, ItemPointer tid, Buffer *vm);
 
+	/* So many stale entries were removed, not by VACUUM. */
+	void		(*removed) (Relation table, int n);
+
 	/* Bulk deletion with this callback is VACUUM's: stale entries go, too. */
 	IndexBulkDeleteCallback vacuum;
+
+	/*
+	 * At its end: so many went, and so many are old.  state is the callback's.
+	 */
+	void		(*vacuumed) (void *state, double removed, double old);
 } InplaceKeysTable;
 
 /* By the index access method. */

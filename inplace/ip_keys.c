@@ -233,12 +233,14 @@ begin_row(Relation rel, ItemPointer tid, Buffer buffer, IpVersion *v, uint8 *key
 
 /*
  * A version that has the key, down to one that all see.  Rolled-back ones do not
- * count: they are never put back.  IPV_OK: there may be one.
+ * count: they are never put back.  IPV_OK: there may be one; *newest: it is the
+ * newest.
  */
 static IpvResult
 find_match(Relation rel, IpVersion *v, InplaceKeyMatch match, void *arg, TupleTableSlot *slot,
-		   TransactionId *conflict)
+		   TransactionId *conflict, bool *newest)
 {
+	*newest = true;
 	for (int n = 0; n < MAX_VERSIONS; n++)
 	{
 		IpXidStatus status = ip_version_status(v);
@@ -258,6 +260,7 @@ find_match(Relation rel, IpVersion *v, InplaceKeyMatch match, void *arg, TupleTa
 			 */
 			if (is_lost && n == 0)
 				return IPV_STALE;
+			*newest = false;
 		}
 		if (status == IP_STATUS_COMMITTED && ip_xid_removable(rel, v->xid))
 		{
@@ -282,13 +285,14 @@ has_died(Relation rel, IpVersion *v)
 		(ip_xid_removable(rel, v->xid) || v->xid < ip_xid_full(GetOldestNonRemovableTransactionId(rel)));
 }
 
-bool
-ip_keys_is_needed(Relation rel, ItemPointer tid, Buffer ahead, InplaceKeyMatch match, void *arg,
-				  TupleTableSlot *slot, Buffer *vm, TransactionId *conflict)
+InplaceEntry
+ip_keys_judge(Relation rel, ItemPointer tid, Buffer ahead, InplaceKeyMatch match, void *arg,
+			  TupleTableSlot *slot, Buffer *vm, TransactionId *conflict)
 {
 	IpVersion  *v = &keys_v;
 	IpvResult	result = IPV_STALE;
 	uint8		keys = IP_KEYS_QUIET;
+	bool		newest = false;
 
 	/*
 	 * VACUUM depends on the answer if the page is quiet: so undo that changes
@@ -299,17 +303,32 @@ ip_keys_is_needed(Relation rel, ItemPointer tid, Buffer ahead, InplaceKeyMatch m
 		if (BufferIsInvalid(ahead))
 			ahead = read_page(rel, tid, vm);
 		if (BufferIsInvalid(ahead) || !begin_row(rel, tid, ahead, v, &keys))
-			return true;
+			return INPLACE_ENTRY_CURRENT;
 		ahead = InvalidBuffer;
 		*conflict = InvalidTransactionId;
 		if (has_died(rel, v))
 		{
 			*conflict = (TransactionId) v->xid;
-			return false;
+			return INPLACE_ENTRY_STALE;
 		}
 
-		result = find_match(rel, v, match, arg, slot, conflict);
+		result = find_match(rel, v, match, arg, slot, conflict, &newest);
 		ExecClearTuple(slot);
 	}
-	return result != IPV_NONE;
+	if (result == IPV_NONE)
+		return INPLACE_ENTRY_STALE;
+	return result == IPV_OK && newest ? INPLACE_ENTRY_CURRENT : INPLACE_ENTRY_OLD;
+}
+
+/*
+ * An update counts as one dead row, and may have left an entry in each index.  So
+ * only as many dead rows have gone for sure as if all indexes had lost as many.
+ */
+void
+ip_keys_removed(Relation rel, int n)
+{
+	const IpFollowed *f = &ip_rel_cache(rel)->followed;
+
+	if (f->known && f->nindexes > 0)
+		pgstat_update_heap_dead_tuples(rel, n / f->nindexes);
 }

@@ -3,7 +3,7 @@
  *	  VACUUM and index entries that are stale.
  *
  * Bulk deletion asks for each entry whether a version of its row has the key that
- * somebody may need (ip_keys_is_needed).  That says nothing of the page: meanwhile
+ * somebody may need (ip_keys_judge).  That says nothing of the page: meanwhile
  * there may be other entries.  But if a page has been pruned, and all see all of
  * its rows, each row has one version.  Then the page is quiet, until the next
  * update in place.  Bulk deletion visits all entries of all indexes that follow,
@@ -34,10 +34,10 @@ ip_vacuum_keys_note(IpVacuum *v, BlockNumber block, Buffer buffer)
 {
 	IpSpecial  *special = IpPageGetSpecial(BufferGetPage(buffer));
 
-	if (special->keys == 0 || !v->do_indexes)
+	if (special->keys == 0)
 		return;
 	v->n.stale_pages += v->follows ? 1 : 0;
-	if (!ip_vacuum_map_is_plain(BufferGetPage(buffer)))
+	if (!v->do_indexes || !ip_vacuum_map_is_plain(BufferGetPage(buffer)))
 		return;
 	if (!v->follows)
 	{

@@ -353,14 +353,17 @@ pb_dead_remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer)
 	bool	   *gone = palloc0(sizeof(bool) * PB_MAX_PAGE_TIDS);
 	TransactionId xid = InvalidTransactionId;
 	PbStale		stale;
-	bool		done = false;
+	int			ngone = 0;
+	bool		done;
 
 	pb_stale_begin(&stale, rel, index, heap);
 	if (sample_is_stale(d, &stale))
-		done = find_stale(d, &stale, gone, &xid) > 0;
+		ngone = find_stale(d, &stale, gone, &xid);
 	pb_stale_end(&stale);
 	d->nids = d->op.ndeltids;
-	done = done && delete_rows(d, heap, gone, xid);
+	done = ngone > 0 && delete_rows(d, heap, gone, xid);
+	if (done)
+		inplace_keys_table()->removed(heap, ngone);
 	pfree(gone);
 	end(d);
 	return done;

@@ -120,6 +120,7 @@ pb_stale_begin(PbStale *s, Relation rel, PbIndex *index, Relation heap)
 	s->context = AllocSetContextCreate(CurrentMemoryContext, "pbtree stale entries", ALLOCSET_SMALL_SIZES);
 	s->vm = InvalidBuffer;
 	s->ntids = s->nread = s->nasked = 0;
+	s->nold = 0;
 	s->toast = NULL;
 	if (s->owns_heap)
 		lock_toast(s);
@@ -181,10 +182,13 @@ bool
 pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, TransactionId *conflict)
 {
 	TransactionId xid;
+	InplaceEntry entry;
 
 	s->key = key;
 	Assert(s->nasked >= s->ntids || ItemPointerEquals(tid, unconstify(ItemPointerData *, &s->tids[s->nasked])));
-	if (s->table->is_needed(s->heap, tid, next_page(s), matches, s, s->slot, &s->vm, &xid))
+	entry = s->table->judge(s->heap, tid, next_page(s), matches, s, s->slot, &s->vm, &xid);
+	s->nold += entry == INPLACE_ENTRY_OLD ? 1 : 0;
+	if (entry != INPLACE_ENTRY_STALE)
 		return true;
 	/* an invalid one precedes all others */
 	if (TransactionIdFollows(xid, *conflict))

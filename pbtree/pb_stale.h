@@ -36,6 +36,8 @@ typedef struct PbStale
 	int			nread;			/* so many pages of these have been read ahead */
 	int			nasked;
 	Buffer		ahead[PB_STALE_AHEAD];
+	double		nold;			/* answers that an entry is needed for older
+								 * versions */
 } PbStale;
 
 /* To be called when the library is loaded: publishes keys. */

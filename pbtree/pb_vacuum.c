@@ -38,6 +38,7 @@ typedef struct Vacuum
 	PbIndex    *index;
 	uint16		cycle;
 	PbStale		stale;
+	double		nstale;			/* entries that were */
 	TransactionId conflict;		/* standbys' snapshots that do not see it may
 								 * need what goes from this leaf */
 } Vacuum;
@@ -48,8 +49,12 @@ can_go(Vacuum *v, const PbItem *item, ItemPointer tid)
 {
 	if (v->callback == NULL)
 		return false;
-	return v->callback(tid, v->state) ||
-		(v->stale.table != NULL && !pb_stale_is_needed(&v->stale, &item->key, tid, &v->conflict));
+	if (v->callback(tid, v->state))
+		return true;
+	if (v->stale.table == NULL || pb_stale_is_needed(&v->stale, &item->key, tid, &v->conflict))
+		return false;
+	v->nstale++;
+	return true;
 }
 
 /* The rows of an item that remain; how many. */
@@ -313,6 +318,8 @@ vacuum_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDelet
 	 */
 	pb_index_forget_root(v.rel, v.index);
 	vacuum_pages(&v);
+	if (v.stale.table != NULL)
+		v.stale.table->vacuumed(state, v.nstale, v.stale.nold);
 	pb_stale_end(&v.stale);
 	pfree(v.index);
 }

@@ -2,7 +2,7 @@
 import threading
 import time
 
-from basics import connect, expect, no_crash, query, test
+from basics import Failed, connect, expect, no_crash, query, test
 from keys import begin, by_all_ways, make
 
 ROWS = 20000
@@ -103,8 +103,112 @@ def keys_vacuum_under_load(tests):
                 # an update leaves two entries, where a savepoint is rolled back, before VACUUM or behind it
                 most[name] = max(most.get(name, 0), entries)
                 if entries > ROWS * 1.1 + 2 * (load.done - before):
-                    raise Exception('%s: %d entries after %d updates, of which %d since VACUUM' % (name, entries, load.done, load.done - before))
+                    raise Failed('%s: %d entries after %d updates, of which %d since VACUUM' % (name, entries, load.done, load.done - before))
         finally:
             load.stop()
         finish(cluster, connection)
     return 'at most %s' % ', '.join('%s %d' % one for one in most.items())
+
+
+def dead(connection):
+    query(connection, 'SELECT pg_stat_clear_snapshot()')
+    return query(connection, "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 't'")[0][0]
+
+
+def settle(connection, least):
+    """Until statistics have come that say so, at least; sessions send theirs when they are idle, or end."""
+    end = time.time() + 100
+    while dead(connection) < least and time.time() < end:
+        time.sleep(.05)
+    return dead(connection)
+
+
+def once(cluster, *statements):
+    """By a session of its own, whose statistics are there when it has ended."""
+    session = connect(cluster)
+    for statement in statements:
+        query(session, statement)
+    session.close()
+
+
+@test
+def keys_dead_rows(tests):
+    """n_dead_tup counts updates that leave entries behind, committed or not, and is less when these have gone; ANALYZE leaves it."""
+    cluster, connection = begin(tests, 'keys_dead_rows')
+    prepare(connection)
+
+    def counts(what, stale):
+        # some more where undo has grown, which VACUUM gives back; fewer where inserts have found full leaves
+        entries = query(connection, ENTRIES % 't_k_idx')[0][0] - ROWS
+        expect('%s: %d entries' % (what, entries), min(stale, 1) <= entries <= stale, True)
+        found = settle(connection, entries)
+        expect('%s: %d for %d entries' % (what, found, entries), entries - 100 <= found < entries + 5000, True)
+
+    def update(*statements):
+        """5,000 rows, 500 in a transaction."""
+        once(cluster, *[part % {'rows': 'id BETWEEN %d AND %d' % (first, first + 499)} for first in range(5001, 10001, 500) for part in statements])
+    update('UPDATE t SET s = upper(s) WHERE %(rows)s')
+    counts('other columns', 0)
+    update('UPDATE t SET k = -k WHERE %(rows)s')
+    counts('updates', 5000)
+    update('BEGIN', 'UPDATE t SET k = k - 30000 WHERE %(rows)s', 'ROLLBACK')
+    counts('updates that are rolled back', 10000)
+    update('BEGIN', 'SAVEPOINT s', 'UPDATE t SET k = k - 30000 WHERE %(rows)s', 'ROLLBACK TO s', 'UPDATE t SET k = k - 60000 WHERE %(rows)s', 'COMMIT')
+    counts('savepoints', 20000)
+    query(connection, 'ANALYZE t')
+    counts('ANALYZE', 20000)
+    rows = query(connection, "SELECT n_live_tup FROM pg_stat_user_tables WHERE relname = 't'")[0][0]
+    expect('live rows', abs(rows - ROWS) < ROWS / 10, True)
+    query(connection, 'VACUUM t')
+    expect('entries', query(connection, CHECK % 't_k_idx'), [(ROWS,)])
+    expect('after VACUUM', dead(connection), 0)
+    finish(cluster, connection)
+    return ''
+
+
+@test
+def keys_few_add_up(tests):
+    """VACUUM passes over few stale entries, again and again, until together they are not few any more."""
+    cluster, connection = begin(tests, 'keys_few_add_up')
+    prepare(connection)
+    for cycle in range(5):
+        # 0.6 percent of the rows, which are on few pages; 2 are not few
+        once(cluster, 'UPDATE t SET k = k + %d WHERE id <= 120' % ROWS)
+        settle(connection, 120 * (cycle + 1 if cycle < 4 else 1))
+        query(connection, 'VACUUM t')
+        expect('entries after VACUUM %d' % (cycle + 1), query(connection, ENTRIES % 't_k_idx'), [(ROWS + 120 * ((cycle + 1) % 4),)])
+    finish(cluster, connection)
+    return ''
+
+
+@test
+def keys_autovacuum(tests):
+    """Autovacuum comes while keys are being updated, and when a snapshot ends that needs entries of an idle table."""
+    cluster, connection = begin(tests, 'keys_autovacuum')
+    prepare(connection)
+    old = connect(cluster)
+    query(old, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t')
+    for settings in ('autovacuum = on', "autovacuum_naptime = '1s'", 'autovacuum_analyze_scale_factor = 0.01'):
+        query(connection, 'ALTER SYSTEM SET ' + settings)
+    query(connection, 'SELECT pg_reload_conf()')
+    count = "SELECT autovacuum_count FROM pg_stat_user_tables WHERE relname = 't'"
+
+    def wait_for(what, found):
+        end = time.time() + 100
+        while not found():
+            if time.time() > end:
+                raise Failed('%s: %s visits, %s dead, %s entries' % (what, query(connection, count), dead(connection), query(connection, ENTRIES % 't_k_idx')))
+            time.sleep(.1)
+    once(cluster, 'UPDATE t SET k = k + %d WHERE id <= 10000' % ROWS)
+    wait_for('under a snapshot', lambda: query(connection, count)[0][0] > 1)
+    expect('entries', query(connection, ENTRIES % 't_k_idx'), [(ROWS + 10000,)])
+    query(old, 'COMMIT')
+    wait_for('when the snapshot has ended', lambda: query(connection, ENTRIES % 't_k_idx') == [(ROWS,)])
+    before = query(connection, count)[0][0]
+    load = Load(cluster, LOADS['rising'], tests.args.seed)
+    try:
+        wait_for('under load', lambda: load.errors or (query(connection, count)[0][0] > before + 2 and load.done > 10000))
+    finally:
+        load.stop()
+    finish(cluster, connection)
+    return '%d updates' % load.done
