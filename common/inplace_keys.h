@@ -56,18 +56,11 @@ typedef struct InplaceKeysTable
 	 * Who needs an entry for tid?  If nobody does, snapshots of a standby that
 	 * do not see *conflict, if that is valid, may need it all the same.
 	 * *vm: a pinned page of the table's visibility map, or InvalidBuffer; the
-	 * caller releases it.  ahead: what read_ahead gave for tid, which is
-	 * released, or InvalidBuffer.  Lock: the index's page, exclusively.
+	 * caller releases it.  Lock: the index's page, exclusively, for an answer
+	 * by which an entry is removed; without it the next one may be another.
 	 */
-	InplaceEntry (*judge) (Relation table, ItemPointer tid, Buffer ahead, InplaceKeyMatch match, void *arg,
+	InplaceEntry (*judge) (Relation table, ItemPointer tid, InplaceKeyMatch match, void *arg,
 						   TupleTableSlot *slot, Buffer *vm, TransactionId *conflict);
-
-	/*
-	 * The page of the table that judge is going to look at, pinned; or
-	 * InvalidBuffer.  Of many pages, which are all over the memory, some come
-	 * into the processor's caches while others are looked at.
-	 */
-	Buffer		(*read_ahead) (Relation table, ItemPointer tid, Buffer *vm);
 
 	/* So many stale entries were removed, not by VACUUM. */
 	void		(*removed) (Relation table, int n);

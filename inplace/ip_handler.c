@@ -204,7 +204,6 @@ const InplaceKeysTable ip_handler_keys = {
 	.am = &ip_handler_methods,
 	.expect = ip_fetch_expect,
 	.judge = ip_keys_judge,
-	.read_ahead = ip_keys_read_ahead,
 	.removed = ip_keys_removed,
 	.vacuum = ip_vacuum_is_dead,
 	.vacuumed = ip_vacuum_note_stale

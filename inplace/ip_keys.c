@@ -20,7 +20,7 @@
 #include "ip_version.h"
 #include "ip_xid.h"
 
-/* Versions of a row that are looked at, while an index page is locked, before its entries count as needed. */
+/* Versions of a row that are looked at, perhaps while an index page is locked, before its entries count as needed. */
 #define MAX_VERSIONS	32
 
 /* More often than that undo does not change under us: it is gone, since all see the version, or a deletion. */
@@ -191,22 +191,6 @@ read_page(Relation rel, ItemPointer tid, Buffer *vm)
 	return ip_rel_read(rel, block);
 }
 
-Buffer
-ip_keys_read_ahead(Relation rel, ItemPointer tid, Buffer *vm)
-{
-	Buffer		buffer = read_page(rel, tid, vm);
-
-	if (BufferIsValid(buffer))
-	{
-		Page		page = BufferGetPage(buffer);
-
-		__builtin_prefetch(PageGetItemId(page, ItemPointerGetOffsetNumber(tid)));
-		__builtin_prefetch(page);
-		__builtin_prefetch((char *) page + BLCKSZ - 1);
-	}
-	return buffer;
-}
-
 /*
  * The row at tid, on the page in this buffer, which is released, if the page's
  * entries may be stale.  false: the entry counts as needed.
@@ -286,8 +270,8 @@ has_died(Relation rel, IpVersion *v)
 }
 
 InplaceEntry
-ip_keys_judge(Relation rel, ItemPointer tid, Buffer ahead, InplaceKeyMatch match, void *arg,
-			  TupleTableSlot *slot, Buffer *vm, TransactionId *conflict)
+ip_keys_judge(Relation rel, ItemPointer tid, InplaceKeyMatch match, void *arg, TupleTableSlot *slot,
+			  Buffer *vm, TransactionId *conflict)
 {
 	IpVersion  *v = &keys_v;
 	IpvResult	result = IPV_STALE;
@@ -300,11 +284,10 @@ ip_keys_judge(Relation rel, ItemPointer tid, Buffer ahead, InplaceKeyMatch match
 	 */
 	for (int n = 0; result == IPV_STALE && (keys & IP_KEYS_QUIET) && n < MAX_TRIES; n++)
 	{
-		if (BufferIsInvalid(ahead))
-			ahead = read_page(rel, tid, vm);
-		if (BufferIsInvalid(ahead) || !begin_row(rel, tid, ahead, v, &keys))
+		Buffer		buffer = read_page(rel, tid, vm);
+
+		if (BufferIsInvalid(buffer) || !begin_row(rel, tid, buffer, v, &keys))
 			return INPLACE_ENTRY_CURRENT;
-		ahead = InvalidBuffer;
 		*conflict = InvalidTransactionId;
 		if (has_died(rel, v))
 		{

@@ -51,7 +51,7 @@ can_go(Vacuum *v, const PbItem *item, ItemPointer tid)
 		return false;
 	if (v->callback(tid, v->state))
 		return true;
-	if (v->stale.table == NULL || pb_stale_is_needed(&v->stale, &item->key, tid, &v->conflict))
+	if (!pb_stale_is_suspect(&v->stale, tid) || pb_stale_is_needed(&v->stale, &item->key, tid, &v->conflict))
 		return false;
 	v->nstale++;
 	return true;
@@ -198,6 +198,9 @@ vacuum_leaf(Vacuum *v, Buffer buffer, BlockNumber passed, bool count)
 	if (v->callback || pb_page_nslots(BufferGetPage(buffer)) == 0)
 	{
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		if (v->stale.table != NULL)
+			(void) pb_stale_look(&v->stale, buffer, false);
+		CompatInjectionPoint("pbtree-vacuum-leaf");
 		LockBufferForCleanup(buffer);
 	}
 	while ((remain = clean_leaf(v, buffer)) < 0)

@@ -2,8 +2,9 @@
 import threading
 import time
 
-from basics import Failed, connect, expect, no_crash, query, test
-from keys import begin, by_all_ways, make
+from basics import Failed, connect, expect, has_points, no_crash, query, test
+from keys import WAYS, begin, by_all_ways, make
+from races import Point
 
 ROWS = 20000
 ENTRIES = "SELECT rows FROM pbtree_stats('%s')"
@@ -212,3 +213,85 @@ def keys_autovacuum(tests):
         load.stop()
     finish(cluster, connection)
     return '%d updates' % load.done
+
+
+def buffers(connection, text):
+    """Pages that a statement looks at."""
+    plan = query(connection, 'EXPLAIN (ANALYZE, BUFFERS, COSTS off, TIMING off, SUMMARY off, FORMAT json) ' + text)[0][0][0]['Plan']
+    return plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
+
+
+@test
+def keys_scan_cleans(tests):
+    """What one scan reads in vain the next one does not, without VACUUM and without an insertion."""
+    cluster, connection = begin(tests, 'keys_scan_cleans')
+    prepare(connection)
+    first = 'SELECT k FROM t ORDER BY k LIMIT 10'
+    for way in ('index', 'only'):
+        query(connection, WAYS[way])
+        for _ in range(2):
+            query(connection, "UPDATE t SET k = nextval('up')")
+        old = connect(cluster)
+        query(old, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1')
+        query(connection, "UPDATE t SET k = nextval('up')")
+        wanted = query(connection, first)
+        entries = query(connection, ENTRIES % 't_k_idx')[0][0]
+        expect('%s: entries that a snapshot needs' % way, 2 * ROWS <= entries < 2.3 * ROWS, True)
+        query(old, 'COMMIT')
+        # sessions ask for the horizon when xids have come
+        query(connection, 'SELECT txid_current()')
+        before = buffers(connection, first)
+        after = buffers(connection, first)
+        if before < 500 or after > before / 2 or query(connection, first) != wanted:
+            raise Failed('%s: %d buffers, then %d' % (way, before, after))
+        query(connection, CHECK % 't_k_idx')
+    finish(cluster, connection)
+    return '%d buffers, then %d' % (before, after)
+
+
+@test
+def keys_scan_beside(tests):
+    """A scan cleans leaves that a cursor with an older snapshot is on, pinned or not, and that are split."""
+    cluster, connection = begin(tests, 'keys_scan_beside')
+    for way in ('index', 'only'):
+        prepare(connection, 4000)
+        wanted = query(connection, 'SELECT k FROM t ORDER BY k')
+        reader = connect(cluster)
+        query(reader, WAYS[way] + '; BEGIN ISOLATION LEVEL REPEATABLE READ; DECLARE c CURSOR FOR SELECT k FROM t WHERE k > 0 ORDER BY k')
+        rows = query(reader, 'FETCH 10 FROM c')
+        query(connection, 'UPDATE t SET k = 10000 + k')
+        query(connection, 'UPDATE t SET k = 20000 + k')
+        query(connection, WAYS['index'])
+        expect(way, len(query(connection, 'SELECT k FROM t WHERE k > 0')), 4000)
+        query(connection, 'UPDATE t SET k = k % 20000 % 10000 * 2 WHERE id % 2 = 0')
+        expect(way, len(query(connection, 'SELECT k FROM t WHERE k > 0')), 4000)
+        rows += query(reader, 'FETCH ALL FROM c')
+        query(reader, 'COMMIT')
+        expect(way, rows, wanted)
+        finish(cluster, connection, 4000)
+    return ''
+
+
+@test
+def keys_between_looks(tests):
+    """A row gets an old key back, or its update is rolled back, after VACUUM has seen that nobody needs the entry, and before it has the leaf."""
+    cluster, connection = begin(tests, 'keys_between_looks')
+    if not has_points(cluster):
+        return 'a server without injection points'
+    for point_name in ('pbtree-vacuum-leaf', 'pbtree-vacuum'):
+        make(connection, ['USING pbtree (k)'])
+        query(connection, 'VACUUM t')
+        query(connection, 'UPDATE t SET k = k + 1000')
+        other = connect(cluster)
+        query(other, 'BEGIN; UPDATE t SET k = -k WHERE id BETWEEN 201 AND 250')
+        point = Point(cluster, point_name)
+
+        def meanwhile():
+            query(connection, 'UPDATE t SET k = k - 1000 WHERE id <= 100')
+            query(connection, 'BEGIN; UPDATE t SET k = k - 1000 WHERE id BETWEEN 101 AND 200; ROLLBACK')
+            query(other, 'ROLLBACK')
+        _, waited = point.run('VACUUM (INDEX_CLEANUP on) t', meanwhile)
+        expect('VACUUM waited', waited, True)
+        by_all_ways(connection, point_name, 'SELECT k FROM t WHERE k > 0 AND k <= 100', [(i,) for i in range(1, 101)])
+        finish(cluster, connection, 300)
+    return ''
