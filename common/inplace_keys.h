@@ -53,8 +53,8 @@ typedef struct InplaceKeysTable
 						   const XLogRecPtr *read_at);
 
 	/*
-	 * Who needs an entry for tid?  If nobody does, snapshots of a standby that
-	 * do not see *conflict, if that is valid, may need it all the same.
+	 * Who needs an entry for tid?  If nobody does, snapshots of a standby
+	 * that do not see *conflict, if that is valid, may need it all the same.
 	 * *vm: a pinned page of the table's visibility map, or InvalidBuffer; the
 	 * caller releases it.  Lock: the index's page, exclusively, for an answer
 	 * by which an entry is removed; without it the next one may be another.
@@ -69,7 +69,8 @@ typedef struct InplaceKeysTable
 	IndexBulkDeleteCallback vacuum;
 
 	/*
-	 * At its end: so many went, and so many are old.  state is the callback's.
+	 * At its end: so many went, and so many are old.  state is the
+	 * callback's.
 	 */
 	void		(*vacuumed) (void *state, double removed, double old);
 } InplaceKeysTable;

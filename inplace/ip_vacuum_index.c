@@ -48,6 +48,8 @@ typedef struct Shared
 	Oid			relid;
 	int			elevel;
 	bool		cleanup;		/* else bulk deletion */
+	bool		stale_only;		/* no TID is dead: other indexes have nothing
+								 * to lose than those that follow */
 	double		row_count;
 	bool		exact;
 	int			memory;			/* maintenance_work_mem of each process */
@@ -98,6 +100,13 @@ ip_vacuum_note_stale(void *state, double removed, double old)
 	index->old = old;
 }
 
+/* Has bulk deletion nothing to find in it? */
+static bool
+is_clean(const Shared *shared, Relation index)
+{
+	return !shared->cleanup && shared->stale_only && !ip_keys_can_follow(index);
+}
+
 static void
 process_index(Relation table, Relation index, Shared *shared, IndexState *state, TidSet *dead,
 			  BufferAccessStrategy strategy)
@@ -110,6 +119,11 @@ process_index(Relation table, Relation index, Shared *shared, IndexState *state,
 	};
 
 	CompatSetIvHeapRel(&info, table);
+	if (is_clean(shared, index))
+	{
+		compat_progress_index_done();
+		return;
+	}
 	if (shared->cleanup)
 	{
 		info.estimated_count = !shared->exact;
@@ -324,8 +338,8 @@ launch_workers(IpVacuum *v)
 		return 0;
 	for (int i = 0; i < x->nrels; i++)
 	{
-		shared->indexes[i].parallel = may_be_parallel(x->rels[i], &shared->indexes[i],
-													  shared->cleanup);
+		shared->indexes[i].parallel = !is_clean(shared, x->rels[i]) &&
+			may_be_parallel(x->rels[i], &shared->indexes[i], shared->cleanup);
 		useful += shared->indexes[i].parallel ? 1 : 0;
 	}
 	if (useful < 2)
@@ -400,6 +414,7 @@ void
 ip_vacuum_indexes_delete(IpVacuum *v)
 {
 	v->indexes->shared->cleanup = false;
+	v->indexes->shared->stale_only = tidset_count(v->dead) == 0;
 	run(v);
 	compat_progress_indexes(0);
 }

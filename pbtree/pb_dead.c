@@ -316,7 +316,6 @@ static void
 remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbStale *stale)
 {
 	Dead	   *d = begin(rel, index, buffer, true);
-	/* an entry with a suspect's TID and another key is looked at, too */
 	bool	   *gone = palloc0(sizeof(bool) * PB_MAX_PAGE_TIDS);
 	TransactionId xid = InvalidTransactionId;
 	int			ngone = find_stale(d, stale, gone, &xid);

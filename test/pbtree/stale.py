@@ -295,3 +295,37 @@ def keys_between_looks(tests):
         by_all_ways(connection, point_name, 'SELECT k FROM t WHERE k > 0 AND k <= 100', [(i,) for i in range(1, 101)])
         finish(cluster, connection, 300)
     return ''
+
+
+def vacuum_says(connection, options=''):
+    """The lines of VACUUM (VERBOSE) about indexes."""
+    del connection.notices[:]
+    query(connection, 'VACUUM (VERBOSE, INDEX_CLEANUP on%s) t' % options)
+    return [line for notice in connection.notices for line in notice.split('\n') if line.startswith('index "')]
+
+
+@test
+def keys_verbose(tests):
+    """VACUUM says what went, with workers, too; indexes that have nothing to lose are not read, and nothing is lost when dead rows come."""
+    cluster, connection = begin(tests, 'keys_verbose')
+    old = connect(cluster)
+    for workers in (0, 2):
+        make(connection, ['USING pbtree (k)', 'USING btree (pad)', 'USING pbtree (s)'], rows=ROWS)
+        query(connection, 'SET min_parallel_index_scan_size = 0')
+        query(connection, 'VACUUM ANALYZE t')
+        query(connection, 'UPDATE t SET k = k + 30000 WHERE id <= 5000')
+        query(old, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1')
+        query(connection, 'UPDATE t SET k = k + 30000 WHERE id <= 1000')
+        lines = vacuum_says(connection, ', PARALLEL %d' % workers)
+        expect('lines', [line for line in lines if 'stale' in line],
+               ['index "t_k_idx": 5000 stale entries removed, 1000 still needed', 'index "t_s_idx": 0 stale entries removed, 0 still needed'])
+        expect('other indexes', [line for line in lines if 'pad' in line or 'pkey' in line], [])
+        query(old, 'COMMIT')
+        query(connection, 'DELETE FROM t WHERE id > 19000')
+        lines = vacuum_says(connection, ', PARALLEL %d' % workers)
+        expect('lines', [line for line in lines if 'stale' in line],
+               ['index "t_k_idx": 1000 stale entries removed, 0 still needed', 'index "t_s_idx": 0 stale entries removed, 0 still needed'])
+        expect('other indexes', len([line for line in lines if 'pad' in line or 'pkey' in line]), 2)
+        expect('VERBOSE', [line for line in vacuum_says(connection) if 'stale' in line and ': 0 stale' not in line], [])
+        finish(cluster, connection, 19000)
+    return ''
