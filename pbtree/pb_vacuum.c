@@ -14,6 +14,7 @@
 #include "compat_index.h"
 
 #include "access/nbtree.h"
+#include "catalog/catalog.h"
 #include "storage/indexfsm.h"
 #include "storage/ipc.h"
 
