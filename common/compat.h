@@ -175,6 +175,7 @@ typedef bool CompatUpdateIndexes;
 #define CompatIsSummarizing(index) false
 #define CompatCountUpdate(rel, hot, newpage) \
 	((void) (newpage), pgstat_count_heap_update(rel, hot))
+#define CompatDeadTuples(entry) ((entry)->n_dead_tuples)
 #else
 typedef TU_UpdateIndexes CompatUpdateIndexes;
 
@@ -184,6 +185,7 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 #define CompatSummarizedColumns(rel) RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_SUMMARIZED)
 #define CompatIsSummarizing(index) ((index)->rd_indam->amsummarizing)
 #define CompatCountUpdate(rel, hot, newpage) pgstat_count_heap_update(rel, hot, newpage)
+#define CompatDeadTuples(entry) ((entry)->dead_tuples)
 #endif
 
 /* ---- TOAST --------------------------------------------------------------------------- */

@@ -21,7 +21,7 @@
 #include "access/tableam.h"
 #include "fmgr.h"
 
-#define INPLACE_KEYS_TABLE	"inplace_keys_table_3"
+#define INPLACE_KEYS_TABLE	"inplace_keys_table_4"
 #define INPLACE_KEYS_INDEX	"inplace_keys_index_2"
 
 /*
@@ -29,6 +29,15 @@
  * the table's pages.  *is_lost: not to be told, as the TOAST table lacks a value's chunks; NULL: that is an error.
  */
 typedef bool (*InplaceKeyMatch) (void *arg, TupleTableSlot *slot, bool *is_lost);
+
+/* What an entry is there for. */
+typedef enum InplaceEntry
+{
+	INPLACE_ENTRY_STALE,		/* for nobody */
+	INPLACE_ENTRY_OLD,			/* for older versions of its row, as far as is
+								 * known */
+	INPLACE_ENTRY_CURRENT		/* for the newest one, too */
+} InplaceEntry;
 
 /* By inplace. */
 typedef struct InplaceKeysTable
@@ -44,26 +53,26 @@ typedef struct InplaceKeysTable
 						   const XLogRecPtr *read_at);
 
 	/*
-	 * Is an entry for tid needed?  If it is not, snapshots of a standby that
-	 * do not see *conflict, if that is valid, may need it all the same.
-	 * vacuum: only entries are found that are stale on pages that VACUUM has
-	 * looked at before.  *vm: a pinned page of the table's visibility map, or
-	 * InvalidBuffer; the caller releases it.  ahead: what read_ahead gave for
-	 * tid, which is released, or InvalidBuffer.  Lock: the index's page,
-	 * exclusively.
+	 * Who needs an entry for tid?  If nobody does, snapshots of a standby
+	 * that do not see *conflict, if that is valid, may need it all the same.
+	 * *vm: a pinned page of the table's visibility map, or InvalidBuffer; the
+	 * caller releases it.  Lock: the index's page, exclusively, for an answer
+	 * by which an entry is removed; without it the next one may be another.
 	 */
-	bool		(*is_needed) (Relation table, ItemPointer tid, Buffer ahead, InplaceKeyMatch match, void *arg,
-							  TupleTableSlot *slot, Buffer *vm, bool vacuum, TransactionId *conflict);
+	InplaceEntry (*judge) (Relation table, ItemPointer tid, InplaceKeyMatch match, void *arg,
+						   TupleTableSlot *slot, Buffer *vm, TransactionId *conflict);
 
-	/*
-	 * The page of the table that is_needed is going to look at, pinned; or
-	 * InvalidBuffer.  Of many pages, which are all over the memory, some come
-	 * into the processor's caches while others are looked at.
-	 */
-	Buffer		(*read_ahead) (Relation table, ItemPointer tid, Buffer *vm);
+	/* So many stale entries were removed, not by VACUUM. */
+	void		(*removed) (Relation table, int n);
 
 	/* Bulk deletion with this callback is VACUUM's: stale entries go, too. */
 	IndexBulkDeleteCallback vacuum;
+
+	/*
+	 * At its end: so many went, and so many are old.  state is the
+	 * callback's.
+	 */
+	void		(*vacuumed) (void *state, double removed, double old);
 } InplaceKeysTable;
 
 /* By the index access method. */

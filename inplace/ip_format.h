@@ -109,8 +109,8 @@ StaticAssertDecl(offsetof(IpSpecial, kind) == 20, "kind is at byte 20");
  * the version which a snapshot sees has not ...
  */
 #define IP_KEYS_STALE			0x01
-/* ... and by now the versions that a row has, all of them, have the same keys. */
-#define IP_KEYS_SETTLED			0x02
+/* ... and VACUUM has seen each row with one version, and none has been updated in place since. */
+#define IP_KEYS_QUIET			0x02
 
 /* Only command ids below this are a default changer's. */
 #define IP_CHANGE_LOCK			0x80000000

@@ -203,9 +203,10 @@ const TableAmRoutine ip_handler_methods = {
 const InplaceKeysTable ip_handler_keys = {
 	.am = &ip_handler_methods,
 	.expect = ip_fetch_expect,
-	.is_needed = ip_keys_is_needed,
-	.read_ahead = ip_keys_read_ahead,
-	.vacuum = ip_vacuum_is_dead
+	.judge = ip_keys_judge,
+	.removed = ip_keys_removed,
+	.vacuum = ip_vacuum_is_dead,
+	.vacuumed = ip_vacuum_note_stale
 };
 
 Datum

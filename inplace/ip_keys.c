@@ -20,7 +20,7 @@
 #include "ip_version.h"
 #include "ip_xid.h"
 
-/* Versions of a row that are looked at, while an index page is locked, before its entries count as needed. */
+/* Versions of a row that are looked at, perhaps while an index page is locked, before its entries count as needed. */
 #define MAX_VERSIONS	32
 
 /* More often than that undo does not change under us: it is gone, since all see the version, or a deletion. */
@@ -191,28 +191,12 @@ read_page(Relation rel, ItemPointer tid, Buffer *vm)
 	return ip_rel_read(rel, block);
 }
 
-Buffer
-ip_keys_read_ahead(Relation rel, ItemPointer tid, Buffer *vm)
-{
-	Buffer		buffer = read_page(rel, tid, vm);
-
-	if (BufferIsValid(buffer))
-	{
-		Page		page = BufferGetPage(buffer);
-
-		__builtin_prefetch(PageGetItemId(page, ItemPointerGetOffsetNumber(tid)));
-		__builtin_prefetch(page);
-		__builtin_prefetch((char *) page + BLCKSZ - 1);
-	}
-	return buffer;
-}
-
 /*
- * The row at tid, on the page in this buffer, which is released, if the page's entries may be stale, and (settled) if
- * one version says all.  false: the entry counts as needed.
+ * The row at tid, on the page in this buffer, which is released, if the page's
+ * entries may be stale.  false: the entry counts as needed.
  */
 static bool
-begin_row(Relation rel, ItemPointer tid, Buffer buffer, bool settled, IpVersion *v, uint8 *keys)
+begin_row(Relation rel, ItemPointer tid, Buffer buffer, IpVersion *v, uint8 *keys)
 {
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
 	IpvResult	result = IPV_NONE;
@@ -220,7 +204,7 @@ begin_row(Relation rel, ItemPointer tid, Buffer buffer, bool settled, IpVersion 
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	*keys = ip_page_kind(rel, block, page) == IP_PAGE_DATA ? IpPageGetSpecial(page)->keys : 0;
-	if ((*keys & IP_KEYS_STALE) && (!settled || (*keys & IP_KEYS_SETTLED)))
+	if (*keys & IP_KEYS_STALE)
 	{
 		v->horizon = ip_xid_horizon();
 		result = ip_version_begin(v, rel, block, page, ItemPointerGetOffsetNumber(tid));
@@ -232,20 +216,21 @@ begin_row(Relation rel, ItemPointer tid, Buffer buffer, bool settled, IpVersion 
 }
 
 /*
- * A version that has the key, down to one that all see.  Rolled-back ones do not count: they are never put
- * back.  On a settled page all versions count: if there are several, it is by deletions, and all have the same key, unless a library
- * of before has left the page settled when columns without an index changed.  IPV_OK: there may be one.
+ * A version that has the key, down to one that all see.  Rolled-back ones do not
+ * count: they are never put back.  IPV_OK: there may be one; *newest: it is the
+ * newest.
  */
 static IpvResult
-find_match(Relation rel, IpVersion *v, bool settled, InplaceKeyMatch match, void *arg, TupleTableSlot *slot,
-		   TransactionId *conflict)
+find_match(Relation rel, IpVersion *v, InplaceKeyMatch match, void *arg, TupleTableSlot *slot,
+		   TransactionId *conflict, bool *newest)
 {
+	*newest = true;
 	for (int n = 0; n < MAX_VERSIONS; n++)
 	{
 		IpXidStatus status = ip_version_status(v);
 		IpvResult	result;
 
-		if (settled || status != IP_STATUS_ABORTED)
+		if (status != IP_STATUS_ABORTED)
 		{
 			bool		is_lost = false;
 
@@ -259,8 +244,9 @@ find_match(Relation rel, IpVersion *v, bool settled, InplaceKeyMatch match, void
 			 */
 			if (is_lost && n == 0)
 				return IPV_STALE;
+			*newest = false;
 		}
-		if (!settled && status == IP_STATUS_COMMITTED && ip_xid_removable(rel, v->xid))
+		if (status == IP_STATUS_COMMITTED && ip_xid_removable(rel, v->xid))
 		{
 			*conflict = IpXidIsFinal(v->xid) ? InvalidTransactionId : (TransactionId) v->xid;
 			return IPV_NONE;
@@ -283,35 +269,49 @@ has_died(Relation rel, IpVersion *v)
 		(ip_xid_removable(rel, v->xid) || v->xid < ip_xid_full(GetOldestNonRemovableTransactionId(rel)));
 }
 
-bool
-ip_keys_is_needed(Relation rel, ItemPointer tid, Buffer ahead, InplaceKeyMatch match, void *arg,
-				  TupleTableSlot *slot, Buffer *vm, bool vacuum, TransactionId *conflict)
+InplaceEntry
+ip_keys_judge(Relation rel, ItemPointer tid, InplaceKeyMatch match, void *arg, TupleTableSlot *slot,
+			  Buffer *vm, TransactionId *conflict)
 {
 	IpVersion  *v = &keys_v;
 	IpvResult	result = IPV_STALE;
-	uint8		keys = IP_KEYS_SETTLED;
+	uint8		keys = IP_KEYS_QUIET;
+	bool		newest = false;
 
 	/*
-	 * VACUUM depends on the answer if the page is settled: so undo that
-	 * changes under us is no reason to give up
+	 * VACUUM depends on the answer if the page is quiet: so undo that changes
+	 * under us is no reason to give up
 	 */
-	for (int n = 0; result == IPV_STALE && (keys & IP_KEYS_SETTLED) && n < MAX_TRIES; n++)
+	for (int n = 0; result == IPV_STALE && (keys & IP_KEYS_QUIET) && n < MAX_TRIES; n++)
 	{
-		if (BufferIsInvalid(ahead))
-			ahead = read_page(rel, tid, vm);
-		if (BufferIsInvalid(ahead) || !begin_row(rel, tid, ahead, vacuum, v, &keys))
-			return true;
-		ahead = InvalidBuffer;
-		/* if it is settled, the prune that did that has told standbys */
+		Buffer		buffer = read_page(rel, tid, vm);
+
+		if (BufferIsInvalid(buffer) || !begin_row(rel, tid, buffer, v, &keys))
+			return INPLACE_ENTRY_CURRENT;
 		*conflict = InvalidTransactionId;
-		if (vacuum && has_died(rel, v))
+		if (has_died(rel, v))
 		{
 			*conflict = (TransactionId) v->xid;
-			return false;
+			return INPLACE_ENTRY_STALE;
 		}
 
-		result = find_match(rel, v, (keys & IP_KEYS_SETTLED) != 0, match, arg, slot, conflict);
+		result = find_match(rel, v, match, arg, slot, conflict, &newest);
 		ExecClearTuple(slot);
 	}
-	return result != IPV_NONE;
+	if (result == IPV_NONE)
+		return INPLACE_ENTRY_STALE;
+	return result == IPV_OK && newest ? INPLACE_ENTRY_CURRENT : INPLACE_ENTRY_OLD;
+}
+
+/*
+ * An update counts as one dead row, and may have left an entry in each index.  So
+ * only as many dead rows have gone for sure as if all indexes had lost as many.
+ */
+void
+ip_keys_removed(Relation rel, int n)
+{
+	const IpFollowed *f = &ip_rel_cache(rel)->followed;
+
+	if (f->known && f->nindexes > 0)
+		pgstat_update_heap_dead_tuples(rel, n / f->nindexes);
 }

@@ -26,8 +26,8 @@ extern const IpFollowed *ip_keys_followed(Relation rel);
 extern void ip_keys_insert(Relation rel, const Oid *indexes, uint16 which, TupleTableSlot *slot);
 
 /* See InplaceKeysTable. */
-extern bool ip_keys_is_needed(Relation rel, ItemPointer tid, Buffer ahead, InplaceKeyMatch match, void *arg,
-							  TupleTableSlot *slot, Buffer *vm, bool vacuum, TransactionId *conflict);
-extern Buffer ip_keys_read_ahead(Relation rel, ItemPointer tid, Buffer *vm);
+extern InplaceEntry ip_keys_judge(Relation rel, ItemPointer tid, InplaceKeyMatch match, void *arg,
+								  TupleTableSlot *slot, Buffer *vm, TransactionId *conflict);
+extern void ip_keys_removed(Relation rel, int n);
 
 #endif							/* IP_KEYS_H */

@@ -557,13 +557,13 @@ begin_undo(IpVersion *v, const IpRowWrite *w, bool overlaid, OffsetNumber *off)
 }
 
 /*
- * I23: entries become stale; or the page is settled no more, for its rows have one version no more.  That is so whatever columns
+ * I23: entries become stale; or the page is quiet no more.  That is so whatever columns
  * change: one that has no index now may have one before the page is looked at.
  */
 static bool
 makes_stale(const IpRowWrite *w, uint8 keys)
 {
-	return w->info == IP_XLOG_UPDATE && (w->keys || (keys & IP_KEYS_SETTLED)) && keys != IP_KEYS_STALE;
+	return w->info == IP_XLOG_UPDATE && (w->keys || (keys & IP_KEYS_QUIET)) && keys != IP_KEYS_STALE;
 }
 
 void

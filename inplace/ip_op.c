@@ -280,7 +280,7 @@ ip_op_freeze(ByteWriter *w, const IpFrozen *rows, int n)
 void
 ip_op_keys(ByteWriter *w, uint8 keys)
 {
-	Assert(keys == 0 || keys == IP_KEYS_STALE || keys == (IP_KEYS_STALE | IP_KEYS_SETTLED));
+	Assert(keys == 0 || keys == IP_KEYS_STALE || keys == (IP_KEYS_STALE | IP_KEYS_QUIET));
 	bytes_put_u8(w, IP_OP_KEYS);
 	bytes_put_u8(w, keys);
 }

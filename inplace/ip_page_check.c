@@ -65,7 +65,7 @@ ip_page_check_header(IpPageCheck *c, Page page)
 	if (special->kind != IP_PAGE_UNDO && special->kind != IP_PAGE_DATA && special->word != 0)
 		return fail(c, "page has an undo page's xid base, 0x%08X", special->word);
 	if (special->keys != 0 && (special->kind != IP_PAGE_DATA || !(special->keys & IP_KEYS_STALE) ||
-							   (special->keys & ~(IP_KEYS_STALE | IP_KEYS_SETTLED)) != 0))
+							   (special->keys & ~(IP_KEYS_STALE | IP_KEYS_QUIET)) != 0))
 		return fail(c, "page has unknown key flags 0x%02X", special->keys);
 	if (special->kind != IP_PAGE_META &&
 		(ph->pd_lower - SizeOfPageHeaderData) % sizeof(ItemIdData) != 0)

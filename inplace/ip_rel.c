@@ -316,3 +316,11 @@ ip_rel_extend(Relation rel, BufferAccessStrategy strategy, uint32 n, uint32 *ext
 	Assert(BufferGetBlockNumber(buffer) != IP_META_BLOCK);
 	return buffer;
 }
+
+double
+ip_rel_dead_rows(Relation rel)
+{
+	PgStat_StatTabEntry *entry = pgstat_fetch_stat_tabentry_ext(rel->rd_rel->relisshared, RelationGetRelid(rel));
+
+	return entry == NULL ? 0 : CompatDeadTuples(entry);
+}

@@ -138,4 +138,7 @@ extern Buffer ip_rel_read_soft(Relation rel, BlockNumber block);
 extern Buffer ip_rel_extend(Relation rel, BufferAccessStrategy strategy, uint32 n,
 							uint32 *extended);
 
+/* Dead rows of the table, as far as the cumulative statistics know; they may be lost. */
+extern double ip_rel_dead_rows(Relation rel);
+
 #endif							/* IP_REL_H */

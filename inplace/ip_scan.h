@@ -48,6 +48,10 @@ typedef struct IpScan
 	int			stale_tries;	/* and ip_fetch_before */
 	bool		has_excess;		/* ANALYZE: excess is known */
 	double		excess;			/* see undo_excess */
+	double		dead_a_block;	/* ANALYZE: see count_entries */
+	double		dead_found;
+	double		dead_told;
+	BlockNumber nsampled;
 	/* bitmap and sample scans: the page's rows to return */
 	int			next_wanted;
 	int			nwanted;

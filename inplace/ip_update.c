@@ -543,7 +543,9 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 		*update_indexes = COMPAT_TU_ALL;
 		if (in_place)
 		{
-			pgstat_update_heap_dead_tuples(rel, 1);
+			/* core counts a dead row, and is right if an entry becomes stale */
+			if (req.columns.changed == 0)
+				pgstat_update_heap_dead_tuples(rel, 1);
 			*update_indexes = req.columns.summarize ? COMPAT_TU_SUMMARIZING : COMPAT_TU_NONE;
 		}
 	}

@@ -41,8 +41,11 @@
 #include "ip_vacuum_truncate.h"
 #include "ip_xid.h"
 
-/* With fewer pages that have dead items, indexes are left alone for now. */
-#define FEW_DEAD_PAGES(nblocks)	((nblocks) * 0.02)
+/*
+ * If this part of the pages with rows has dead items, and this part of the rows
+ * stale entries, or less, indexes are left alone for now.
+ */
+#define FEW						0.02
 #define FEW_DEAD_BYTES			(32 * 1024 * 1024)
 
 /* How often, in blocks, to look for the wraparound failsafe and make FSM pages. */
@@ -389,12 +392,22 @@ vacuum_dead_items(IpVacuum *v)
 	compat_progress_dead(0, 0);
 }
 
-/* A few dead items, or stale entries, are not worth a scan of all indexes. */
+/* How many of the rows may have stale entries?  Statistics may have been lost, but each flagged page has one. */
+static double
+stale_rows(const IpVacuum *v)
+{
+	if (v->n.stale_pages == 0)
+		return 0;
+	return Max(v->dead_before - v->n.dead_items - v->n.recently_dead, v->n.stale_pages);
+}
+
+/* A few dead items, or stale entries, are not worth a scan of all indexes.  Statistics add these up. */
 static bool
-few_dead_items(IpVacuum *v)
+few_dead_items(IpVacuum *v, double row_count)
 {
 	return !v->always_indexes && v->n.index_scans == 0 &&
-		v->n.dead_item_pages + v->n.stale_pages < FEW_DEAD_PAGES(v->nblocks) &&
+		v->n.dead_item_pages < FEW * (v->nblocks - v->n.undo_seen) &&
+		stale_rows(v) < FEW * Max(row_count, 1) &&
 		tidset_memory(v->dead) < FEW_DEAD_BYTES;
 }
 
@@ -509,6 +522,13 @@ excess_versions(IpVacuum *v)
 	return excess * IP_UNDO_RECORDS_PER_PAGE;
 }
 
+/* Entries that have to go one day count as dead rows, too: else nobody comes when a snapshot ends that needs them. */
+static double
+old_entries(IpVacuum *v)
+{
+	return v->n.index_scans > 0 ? ip_vacuum_indexes_old(v) : stale_rows(v);
+}
+
 static void
 update_stats(IpVacuum *v, double row_count)
 {
@@ -528,7 +548,7 @@ update_stats(IpVacuum *v, double row_count)
 							v->cutoffs.OldestMxact, &v->n.frozenxid_updated,
 							&v->n.minmulti_updated, false);
 	CompatReportVacuum(RelationGetRelid(rel), rel->rd_rel->relisshared, Max(row_count, 0),
-					   v->n.recently_dead + excess_versions(v), v->start);
+					   v->n.recently_dead + excess_versions(v) + old_entries(v), v->start);
 }
 
 /*
@@ -581,7 +601,7 @@ vacuum_table(IpVacuum *v)
 	scan_pages(v);
 	skipped = v->n.scanned < v->nblocks;
 	row_count = estimate_rows(v);
-	if ((tidset_count(v->dead) > 0 || v->n.stale_pages > 0) && !few_dead_items(v))
+	if ((tidset_count(v->dead) > 0 || v->n.stale_pages > 0) && !few_dead_items(v, row_count))
 		vacuum_dead_items(v);
 	if (BufferIsValid(v->vm))
 		ReleaseBuffer(v->vm);
@@ -622,6 +642,7 @@ ip_vacuum_relation(Relation rel, VacuumParams *params, BufferAccessStrategy bstr
 						get_namespace_name(RelationGetNamespace(rel)),
 						RelationGetRelationName(rel))));
 	ip_rel_check_format(rel);
+	v->dead_before = ip_rel_dead_rows(rel);
 	compat_vacuum_cutoffs(rel, params, &v->cutoffs);
 	v->horizon = ip_xid_full(v->cutoffs.OldestXmin);
 	Assert(v->n.scanned == 0);	/* I13 */

@@ -38,6 +38,8 @@ typedef struct IndexState
 	bool		has_stats;
 	bool		parallel;		/* a worker may do what is to be done now */
 	IndexBulkDeleteResult stats;
+	double		stale_removed;	/* by all scans */
+	double		old;			/* that the last one has left */
 } IndexState;
 
 /* In shared memory if there are workers. */
@@ -46,6 +48,8 @@ typedef struct Shared
 	Oid			relid;
 	int			elevel;
 	bool		cleanup;		/* else bulk deletion */
+	bool		stale_only;		/* no TID is dead: other indexes have nothing
+								 * to lose than those that follow */
 	double		row_count;
 	bool		exact;
 	int			memory;			/* maintenance_work_mem of each process */
@@ -74,10 +78,33 @@ PGDLLEXPORT void ip_vacuum_worker_main(dsm_segment *seg, shm_toc *toc);
 
 /* ---- one index ------------------------------------------------------------------------ */
 
+/* The state of bulk deletion. */
+typedef struct Deletion
+{
+	TidSet	   *dead;
+	IndexState *index;
+} Deletion;
+
 bool
 ip_vacuum_is_dead(ItemPointer tid, void *state)
 {
-	return tidset_pg_member((TidSet *) state, tid);
+	return tidset_pg_member(((Deletion *) state)->dead, tid);
+}
+
+void
+ip_vacuum_note_stale(void *state, double removed, double old)
+{
+	IndexState *index = ((Deletion *) state)->index;
+
+	index->stale_removed += removed;
+	index->old = old;
+}
+
+/* Has bulk deletion nothing to find in it? */
+static bool
+is_clean(const Shared *shared, Relation index)
+{
+	return !shared->cleanup && shared->stale_only && !ip_keys_can_follow(index);
 }
 
 static void
@@ -85,19 +112,25 @@ process_index(Relation table, Relation index, Shared *shared, IndexState *state,
 			  BufferAccessStrategy strategy)
 {
 	IndexBulkDeleteResult *stats = state->has_stats ? &state->stats : NULL;
+	Deletion	deletion = {.dead = dead,.index = state};
 	IndexVacuumInfo info = {
 		.index = index,.message_level = shared->elevel,.strategy = strategy,
 		.num_heap_tuples = shared->row_count,.estimated_count = true
 	};
 
 	CompatSetIvHeapRel(&info, table);
+	if (is_clean(shared, index))
+	{
+		compat_progress_index_done();
+		return;
+	}
 	if (shared->cleanup)
 	{
 		info.estimated_count = !shared->exact;
 		stats = index_vacuum_cleanup(&info, stats);
 	}
 	else
-		stats = index_bulk_delete(&info, stats, ip_vacuum_is_dead, dead);
+		stats = index_bulk_delete(&info, stats, ip_vacuum_is_dead, &deletion);
 	compat_progress_index_done();
 	if (stats == NULL || stats == &state->stats)
 		return;
@@ -276,6 +309,16 @@ ip_vacuum_indexes_begin(IpVacuum *v)
 				 errdetail("VACUUM could not make a set for dead rows.")));
 }
 
+double
+ip_vacuum_indexes_old(const IpVacuum *v)
+{
+	double		old = 0;
+
+	for (int i = 0; i < v->indexes->nrels; i++)
+		old = Max(old, v->indexes->shared->indexes[i].old);
+	return old;
+}
+
 int
 ip_vacuum_nindexes(const IpVacuum *v)
 {
@@ -295,8 +338,8 @@ launch_workers(IpVacuum *v)
 		return 0;
 	for (int i = 0; i < x->nrels; i++)
 	{
-		shared->indexes[i].parallel = may_be_parallel(x->rels[i], &shared->indexes[i],
-													  shared->cleanup);
+		shared->indexes[i].parallel = !is_clean(shared, x->rels[i]) &&
+			may_be_parallel(x->rels[i], &shared->indexes[i], shared->cleanup);
 		useful += shared->indexes[i].parallel ? 1 : 0;
 	}
 	if (useful < 2)
@@ -371,6 +414,7 @@ void
 ip_vacuum_indexes_delete(IpVacuum *v)
 {
 	v->indexes->shared->cleanup = false;
+	v->indexes->shared->stale_only = tidset_count(v->dead) == 0;
 	run(v);
 	compat_progress_indexes(0);
 }
@@ -430,13 +474,18 @@ ip_vacuum_indexes_report(IpVacuum *v, StringInfo buf)
 
 	for (int i = 0; i < x->nrels; i++)
 	{
-		IndexBulkDeleteResult *stats = &x->shared->indexes[i].stats;
+		IndexState *state = &x->shared->indexes[i];
+		IndexBulkDeleteResult *stats = &state->stats;
 
-		if (x->shared->indexes[i].has_stats)
-			appendStringInfo(buf,
-							 _("index \"%s\": pages: %u in total, %u newly deleted, %u currently deleted, %u reusable\n"),
-							 RelationGetRelationName(x->rels[i]), stats->num_pages,
-							 stats->pages_newly_deleted, stats->pages_deleted, stats->pages_free);
+		if (!state->has_stats)
+			continue;
+		appendStringInfo(buf,
+						 _("index \"%s\": pages: %u in total, %u newly deleted, %u currently deleted, %u reusable\n"),
+						 RelationGetRelationName(x->rels[i]), stats->num_pages,
+						 stats->pages_newly_deleted, stats->pages_deleted, stats->pages_free);
+		if (v->n.index_scans > 0 && ip_keys_can_follow(x->rels[i]))
+			appendStringInfo(buf, _("index \"%s\": %.0f stale entries removed, %.0f still needed\n"),
+							 RelationGetRelationName(x->rels[i]), state->stale_removed, state->old);
 	}
 }
 

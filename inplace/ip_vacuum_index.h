@@ -23,7 +23,7 @@ typedef struct IpVacuumCounts
 	double		dead_items;		/* dead items collected, in all */
 	BlockNumber dead_item_pages;
 	BlockNumber stale_pages;	/* of whose rows the indexes may have stale
-								 * entries, to be removed */
+								 * entries */
 	BlockNumber scanned;
 	BlockNumber data_pages;		/* of the scanned ones */
 	BlockNumber undo_seen;
@@ -63,8 +63,9 @@ typedef struct IpVacuum
 	IpVacuumIndexes *indexes;
 	TidSet	   *dead;			/* dead items that indexes may name */
 	bool		follows;		/* an index can follow updates in place */
-	uint8	   *stale;			/* a bit for each page: settled, to be cleared
-								 * when the indexes are clean; or NULL */
+	double		dead_before;	/* what statistics say, VACUUM's work included */
+	uint8	   *quiet;			/* a bit for each page: its flag goes when the
+								 * indexes are clean; or NULL */
 	bool		do_indexes;		/* clean them; else dead items stay */
 	bool		always_indexes; /* even for a few dead items */
 	bool		do_truncate;
@@ -84,14 +85,18 @@ typedef struct IpVacuum
 extern void ip_vacuum_indexes_begin(IpVacuum *v);
 extern int	ip_vacuum_nindexes(const IpVacuum *v);
 
-/* Bulk deletion by VACUUM; the state is v->dead. */
+/* See InplaceKeysTable. */
 extern bool ip_vacuum_is_dead(ItemPointer tid, void *state);
+extern void ip_vacuum_note_stale(void *state, double removed, double old);
 
 /* Remove the entries of v->dead's TIDs from all indexes. */
 extern void ip_vacuum_indexes_delete(IpVacuum *v);
 
 /* What index access methods do at the end; row_count is exact, or not. */
 extern void ip_vacuum_indexes_cleanup(IpVacuum *v, double row_count, bool exact);
+
+/* Old entries that were left in the index that has most of them. */
+extern double ip_vacuum_indexes_old(const IpVacuum *v);
 
 /* End parallel mode, and write the indexes' statistics to pg_class. */
 extern void ip_vacuum_indexes_end(IpVacuum *v);

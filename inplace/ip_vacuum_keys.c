@@ -2,10 +2,12 @@
  * ip_vacuum_keys.c
  *	  VACUUM and index entries that are stale.
  *
- * When a page whose entries may be stale has been pruned, and all see all of its rows, each row has one
- * version: the page is settled.  Bulk deletion removes entries of settled pages' rows that have other keys
- * than those (ip_keys_is_needed); it visits all entries, so if a page is still settled
- * then, none of its entries is stale.
+ * Bulk deletion asks for each entry whether a version of its row has the key that
+ * somebody may need (ip_keys_judge).  That says nothing of the page: meanwhile
+ * there may be other entries.  But if a page has been pruned, and all see all of
+ * its rows, each row has one version.  Then the page is quiet, until the next
+ * update in place.  Bulk deletion visits all entries of all indexes that follow,
+ * so if a page is quiet still, none of its entries is stale.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -32,7 +34,10 @@ ip_vacuum_keys_note(IpVacuum *v, BlockNumber block, Buffer buffer)
 {
 	IpSpecial  *special = IpPageGetSpecial(BufferGetPage(buffer));
 
-	if (special->keys == 0 || !v->do_indexes || !ip_vacuum_map_is_plain(BufferGetPage(buffer)))
+	if (special->keys == 0)
+		return;
+	v->n.stale_pages += v->follows ? 1 : 0;
+	if (!v->do_indexes || !ip_vacuum_map_is_plain(BufferGetPage(buffer)))
 		return;
 	if (!v->follows)
 	{
@@ -40,15 +45,14 @@ ip_vacuum_keys_note(IpVacuum *v, BlockNumber block, Buffer buffer)
 		write_keys(v, buffer, 0);
 		return;
 	}
-	if (!(special->keys & IP_KEYS_SETTLED))
-		write_keys(v, buffer, IP_KEYS_STALE | IP_KEYS_SETTLED);
+	if (!(special->keys & IP_KEYS_QUIET))
+		write_keys(v, buffer, IP_KEYS_STALE | IP_KEYS_QUIET);
 	/* the table may have grown since, but not by pages that are scanned */
 	Assert(block < v->nblocks);
-	if (v->stale == NULL)
-		v->stale = MemoryContextAllocExtended(CurrentMemoryContext, v->nblocks / 8 + 1,
+	if (v->quiet == NULL)
+		v->quiet = MemoryContextAllocExtended(CurrentMemoryContext, v->nblocks / 8 + 1,
 											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	v->stale[block / 8] |= 1 << block % 8;
-	v->n.stale_pages++;
+	v->quiet[block / 8] |= 1 << block % 8;
 }
 
 static void
@@ -59,7 +63,7 @@ clear_page(IpVacuum *v, BlockNumber block)
 
 	visibilitymap_pin(v->rel, block, &v->vm);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	if (ip_page_kind(v->rel, block, page) == IP_PAGE_DATA && (IpPageGetSpecial(page)->keys & IP_KEYS_SETTLED))
+	if (ip_page_kind(v->rel, block, page) == IP_PAGE_DATA && (IpPageGetSpecial(page)->keys & IP_KEYS_QUIET))
 	{
 		write_keys(v, buffer, 0);
 		ip_vacuum_map_reconcile(v, block, buffer);
@@ -70,15 +74,15 @@ clear_page(IpVacuum *v, BlockNumber block)
 void
 ip_vacuum_keys_clear(IpVacuum *v)
 {
-	for (BlockNumber i = 0; v->stale != NULL && i <= v->nblocks / 8; i++)
+	for (BlockNumber i = 0; v->quiet != NULL && i <= v->nblocks / 8; i++)
 	{
-		for (int bit = 0; v->stale[i] >> bit != 0; bit++)
+		for (int bit = 0; v->quiet[i] >> bit != 0; bit++)
 		{
-			if (!(v->stale[i] & (1 << bit)))
+			if (!(v->quiet[i] & (1 << bit)))
 				continue;
 			compat_vacuum_delay_point(false);
 			clear_page(v, i * 8 + bit);
 		}
-		v->stale[i] = 0;
+		v->quiet[i] = 0;
 	}
 }

@@ -83,7 +83,7 @@ report_index_scan(IpVacuum *v, StringInfo buf)
 	IpVacuumCounts *n = &v->n;
 	const char *format = _("%u pages from table (%.2f%% of total) had %lld dead item identifiers removed\n");
 
-	if (v->failsafe || (n->dead_items > 0 && n->index_scans == 0 && ip_vacuum_nindexes(v) > 0))
+	if (v->failsafe || (n->dead_items + n->stale_pages > 0 && n->index_scans == 0 && ip_vacuum_nindexes(v) > 0))
 	{
 		appendStringInfoString(buf, v->failsafe ? _("index scan bypassed by failsafe: ") :
 							   _("index scan bypassed: "));

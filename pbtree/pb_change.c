@@ -141,6 +141,9 @@ pb_change_apply(PbChange *c)
 			memcpy(page, trial[i].data, BLCKSZ);
 		else if (!pb_op_apply(page, b->ops, b->len))
 		{
+			if (i > 0)
+				elog(PANIC, "could not change block %u of index \"%s\"",
+					 BufferGetBlockNumber(b->buffer), RelationGetRelationName(c->rel));
 			END_CRIT_SECTION();
 			pb_index_corrupt(c->rel, BufferGetBlockNumber(b->buffer), -1, "an item or row cannot be added, or is there already");
 		}

@@ -13,7 +13,7 @@
  * frees a row's TID, comes by with a cleanup lock first (I10).
  *-------------------------------------------------------------------------
  */
-#include "compat.h"
+#include "compat_index.h"
 
 #include "catalog/catalog.h"
 
@@ -26,16 +26,6 @@
 
 /* What a TID of a posting list takes, roughly. */
 #define TID_SPACE		3
-
-/*
- * To look at all entries costs a page of the table for each, and soon again if few of them can go.  So of this many
- * items, all over the page, one in so many must have a stale entry first; else a split costs less.
- */
-#define SAMPLE			32
-#define SAMPLE_PART		8
-
-/* A row takes at least a byte. */
-#define PB_MAX_PAGE_TIDS	BLCKSZ
 
 /* TIDs of the page that the table is asked about, in order of slots. */
 typedef struct Dead
@@ -298,70 +288,67 @@ pb_dead_remove_versions(Relation rel, Relation heap, PbIndex *index, Buffer buff
 
 /* ---- stale entries -------------------------------------------------------- */
 
-static bool
-sample_is_stale(Dead *d, PbStale *stale)
-{
-	int			nslots = pb_page_nslots(d->page);
-	int			n = Min(nslots, SAMPLE);
-	int			wanted = (n + SAMPLE_PART - 1) / SAMPLE_PART;
-	TransactionId conflict = InvalidTransactionId;
-
-	for (int i = 0; i < n; i++)
-	{
-		(void) get_tids(d, i * nslots / n);
-		if (!pb_stale_is_needed(stale, &d->item.key, &d->item_tids[0], false, &conflict) && --wanted == 0)
-			return true;
-	}
-	return false;
-}
-
-/* All of the page's rows; the stale ones are gone[], *xid is the newest of what they conflict with.  How many. */
+/* The second look, at the suspects: the stale ones are gone[], *xid is the newest of what they conflict with.  How many. */
 static int
 find_stale(Dead *d, PbStale *stale, bool *gone, TransactionId *xid)
 {
 	int			ngone = 0;
-	int			got = -1;
 
 	for (int slot = 0; slot < pb_page_nslots(d->page); slot++)
 	{
 		int			n = get_tids(d, slot);
 
 		for (int i = 0; i < n; i++)
-			add_tid(d, slot, &d->item_tids[i], false, false, 0);
-	}
-	pb_stale_ahead(stale, d->tids, d->op.ndeltids);
-	for (int id = 0; id < d->op.ndeltids; id++)
-	{
-		int			slot = d->op.status[id].idxoffnum - 1;
+		{
+			int			id = d->op.ndeltids;
 
-		if (slot != got)
-			pb_item_get(d->rel, d->index, d->buffer, d->page, slot, &d->item);
-		got = slot;
-		if (pb_stale_is_needed(stale, &d->item.key, &d->tids[id], false, xid))
-			continue;
-		gone[id] = true;
-		ngone++;
+			if (!pb_stale_is_suspect(stale, &d->item_tids[i]))
+				continue;
+			add_tid(d, slot, &d->item_tids[i], false, false, 0);
+			gone[id] = !pb_stale_is_needed(stale, &d->item.key, &d->item_tids[i], xid);
+			ngone += gone[id] ? 1 : 0;
+		}
 	}
 	return ngone;
 }
 
-/* Entries with keys that their rows had before updates in place. */
-bool
-pb_dead_remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer)
+static void
+remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbStale *stale)
 {
 	Dead	   *d = begin(rel, index, buffer, true);
 	bool	   *gone = palloc0(sizeof(bool) * PB_MAX_PAGE_TIDS);
 	TransactionId xid = InvalidTransactionId;
-	PbStale		stale;
-	bool		done = false;
+	int			ngone = find_stale(d, stale, gone, &xid);
 
-	pb_stale_begin(&stale, rel, index, heap);
-	if (sample_is_stale(d, &stale))
-		done = find_stale(d, &stale, gone, &xid) > 0;
-	pb_stale_end(&stale);
 	d->nids = d->op.ndeltids;
-	done = done && delete_rows(d, heap, gone, xid);
+	if (ngone > 0 && delete_rows(d, heap, gone, xid))
+		inplace_keys_table()->removed(heap, ngone);
 	pfree(gone);
 	end(d);
-	return done;
+}
+
+/*
+ * Entries with keys that their rows had before updates in place, if a sample has
+ * many.  The leaf is pinned, and not locked; wait: for its lock, if somebody else
+ * has it.
+ */
+void
+pb_dead_remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer, bool wait)
+{
+	PbStale		stale;
+
+	pb_stale_begin(&stale, rel, index, heap);
+	if (pb_stale_look(&stale, buffer, true) > 0)
+	{
+		CompatInjectionPoint("pbtree-second-look");
+		if (wait)
+			LockBuffer(buffer, PB_WRITE);
+		if (wait || ConditionalLockBuffer(buffer))
+		{
+			if (pb_stale_is_leaf(BufferGetPage(buffer)))
+				remove_stale(rel, heap, index, buffer, &stale);
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		}
+	}
+	pb_stale_end(&stale);
 }

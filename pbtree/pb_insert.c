@@ -199,7 +199,7 @@ leave_leaf(Relation rel, PbIndex *index, Buffer buffer, int slot)
 static bool
 make_room(Relation rel, Relation heap, PbIndex *index, Buffer buffer, bool unchanged, int *tried)
 {
-	while (*tried < 4)
+	while (*tried < 3)
 	{
 		switch ((*tried)++)
 		{
@@ -208,24 +208,23 @@ make_room(Relation rel, Relation heap, PbIndex *index, Buffer buffer, bool uncha
 					return true;
 				break;
 			case 1:
-				if (pb_stale_applies(rel, index, heap) && pb_dead_remove_stale(rel, heap, index, buffer))
-					return true;
-				break;
-			case 2:
 				if (unchanged && pb_dead_remove_versions(rel, heap, index, buffer))
 					return true;
 				break;
-			case 3:
+			case 2:
 				return pb_split_repack(rel, index, buffer);
 		}
 	}
 	return false;
 }
 
-/* A key onto a leaf, which is locked for writing, and is released.  false: the leaf has been split. */
+/*
+ * A key onto a leaf, which is locked for writing, and is released.  false: the leaf has been split, or, *cleaned, looked through
+ * for stale entries, while it was not locked: once for an insertion.
+ */
 static bool
 put_key(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbPos *pos, int slot, const PbKey *key,
-		bool unchanged)
+		bool unchanged, bool *cleaned)
 {
 	int			tried = 0;
 
@@ -239,6 +238,14 @@ put_key(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbPos *pos, 
 		{
 			leave_leaf(rel, index, buffer, slot);
 			return true;
+		}
+		if (placed == IS_FULL && !*cleaned && pb_stale_applies(rel, index, heap))
+		{
+			*cleaned = true;
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			pb_dead_remove_stale(rel, heap, index, buffer, true);
+			ReleaseBuffer(buffer);
+			return false;
 		}
 		if (placed == IS_FULL && !make_room(rel, heap, index, buffer, unchanged, &tried))
 		{
@@ -256,12 +263,13 @@ pb_insert_key(Relation rel, Relation heap, PbIndex *index, const PbKey *key, boo
 	PbPos		pos;
 	Buffer		buffer;
 	int			slot;
+	bool		cleaned = false;
 
 	pb_pos_from_key(&pos, rel, index, key);
 	do
 	{
 		buffer = find_leaf(rel, index, &pos, &slot);
-	} while (!put_key(rel, heap, index, buffer, &pos, slot, key, unchanged));
+	} while (!put_key(rel, heap, index, buffer, &pos, slot, key, unchanged, &cleaned));
 	pb_pos_end(&pos);
 }
 
@@ -298,6 +306,7 @@ pb_insert_again(Relation rel, Relation heap, PbIndex *index, const PbKey *key)
 	PbPos		pos;
 	Buffer		buffer;
 	int			slot;
+	bool		cleaned = false;
 
 	pb_pos_from_key(&pos, rel, index, key);
 	do
@@ -309,7 +318,7 @@ pb_insert_again(Relation rel, Relation heap, PbIndex *index, const PbKey *key)
 			UnlockReleaseBuffer(buffer);
 			break;
 		}
-	} while (!put_key(rel, heap, index, buffer, &pos, slot, key, false));
+	} while (!put_key(rel, heap, index, buffer, &pos, slot, key, false, &cleaned));
 	pb_pos_end(&pos);
 }
 
@@ -356,6 +365,7 @@ pb_insert_unique(PbUnique *u, const PbKey *key, bool unchanged)
 	PbPos		pos;
 	PbPos		first;
 	bool		done = false;
+	bool		cleaned = false;	/* never: entries are not stale */
 	PbVerdict	verdict = PB_UNIQUE;
 
 	pb_pos_from_key(&pos, u->rel, u->index, key);
@@ -383,7 +393,7 @@ pb_insert_unique(PbUnique *u, const PbKey *key, bool unchanged)
 		/* a fence may have been made of a row with the key that is gone */
 		if (buffer != leaf || u->nequal > 0)
 			slot = pb_pos_search(&pos, buffer, &bounds);
-		done = put_key(u->rel, u->heap, u->index, buffer, &pos, slot, key, unchanged || u->nequal > 0);
+		done = put_key(u->rel, u->heap, u->index, buffer, &pos, slot, key, unchanged || u->nequal > 0, &cleaned);
 		if (buffer != leaf)
 			UnlockReleaseBuffer(leaf);
 	}

@@ -9,6 +9,7 @@
 #include "storage/predicate.h"
 #include "utils/memutils.h"
 
+#include "pb_dead.h"
 #include "pb_leaf.h"
 #include "pb_parallel.h"
 #include "pb_scan.h"
@@ -35,10 +36,16 @@ typedef struct PbScan
 	char	   *tuple;			/* else it is here, or on the page's list */
 	PbTupleShape shape;
 	MemoryContext check;		/* of the rows' keys, if entries may be stale */
+	int			nread;			/* entries of this page that were returned */
+	int			nstale;			/* of which rows have other keys */
 } PbScan;
 
 #define NOT_MARKED	(-2)
 #define MAX_WALK	63
+
+/* So many entries of a page that were read in vain, and one in so many, are worth a look at all of the page. */
+#define MIN_STALE	8
+#define STALE_PART	8
 
 IndexScanDesc
 pb_scan_begin(Relation rel, int nkeys, int norderbys)
@@ -60,16 +67,15 @@ pb_scan_begin(Relation rel, int nkeys, int norderbys)
 	so->leaf.shape = so->mark.shape = &so->shape;
 	so->mark_at = NOT_MARKED;
 	so->check = NULL;
+	so->nread = so->nstale = 0;
 	scan->xs_itupdesc = RelationGetDescr(rel);
 	scan->opaque = so;
 	return scan;
 }
 
-/* I14: has the row in the slot the current entry's key? */
 static bool
-has_key(void *arg, TupleTableSlot *slot, bool *is_lost)
+row_has_key(IndexScanDesc scan, TupleTableSlot *slot, bool *is_lost)
 {
-	IndexScanDesc scan = arg;
 	PbScan	   *so = scan->opaque;
 	MemoryContext old = MemoryContextSwitchTo(so->check);
 	IndexTuple	tuple = pb_leaf_tuple(&so->leaf);
@@ -93,6 +99,18 @@ has_key(void *arg, TupleTableSlot *slot, bool *is_lost)
 	return memcmp(space, tuple, so->shape.size) == 0;
 }
 
+/* I14: has the row in the slot the current entry's key? */
+static bool
+has_key(void *arg, TupleTableSlot *slot, bool *is_lost)
+{
+	IndexScanDesc scan = arg;
+	PbScan	   *so = scan->opaque;
+	bool		result = row_has_key(scan, slot, is_lost);
+
+	so->nstale += result ? 0 : 1;
+	return result;
+}
+
 /* An index scan of an inplace table: the first time that it is known which table it is of. */
 static void
 expect_stale(IndexScanDesc scan)
@@ -107,12 +125,30 @@ expect_stale(IndexScanDesc scan)
 	inplace_keys_table()->expect(scan->xs_heapfetch, has_key, scan, &so->leaf.lsn);
 }
 
+/* To no page.  If much of this one was read in vain, that shall not happen to the next scan. */
+static void
+leave_leaf(IndexScanDesc scan)
+{
+	PbScan	   *so = scan->opaque;
+	BlockNumber block = so->leaf.block;
+
+	pb_leaf_leave(&so->leaf, so->index, scan);
+	if (block != PB_NONE && so->nstale >= MIN_STALE && so->nstale * STALE_PART >= so->nread && !RecoveryInProgress())
+	{
+		Buffer		buffer = ReadBuffer(scan->indexRelation, block);
+
+		pb_dead_remove_stale(scan->indexRelation, scan->heapRelation, so->index, buffer, false);
+		ReleaseBuffer(buffer);
+	}
+	so->nread = so->nstale = 0;
+}
+
 void
 pb_scan_restart(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
 {
 	PbScan	   *so = scan->opaque;
 
-	pb_leaf_leave(&so->leaf, so->index, scan);
+	leave_leaf(scan);
 	pb_leaf_leave(&so->mark, so->index, scan);
 	so->mark_at = NOT_MARKED;
 	so->steps = 0;
@@ -133,7 +169,7 @@ pb_scan_end(IndexScanDesc scan)
 {
 	PbScan	   *so = scan->opaque;
 
-	pb_leaf_leave(&so->leaf, so->index, scan);
+	leave_leaf(scan);
 	pb_leaf_leave(&so->mark, so->index, scan);
 	pb_leaf_end(&so->leaf);
 	pb_leaf_end(&so->mark);
@@ -199,7 +235,7 @@ leave(IndexScanDesc scan, ScanDirection dir, BlockNumber block)
 		so->steps = 0;
 	so->way = dir;
 	pb_search_count(scan->indexRelation, block, &so->steps);
-	pb_leaf_leave(&so->leaf, so->index, scan);
+	leave_leaf(scan);
 	CompatInjectionPoint("pbtree-to-sibling");
 	CHECK_FOR_INTERRUPTS();
 }
@@ -305,7 +341,7 @@ next_page(IndexScanDesc scan, ScanDirection dir)
 			return true;
 	}
 	else
-		pb_leaf_leave(&so->leaf, so->index, scan);
+		leave_leaf(scan);
 	return pb_quals_next(&so->quals, dir) && enter_range(scan, dir);
 }
 
@@ -319,7 +355,7 @@ next_shared_page(IndexScanDesc scan, ScanDirection dir)
 	PbPos	   *target;
 	bool		found;
 
-	pb_leaf_leave(&so->leaf, so->index, scan);
+	leave_leaf(scan);
 	if (!pb_parallel_seize(scan, &place))
 		return false;
 	if (place.start)
@@ -413,6 +449,7 @@ pb_scan_next(IndexScanDesc scan, ScanDirection dir)
 		pb_leaf_kill(&so->leaf);
 	if (!advance(scan, dir))
 		return false;
+	so->nread++;
 	scan->xs_heaptid = so->leaf.tids[so->leaf.at];
 	if (scan->xs_want_itup)
 	{
@@ -466,7 +503,7 @@ pb_scan_return(IndexScanDesc scan)
 		so->leaf.at = so->mark_at;
 		return;
 	}
-	pb_leaf_leave(&so->leaf, so->index, scan);
+	leave_leaf(scan);
 	if (so->mark.block != PB_NONE)
 	{
 		pb_leaf_copy(&so->leaf, &so->mark);

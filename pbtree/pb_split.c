@@ -384,6 +384,12 @@ pb_split_finish(Relation rel, Buffer buffer)
 		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "its high fence is damaged");
 	pb_key_copy(sep, &fence);
 	pb_pos_from_key(pos, rel, index, sep);
+
+	/*
+	 * I3: the root that is remembered may have been deleted, and be a leaf to
+	 * the left by now.  The metapage's is not used again before we end.
+	 */
+	pb_index_forget_root(rel, index);
 	while (!finish_root(rel, index, buffer, sep))
 	{
 		PbBounds	bounds;

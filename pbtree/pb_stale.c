@@ -16,6 +16,14 @@
 #include "pb_stale.h"
 #include "pb_toast.h"
 
+/*
+ * To look at all entries costs a page of the table for each, and soon again if few of them can go.  So of this many
+ * items, all over the page, one in so many must have a stale entry first; else a split costs less.
+ */
+#define SAMPLE			32
+#define SAMPLE_PART		8
+
+
 bool
 pb_stale_can_follow(Relation rel, const PbIndex *index)
 {
@@ -119,30 +127,12 @@ pb_stale_begin(PbStale *s, Relation rel, PbIndex *index, Relation heap)
 	s->slot = table_slot_create(s->heap, NULL);
 	s->context = AllocSetContextCreate(CurrentMemoryContext, "pbtree stale entries", ALLOCSET_SMALL_SIZES);
 	s->vm = InvalidBuffer;
-	s->ntids = s->nread = s->nasked = 0;
+	s->suspects = NULL;
+	s->nsuspects = 0;
+	s->nold = 0;
 	s->toast = NULL;
 	if (s->owns_heap)
 		lock_toast(s);
-}
-
-void
-pb_stale_ahead(PbStale *s, const ItemPointerData *tids, int n)
-{
-	s->tids = tids;
-	s->ntids = n;
-	s->nread = s->nasked = 0;
-}
-
-/* The page of the entry that is asked about now, or InvalidBuffer; those behind it are read ahead. */
-static Buffer
-next_page(PbStale *s)
-{
-	if (s->nasked >= s->ntids)
-		return InvalidBuffer;
-	for (; s->nread < s->ntids && s->nread < s->nasked + PB_STALE_AHEAD; s->nread++)
-		s->ahead[s->nread % PB_STALE_AHEAD] =
-			s->table->read_ahead(s->heap, unconstify(ItemPointerData *, &s->tids[s->nread]), &s->vm);
-	return s->ahead[s->nasked++ % PB_STALE_AHEAD];
 }
 
 /* Is one of the index's columns not in the row itself? */
@@ -178,13 +168,15 @@ matches(void *arg, TupleTableSlot *slot, bool *is_lost)
 }
 
 bool
-pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, bool vacuum, TransactionId *conflict)
+pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, TransactionId *conflict)
 {
 	TransactionId xid;
+	InplaceEntry entry;
 
 	s->key = key;
-	Assert(s->nasked >= s->ntids || ItemPointerEquals(tid, unconstify(ItemPointerData *, &s->tids[s->nasked])));
-	if (s->table->is_needed(s->heap, tid, next_page(s), matches, s, s->slot, &s->vm, vacuum, &xid))
+	entry = s->table->judge(s->heap, tid, matches, s, s->slot, &s->vm, &xid);
+	s->nold += entry == INPLACE_ENTRY_OLD ? 1 : 0;
+	if (entry != INPLACE_ENTRY_STALE)
 		return true;
 	/* an invalid one precedes all others */
 	if (TransactionIdFollows(xid, *conflict))
@@ -192,16 +184,91 @@ pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, bool vacuum, T
 	return false;
 }
 
+/* ---- the first look -------------------------------------------------------- */
+
+static bool
+sample_is_stale(PbStale *s, Buffer buffer, Page page, PbItem *item)
+{
+	int			nslots = pb_page_nslots(page);
+	int			n = Min(nslots, SAMPLE);
+	int			wanted = (n + SAMPLE_PART - 1) / SAMPLE_PART;
+	TransactionId conflict = InvalidTransactionId;
+
+	for (int i = 0; i < n; i++)
+	{
+		pb_item_get(s->rel, s->index, buffer, page, i * nslots / n, item);
+		pb_item_first_tid(s->rel, buffer, page, i * nslots / n, item, &item->key.tid);
+		if (!pb_stale_is_needed(s, &item->key, &item->key.tid, &conflict) && --wanted == 0)
+			return true;
+	}
+	return false;
+}
+
+static int
+compare_tids(const void *a, const void *b)
+{
+	return ItemPointerCompare((ItemPointer) unconstify(void *, a), (ItemPointer) unconstify(void *, b));
+}
+
+/* A page that was a leaf may have become something else while it was not locked, and damage may have come from the disk. */
+bool
+pb_stale_is_leaf(Page page)
+{
+	return pb_page_check(page) == NULL && pb_page_is_leaf(page) &&
+		!(PbPageGetSpecial(page)->flags & (PB_PAGE_META | PB_PAGE_DELETED));
+}
+
+int
+pb_stale_look(PbStale *s, Buffer buffer, bool sample)
+{
+	PGAlignedBlock *copy = palloc(sizeof(PGAlignedBlock));
+	Page		page = copy->data;
+	PbItem	   *item = palloc(sizeof(PbItem));
+	ItemPointerData tids[PB_MAX_TIDS];
+	TransactionId conflict = InvalidTransactionId;
+
+	s->nsuspects = 0;
+	LockBuffer(buffer, PB_READ);
+	memcpy(page, BufferGetPage(buffer), BLCKSZ);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	if (s->suspects == NULL)
+		s->suspects = palloc(PB_MAX_PAGE_TIDS * sizeof(ItemPointerData));
+	if (pb_stale_is_leaf(page) && (!sample || sample_is_stale(s, buffer, page, item)))
+	{
+		for (int slot = 0; slot < pb_page_nslots(page); slot++)
+		{
+			int			n;
+
+			CHECK_FOR_INTERRUPTS();
+			pb_item_get(s->rel, s->index, buffer, page, slot, item);
+			n = pb_item_tids(s->rel, buffer, page, slot, item, tids);
+			for (int i = 0; i < n; i++)
+			{
+				if (!pb_stale_is_needed(s, &item->key, &tids[i], &conflict))
+					s->suspects[s->nsuspects++] = tids[i];
+			}
+		}
+	}
+	pfree(item);
+	pfree(copy);
+	qsort(s->suspects, s->nsuspects, sizeof(ItemPointerData), compare_tids);
+	return s->nsuspects;
+}
+
+bool
+pb_stale_is_suspect(const PbStale *s, ItemPointer tid)
+{
+	return s->nsuspects > 0 &&
+		bsearch(tid, s->suspects, s->nsuspects, sizeof(ItemPointerData), compare_tids) != NULL;
+}
+
 void
 pb_stale_end(PbStale *s)
 {
 	if (s->table == NULL)
 		return;
-	for (int i = s->nasked; i < s->nread; i++)
-	{
-		if (BufferIsValid(s->ahead[i % PB_STALE_AHEAD]))
-			ReleaseBuffer(s->ahead[i % PB_STALE_AHEAD]);
-	}
+	if (s->suspects)
+		pfree(s->suspects);
 	if (BufferIsValid(s->vm))
 		ReleaseBuffer(s->vm);
 	unlock_toast(s);

@@ -12,8 +12,8 @@
 
 #include "pb_key.h"
 
-/* Pages of the table that are read ahead. */
-#define PB_STALE_AHEAD	8
+/* A row takes at least a byte. */
+#define PB_MAX_PAGE_TIDS	BLCKSZ
 
 /* An entry, and its table, or NULL: entries of the index cannot be stale. */
 typedef struct PbStale
@@ -31,11 +31,10 @@ typedef struct PbStale
 								 * NULL */
 	Relation   *toast_indexes;
 	int			ntoast_indexes;
-	const ItemPointerData *tids;	/* that are going to be asked about */
-	int			ntids;
-	int			nread;			/* so many pages of these have been read ahead */
-	int			nasked;
-	Buffer		ahead[PB_STALE_AHEAD];
+	ItemPointerData *suspects;	/* of a leaf's entries, in order */
+	int			nsuspects;
+	double		nold;			/* answers that an entry is needed for older
+								 * versions */
 } PbStale;
 
 /* To be called when the library is loaded: publishes keys. */
@@ -46,17 +45,23 @@ extern bool pb_stale_can_follow(Relation rel, const PbIndex *index);
 extern bool pb_stale_applies(Relation rel, const PbIndex *index, Relation heap);
 
 /*
- * For questions about entries of a leaf that is locked exclusively.  If it is not locked yet, heap is NULL: then locks for the
- * rows' long values are taken now.  Else entries of rows with such values count as needed.
+ * For questions about entries of leaves.  heap NULL: locks for the rows' long values are taken now.  Else entries of rows with
+ * such values count as needed.
  */
 extern void pb_stale_begin(PbStale *s, Relation rel, PbIndex *index, Relation heap);
 extern void pb_stale_end(PbStale *s);
 
-/* See InplaceKeysTable.  *conflict, which may be invalid, becomes the newest of what it was and what an entry that is not needed conflicts with. */
-extern bool pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, bool vacuum, TransactionId *conflict);
+/*
+ * The first look: which entries of the leaf are stale?  The table's pages are read while the leaf is pinned only, so the
+ * answer proves nothing: who is to remove entries locks the leaf and asks again about those that are suspects, whose pages
+ * are in memory now.  What comes meanwhile is none.  A sample first: only if that has many are all looked at.  How many.
+ */
+extern int	pb_stale_look(PbStale *s, Buffer buffer, bool sample);
+extern bool pb_stale_is_leaf(Page page);
+extern bool pb_stale_is_suspect(const PbStale *s, ItemPointer tid);
 
-/* The next questions are about these, in this order. */
-extern void pb_stale_ahead(PbStale *s, const ItemPointerData *tids, int n);
+/* The second look.  Lock: the leaf, exclusively.  See InplaceKeysTable.  *conflict, which may be invalid, becomes the newest of what it was and what an entry that is not needed conflicts with. */
+extern bool pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, TransactionId *conflict);
 
 /*
  * The key that the row in the slot has.  false: it is too long, as a version of before the index may be, or lost (see

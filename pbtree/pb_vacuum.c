@@ -14,6 +14,7 @@
 #include "compat_index.h"
 
 #include "access/nbtree.h"
+#include "catalog/catalog.h"
 #include "storage/indexfsm.h"
 #include "storage/ipc.h"
 
@@ -38,6 +39,7 @@ typedef struct Vacuum
 	PbIndex    *index;
 	uint16		cycle;
 	PbStale		stale;
+	double		nstale;			/* entries that were */
 	TransactionId conflict;		/* standbys' snapshots that do not see it may
 								 * need what goes from this leaf */
 } Vacuum;
@@ -48,8 +50,12 @@ can_go(Vacuum *v, const PbItem *item, ItemPointer tid)
 {
 	if (v->callback == NULL)
 		return false;
-	return v->callback(tid, v->state) ||
-		(v->stale.table != NULL && !pb_stale_is_needed(&v->stale, &item->key, tid, true, &v->conflict));
+	if (v->callback(tid, v->state))
+		return true;
+	if (!pb_stale_is_suspect(&v->stale, tid) || pb_stale_is_needed(&v->stale, &item->key, tid, &v->conflict))
+		return false;
+	v->nstale++;
+	return true;
 }
 
 /* The rows of an item that remain; how many. */
@@ -193,6 +199,9 @@ vacuum_leaf(Vacuum *v, Buffer buffer, BlockNumber passed, bool count)
 	if (v->callback || pb_page_nslots(BufferGetPage(buffer)) == 0)
 	{
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		if (v->stale.table != NULL)
+			(void) pb_stale_look(&v->stale, buffer, false);
+		CompatInjectionPoint("pbtree-vacuum-leaf");
 		LockBufferForCleanup(buffer);
 	}
 	while ((remain = clean_leaf(v, buffer)) < 0)
@@ -313,6 +322,8 @@ vacuum_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDelet
 	 */
 	pb_index_forget_root(v.rel, v.index);
 	vacuum_pages(&v);
+	if (v.stale.table != NULL)
+		v.stale.table->vacuumed(state, v.nstale, v.stale.nold);
 	pb_stale_end(&v.stale);
 	pfree(v.index);
 }

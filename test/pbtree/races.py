@@ -524,3 +524,96 @@ def pinned_leaf(tests):
     query(connection, "SELECT pbtree_check('i', true)")
     no_crash(cluster)
     return ''
+
+
+def rows_of(first, last):
+    """Long keys in the order of the numbers."""
+    key = LONG.replace('%s', 'g')
+    return 'SELECT g, %s FROM generate_series(%d, %d) g' % (key, first, last)
+
+
+def vacuum_cancelled(cluster, connection):
+    """VACUUM, cancelled when it is done with index i, and waits for a page of the other one: nobody hears of what it has done."""
+    query(connection, 'SELECT txid_current()')
+    reader, vacuum, errors = connect(cluster), connect(cluster), []
+    query(reader, 'SET enable_seqscan = off; SET enable_bitmapscan = off; BEGIN')
+    query(reader, 'DECLARE c CURSOR FOR SELECT a FROM t WHERE a > 0 ORDER BY a')
+    query(reader, 'FETCH 1 FROM c')
+
+    def work():
+        try:
+            query(vacuum, 'VACUUM (INDEX_CLEANUP on, TRUNCATE off) t')
+        except psycopg2.errors.QueryCanceled as error:
+            errors.append(error)
+    thread = threading.Thread(target=work)
+    thread.start()
+    end, seen = time.time() + 100, 0
+    # not for the checkpointer's pin of a moment
+    while seen < 10:
+        seen = seen + 1 if query(connection, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'BufferPin'") == [(1,)] else 0
+        if time.time() > end or not thread.is_alive():
+            raise Failed('VACUUM does not wait')
+        time.sleep(.01)
+    query(connection, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'BufferPin'")
+    thread.join()
+    expect('cancelled', len(errors), 1)
+    for session in (reader, vacuum):
+        session.close()
+
+
+@test
+def reused_root(tests):
+    """The root that a session remembers is by now the leaf left of the one that it splits, and another session has that, and wants this one."""
+    cluster, connection = tests.begin('reused_root')
+    if not has_points(cluster):
+        return 'a server without injection points'
+    query(connection, 'CREATE TABLE t (a int, b text COLLATE "C"); CREATE INDEX i ON t USING pbtree (b); CREATE INDEX j ON t (a)')
+    query(connection, 'INSERT INTO t ' + rows_of(1, 100))
+    query(connection, 'INSERT INTO t ' + rows_of(900000, 900200))
+
+    def page(where, what='n'):
+        return query(connection, "SELECT %s FROM generate_series(1, pg_relation_size('i') / 8192 - 1) n, pbtree_page('i', n) WHERE %s" % (what, where))[0][0]
+    root, leaf = page('level = 1'), page('level = 0 AND next = 0')
+    point = Point(cluster, 'pbtree-split')
+    # it remembers the root, and the last leaf
+    query(point.connection, 'INSERT INTO t ' + rows_of(900201, 900201))
+    expect('the last leaf', page('level = 0 AND next = 0'), leaf)
+    # there is a new root; then nothing is left of what the old one led to, and it is free
+    last = 100
+    while query(connection, "SELECT height FROM pbtree_stats('i')")[0][0] < 3:
+        query(connection, 'INSERT INTO t ' + rows_of(last + 1, last + 2000))
+        last += 2000
+    query(connection, 'DELETE FROM t WHERE a <= %d' % last)
+    for _ in range(2):
+        vacuum_cancelled(cluster, connection)
+    expect('the old root', page('n = %d' % root, 'flags::text'), '{deleted}')
+    # the key between the last leaf and the one to the left: what comes in front of it is split off there, in the end into the old root
+    fence = page('n = %d' % leaf, "convert_from(substr(low, 2, 6), 'SQL_ASCII')").rstrip('\0')
+    text = "INSERT INTO t SELECT 1000000 + g, '%s' || 'z' || %s FROM generate_series(%%d, %%d) g" % (str(int(fence) - 1), LONG.replace('%s', 'g'))
+    rows = 0
+    while page('n = %d' % leaf, 'prev') != root:
+        rows += 1
+        query(connection, text % (rows, rows))
+        if rows > 5000:
+            raise Failed('the old root is not used again')
+    other = connect(cluster)
+    thread = threading.Thread(target=lambda: query(other, text % (rows + 1, rows + 200)), daemon=True)
+
+    def meanwhile():
+        thread.start()
+        end = time.time() + 100
+        while query(connection, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'BufferContent'") != [(1,)]:
+            if time.time() > end:
+                raise Failed('nobody waits for the last leaf')
+            time.sleep(.01)
+    first = threading.Thread(target=lambda: waited.append(point.run('INSERT INTO t ' + rows_of(900202, 900300), meanwhile)[1]), daemon=True)
+    waited = []
+    first.start()
+    for session in first, thread:
+        session.join(100)
+        if session.is_alive():
+            raise Failed('two insertions wait for each other')
+    expect('it waited', waited, [True])
+    query(connection, "SELECT pbtree_check('i', true)")
+    no_crash(cluster)
+    return '%d rows' % rows

@@ -25,6 +25,7 @@ import keys  # noqa: E402,F401
 import memory  # noqa: E402,F401
 import races  # noqa: E402,F401
 import server_suites  # noqa: E402,F401
+import stale  # noqa: E402,F401
 import structure  # noqa: E402,F401
 
 
