@@ -12,8 +12,20 @@
 
 #include "postgres.h"
 
-#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 190000
+#if PG_VERSION_NUM >= 190000
+#error "pg_inplace does not support PostgreSQL 19 yet: REPACK (CONCURRENTLY) of a heap table would take rows of inplace tables for its own"
+#elif PG_VERSION_NUM < 150000
 #error "pg_inplace supports PostgreSQL 15, 16, 17 and 18"
+#endif
+
+/* META.json's */
+#define PG_INPLACE_VERSION		"1.0.0"
+
+/* 18 shows a module's name and version: pg_get_loaded_modules() */
+#if PG_VERSION_NUM >= 180000
+#define COMPAT_MODULE_MAGIC(module) PG_MODULE_MAGIC_EXT(.name = module, .version = PG_INPLACE_VERSION)
+#else
+#define COMPAT_MODULE_MAGIC(module) PG_MODULE_MAGIC
 #endif
 
 /* it is empty outside of Windows in 15, but we hide symbols by default */

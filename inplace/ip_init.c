@@ -14,7 +14,7 @@
 #include "ip_skip.h"
 #include "ip_wal.h"
 
-PG_MODULE_MAGIC;
+COMPAT_MODULE_MAGIC("inplace");
 
 PGDLLEXPORT void _PG_init(void);
 
@@ -49,4 +49,5 @@ _PG_init(void)
 							 &ip_skip_enabled, true, PGC_SUSET,
 							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	ip_guard_init(&ip_handler_methods);
+	MarkGUCPrefixReserved("inplace");
 }

@@ -10,6 +10,8 @@
 #ifndef IP_PAGE_H
 #define IP_PAGE_H
 
+#include "compat.h"
+
 #include "miscadmin.h"
 #include "storage/buf.h"
 #include "utils/relcache.h"

@@ -81,6 +81,7 @@ def check_versions(meta):
         'inplace.control': short + '.0' * (2 - short.count('.')),
         'provides': meta['provides']['inplace']['version'],
         'debian/changelog': re.search(r'\((.*?)-\d+\)', read('debian/changelog')).group(1),
+        'common/compat.h': re.search(r'PG_INPLACE_VERSION\s+"(.*)"', read('common/compat.h')).group(1),
         'the spec': re.search(r'^Version:\s*(\S+)', read('packaging/pg_inplace.spec'), re.M).group(1),
     }
     for where, other in told.items():

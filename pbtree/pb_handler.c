@@ -20,7 +20,7 @@
 #include "pb_vacuum.h"
 #include "pb_wal.h"
 
-PG_MODULE_MAGIC;
+COMPAT_MODULE_MAGIC("pbtree");
 
 PGDLLEXPORT void _PG_init(void);
 PGDLLEXPORT Datum pbtree_handler(PG_FUNCTION_ARGS);

@@ -120,6 +120,13 @@ is(contents($node, 't', 'id', 'seq'),
 	$before, 'recovery with preload: all rows are there');
 tables_ok($node, 'recovery with preload', 't');
 
+# ---- settings, name and version -------------------------------------------------
+
+like(errors_of($node, 'SET inplace.typo = 1'), qr/ERROR:  42602: invalid configuration parameter name "inplace.typo"/, 'no setting is made by a typo');
+is($node->safe_psql('postgres', q(SELECT module_name, version FROM pg_get_loaded_modules() WHERE file_name ~ '^inplace')), 'inplace|1.0.0',
+	'the library tells its name and version')
+  if $node->pg_version >= 18;
+
 # ---- unknown format -------------------------------------------------------------
 
 # The magic number, at the end of each page, is the letter I and the version.
