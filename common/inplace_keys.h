@@ -22,7 +22,7 @@
 #include "fmgr.h"
 
 #define INPLACE_KEYS_TABLE	"inplace_keys_table_4"
-#define INPLACE_KEYS_INDEX	"inplace_keys_index_2"
+#define INPLACE_KEYS_INDEX	"inplace_keys_index_4"
 
 /*
  * Would the index have an entry with this key for the row in the slot?  arg says which key.  Called without locks on

@@ -49,7 +49,7 @@ ip_page_is_ours(Page page)
 
 /* Not a damaged page of ours: heap's pages have no special space. */
 static bool
-page_may_be_heap(Page page)
+may_be_heap(Page page)
 {
 	PageHeader	ph = (PageHeader) page;
 
@@ -81,6 +81,27 @@ ip_page_refuse_version(Relation rel, BlockNumber block, uint32 version)
 			 errhint("Use the version of the inplace library that wrote the table.")));
 }
 
+/* The error about a page that is none of ours. */
+pg_noreturn static void
+refuse_page(Relation rel, BlockNumber block, Page page)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("block %u of relation \"%s\" is not a page of an inplace table",
+					block, RelationGetRelationName(rel)),
+			 may_be_heap(page) ?
+			 errhint("It may be a page of a heap table. If a tool has swapped the table's file with a heap table's, or an extension "
+					 "that takes every table for a heap has filled it, "
+					 "set the table's pg_class.relam to that of heap, then use ALTER TABLE ... SET ACCESS METHOD.") : 0));
+}
+
+void
+ip_page_refuse_heap(Relation rel, BlockNumber block, Page page)
+{
+	if (!PageIsNew(page) && !ip_page_is_ours(page) && may_be_heap(page))
+		refuse_page(rel, block, page);
+}
+
 IpPageKind
 ip_page_kind(Relation rel, BlockNumber block, Page page)
 {
@@ -90,14 +111,7 @@ ip_page_kind(Relation rel, BlockNumber block, Page page)
 	if (!ip_page_is_ours(page) && ip_page_other_version(page) != 0)
 		ip_page_refuse_version(rel, block, ip_page_other_version(page));
 	if (!ip_page_is_ours(page))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("block %u of relation \"%s\" is not a page of an inplace table",
-						block, RelationGetRelationName(rel)),
-				 page_may_be_heap(page) ?
-				 errhint("It may be a page of a heap table. If a tool has swapped the table's file with a heap table's, or an extension "
-						 "that takes every table for a heap has filled it, "
-						 "set the table's pg_class.relam to that of heap, then use ALTER TABLE ... SET ACCESS METHOD.") : 0));
+		refuse_page(rel, block, page);
 	return IpPageGetSpecial(page)->kind;
 }
 

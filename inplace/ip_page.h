@@ -138,6 +138,13 @@ extern IpPageKind ip_page_kind(Relation rel, BlockNumber block, Page page);
 /* Is it a page of one of our kinds?  No if it is new. */
 extern bool ip_page_is_ours(Page page);
 
+/*
+ * An error if it looks like a page of heap's, which have no special space: the
+ * file is not ours to write to.  A page of ours in which a bit has flipped does
+ * not.  The page need not be locked.
+ */
+extern void ip_page_refuse_heap(Relation rel, BlockNumber block, Page page);
+
 /* Does the metapage know of no undo page? */
 extern bool ip_page_meta_is_idle(Page page);
 

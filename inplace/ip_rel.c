@@ -114,6 +114,7 @@ ip_rel_meta_problem(Relation rel)
 	if (!BufferIsValid(buffer))
 		return "it cannot be read";
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	ip_page_refuse_heap(rel, IP_META_BLOCK, BufferGetPage(buffer));
 	if (!PageIsNew(BufferGetPage(buffer)))
 		problem = meta_problem(BufferGetPage(buffer));
 	UnlockReleaseBuffer(buffer);
@@ -130,6 +131,18 @@ extend_to_meta(Relation rel)
 	if (RelationGetNumberOfBlocks(rel) <= IP_META_BLOCK)
 		UnlockReleaseBuffer(compat_extend(rel, NULL, 1, &extended));
 	UnlockRelationForExtension(rel, ExclusiveLock);
+}
+
+/* A tool may have put a heap's file there, of which the metapage's block is a page of rows. */
+static void
+refuse_heap_file(Relation rel)
+{
+	Buffer		buffer = ip_rel_read_soft(rel, IP_DECOY_BLOCK);
+
+	if (BufferIsInvalid(buffer))
+		return;
+	ip_page_refuse_heap(rel, IP_DECOY_BLOCK, BufferGetPage(buffer));
+	ReleaseBuffer(buffer);
 }
 
 /* The metapage's block, locked exclusively; zeros where it cannot be read. */
@@ -152,10 +165,12 @@ ip_rel_make_meta(Relation rel)
 	IpChange	change;
 	Page		page;
 
+	refuse_heap_file(rel);
 	while (!compat_has_block(rel, IP_META_BLOCK))
 		extend_to_meta(rel);
 	buffer = read_meta_block(rel);
 	page = BufferGetPage(buffer);
+	ip_page_refuse_heap(rel, IP_META_BLOCK, page);
 	if (!PageIsNew(page))
 	{
 		problem = meta_problem(page);

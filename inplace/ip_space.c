@@ -166,6 +166,8 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	}
 	*found = 0;
 	page = BufferGetPage(buffer);
+	/* a damaged page is passed over, but not a heap's file */
+	ip_page_refuse_heap(rel, block, page);
 	*init = page_is_free(block, page) && !ip_space_is_lost_undo(rel, block, page);
 	if (*init)
 		*found = IpPageRoom(block);

@@ -401,10 +401,16 @@ stale_rows(const IpVacuum *v)
 	return Max(v->dead_before - v->n.dead_items - v->n.recently_dead, v->n.stale_pages);
 }
 
-/* A few dead items, or stale entries, are not worth a scan of all indexes.  Statistics add these up. */
+/*
+ * A few dead items, or stale entries, are not worth a scan of all indexes.
+ * Statistics add these up.  Autovacuum that they call must not pass them over:
+ * it would be called again and again.
+ */
 static bool
 few_dead_items(IpVacuum *v, double row_count)
 {
+	if (AmAutoVacuumWorkerProcess() && stale_rows(v) >= autovacuum_vac_thresh)
+		return false;
 	return !v->always_indexes && v->n.index_scans == 0 &&
 		v->n.dead_item_pages < FEW * (v->nblocks - v->n.undo_seen) &&
 		stale_rows(v) < FEW * Max(row_count, 1) &&
@@ -526,7 +532,10 @@ excess_versions(IpVacuum *v)
 static double
 old_entries(IpVacuum *v)
 {
-	return v->n.index_scans > 0 ? ip_vacuum_indexes_old(v) : stale_rows(v);
+	if (v->n.index_scans > 0)
+		return ip_vacuum_indexes_old(v);
+	/* where the indexes may not be cleaned, nobody must be called to do so */
+	return v->do_indexes ? stale_rows(v) : 0;
 }
 
 static void

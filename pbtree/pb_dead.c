@@ -106,9 +106,12 @@ get_tids(Dead *d, int slot)
 	return pb_item_tids(d->rel, d->buffer, d->page, slot, &d->item, d->item_tids);
 }
 
-/* Delete rows, by their ids; snapshots of standbys that do not see xid go first.  false: there is no room for what remains. */
+/*
+ * Delete rows, by their ids; snapshots of standbys that do not see xid go first.
+ * garbage: marked items may remain.  false: there is no room for what remains.
+ */
 static bool
-delete_rows(Dead *d, Relation heap, const bool *gone, TransactionId xid)
+delete_rows(Dead *d, Relation heap, const bool *gone, TransactionId xid, bool garbage)
 {
 	static uint16 slots[BLCKSZ / sizeof(uint16)];
 	int			n = d->nids;
@@ -153,7 +156,8 @@ delete_rows(Dead *d, Relation heap, const bool *gone, TransactionId xid)
 	}
 	if (nslots > 0)
 		pb_op_delete(w, slots, nslots);
-	pb_op_flags(w, PB_PAGE_GARBAGE, 0);
+	if (!garbage)
+		pb_op_flags(w, PB_PAGE_GARBAGE, 0);
 
 	/* a list whose first TID goes may become longer */
 	if (!pb_change_try(&c))
@@ -179,7 +183,7 @@ delete_dead(Dead *d, Relation heap)
 		gone[id] = d->op.status[id].knowndeletable;
 		done |= gone[id];
 	}
-	done = done && delete_rows(d, heap, gone, xid);
+	done = done && delete_rows(d, heap, gone, xid, false);
 	pfree(gone);
 	return done;
 }
@@ -321,7 +325,7 @@ remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbStale
 	int			ngone = find_stale(d, stale, gone, &xid);
 
 	d->nids = d->op.ndeltids;
-	if (ngone > 0 && delete_rows(d, heap, gone, xid))
+	if (ngone > 0 && delete_rows(d, heap, gone, xid, true))
 		inplace_keys_table()->removed(heap, ngone);
 	pfree(gone);
 	end(d);

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * walpack.c
- *	  The command walpack: pack, unpack, verify, list, stats.
+ *	  The command walpack: init, pack, unpack, restore, verify, list, stats.
  *-------------------------------------------------------------------------
  */
 #include "postgres_fe.h"
@@ -12,8 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "wp_file.h"
+#include "wp_archive.h"
 #include "wp_gaps.h"
+#include "wp_restore.h"
 #include "wp_stats.h"
 
 #define MAX_JOBS	64
@@ -24,10 +25,12 @@ typedef enum Verb
 	VERB_UNPACK,
 	VERB_VERIFY,
 	VERB_LIST,
-	VERB_STATS
+	VERB_STATS,
+	VERB_INIT,
+	VERB_RESTORE
 } Verb;
 
-static const char *const verbs[] = {"pack", "unpack", "verify", "list", "stats"};
+static const char *const verbs[] = {"pack", "unpack", "verify", "list", "stats", "init", "restore"};
 
 typedef struct Run
 {
@@ -37,6 +40,9 @@ typedef struct Run
 	int			jobs;
 	bool		quiet;
 	bool		force;			/* unpack replaces files */
+	bool		only_named;		/* pack passes over segments that are not what
+								 * their names say */
+	const char *pgdata;			/* init */
 	const char *dst;			/* of pack and unpack */
 	bool		dst_is_dir;
 	char	  **files;
@@ -46,6 +52,7 @@ typedef struct Run
 	int			next;
 	int			done;
 	int			failed;
+	int			skipped;
 	uint64		raw_bytes;
 	uint64		file_bytes;
 	WpStats    *stats;
@@ -57,23 +64,31 @@ usage(FILE *out)
 {
 	fputs("walpack archives write-ahead log of PostgreSQL 15 to 18, several times smaller.\n\n"
 		  "Usage:\n"
-		  "  walpack pack   [OPTION]... SOURCE... DEST    pack segments; DEST is a file or a directory\n"
-		  "  walpack unpack [OPTION]... SOURCE... DEST    restore the original files\n"
-		  "  walpack verify [OPTION]... SOURCE...         decode and check the hash\n"
-		  "  walpack list   SOURCE...                     sizes, timeline, position of each file\n"
-		  "  walpack stats  SOURCE...                     record types, and where the bytes go\n\n"
-		  "A SOURCE that is a directory stands for the WAL, history and backup files in it.\n\n"
+		  "  walpack init    [OPTION]... DIR...            make directories archives, before the first use\n"
+		  "  walpack pack    [OPTION]... SOURCE... DEST    pack segments; DEST is a file or a directory\n"
+		  "  walpack restore DIR NAME TARGET               get a file of an archive, for restore_command\n"
+		  "  walpack unpack  [OPTION]... SOURCE... DEST    restore the original files\n"
+		  "  walpack verify  [OPTION]... SOURCE...         decode and check the hash\n"
+		  "  walpack list    SOURCE...                     sizes, timeline, position of each file\n"
+		  "  walpack stats   SOURCE...                     record types, and where the bytes go\n\n"
+		  "A SOURCE that is a directory stands for the WAL, history and backup files in it; pack leaves out\n"
+		  "segments that are not what their names say, such as those that the server has recycled.\n\n"
 		  "Options:\n"
 		  "  -j, --jobs=N      work on N files at a time (default 1)\n"
 		  "  -l, --level=N     level of compression, 1 to 19 (default 3)\n"
 		  "  -m, --memory=MB   memory for each job (default 128, at least 24)\n"
 		  "  -f, --force       unpack: replace files of other contents\n"
+		  "  -D, --pgdata=DIR  init: the archive is that of the cluster with this data directory\n"
 		  "  -q, --quiet       no progress bar, no summary\n"
 		  "  -V, --version     print the version, then exit\n"
 		  "  -?, --help        print this, then exit\n\n"
-		  "As archive_command: walpack pack %p /archive    restore_command: walpack_restore /archive %f %p\n",
+		  "As archive_command: walpack pack %p /archive    restore_command: walpack restore /archive %f %p\n\n"
+		  "Exit code: 0 done, 1 failed; of restore: 0 done, 1 the archive has no such file, 255 failed.\n",
 		  out);
 }
+
+/* Exit code */
+static int	failure = 1;
 
 pg_noreturn static void die(const char *fmt,...) pg_attribute_printf(1, 2);
 
@@ -87,7 +102,7 @@ die(const char *fmt,...)
 	vfprintf(stderr, fmt, args);
 	va_end(args);
 	fputs("\n", stderr);
-	exit(1);
+	exit(failure);
 }
 
 static const char *
@@ -281,6 +296,28 @@ list_file(WpFiles *f, Look *look, const char *path, WpFileInfo *info)
 	return true;
 }
 
+/*
+ * Is it, if it is a segment, the one that its name says?  The server gives those
+ * that it will not need any more the names of segments to come.  No message: it is
+ * passed over.
+ */
+static bool
+is_named_right(WpFiles *f, const char *path, WpFileInfo *info)
+{
+	Look		look = {0};
+	struct stat st;
+
+	f->message[0] = '\0';
+	if (wp_is_small_file(path) || (!wp_read_file(f, path, look_once, &look, info) && !look.enough))
+		return wp_is_small_file(path);
+	if (!info->is_packed && stat(path, &st) == 0)
+		info->raw_size = st.st_size;
+	if (wp_check_segment(base_name(path), info, f->message, sizeof(f->message)))
+		return true;
+	f->message[0] = '\0';
+	return false;
+}
+
 static bool
 work_on(Run *run, WpFiles *f, const char *path, WpFileInfo *info)
 {
@@ -292,6 +329,11 @@ work_on(Run *run, WpFiles *f, const char *path, WpFileInfo *info)
 	switch (run->verb)
 	{
 		case VERB_PACK:
+			if (run->only_named && !is_named_right(f, path, info))
+			{
+				info->raw_size = info->file_size = 0;
+				return f->message[0] == '\0';
+			}
 			destination(run, path, dst);
 			if (!wp_pack_file(f, path, dst))
 				return false;
@@ -312,6 +354,9 @@ work_on(Run *run, WpFiles *f, const char *path, WpFileInfo *info)
 			return list_file(f, &look, path, info);
 		case VERB_STATS:
 			return wp_read_file(f, path, look_records, &look, info);
+		case VERB_INIT:
+		case VERB_RESTORE:
+			break;				/* these are not about files */
 	}
 	return false;
 }
@@ -356,6 +401,8 @@ worker(void *arg)
 			run->failed++;
 			fprintf(stderr, "%swalpack: %s\n", progress ? "\r\033[K" : "", f->message);
 		}
+		else if (run->only_named && info.raw_size == 0)
+			run->skipped++;
 		else
 		{
 			run->raw_bytes += info.raw_size;
@@ -385,6 +432,8 @@ work(Run *run)
 	worker(run);
 	for (int i = 1; i < n; i++)
 		pthread_join(threads[i], NULL);
+	if (!run->quiet && run->skipped > 0)
+		fprintf(stderr, "%d segments are not what their names say, and were left out\n", run->skipped);
 	if (!run->quiet && run->verb <= VERB_VERIFY && run->nfiles > 1)
 		fprintf(stderr, "%s%d files, %d failed; original %llu bytes, archive %llu (%.3f)\n",
 				isatty(STDERR_FILENO) ? "\r\033[K" : "", run->nfiles, run->failed,
@@ -414,13 +463,22 @@ parse_options(Run *run, int argc, char **argv)
 		{"memory", required_argument, NULL, 'm'},
 		{"force", no_argument, NULL, 'f'},
 		{"quiet", no_argument, NULL, 'q'},
+		{"pgdata", required_argument, NULL, 'D'},
+		{"version", no_argument, NULL, 'V'},
+		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0}
 	};
 	int			c;
 
-	while ((c = getopt_long(argc, argv, "fj:l:m:q", options, NULL)) != -1)
+	while ((c = getopt_long(argc, argv, "fj:l:m:qD:V", options, NULL)) != -1)
 		switch (c)
 		{
+			case 'D':
+				run->pgdata = optarg;
+				break;
+			case 'V':
+				printf("walpack 1.0 (format %d)\n", WP_MAGIC[WP_MAGIC_SIZE - 1]);
+				exit(0);
 			case 'j':
 				run->jobs = number(optarg, 1, MAX_JOBS, "the number of jobs");
 				break;
@@ -436,28 +494,50 @@ parse_options(Run *run, int argc, char **argv)
 			case 'q':
 				run->quiet = true;
 				break;
+			case 'h':
+				usage(stdout);
+				exit(0);
 			default:
+				if (optopt == '?')
+				{
+					usage(stdout);
+					exit(0);
+				}
 				fputs("Try \"walpack --help\".\n", stderr);
-				exit(1);
+				exit(failure);
 		}
 }
 
 static void
 parse_verb(Run *run, const char *name)
 {
-	if (strcmp(name, "--help") == 0 || strcmp(name, "-?") == 0)
+	for (int i = 0; i < lengthof(verbs); i++)
 	{
-		usage(stdout);
-		exit(0);
+		if (strcmp(name, verbs[i]) == 0)
+		{
+			run->verb = i;
+			return;
+		}
 	}
-	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+	die("no verb \"%s\"; walpack --help lists them", name);
+}
+
+static int
+init_archives(const Run *run, char **directories, int n)
+{
+	WpFiles    *f = wp_files_new(WP_DEFAULT_LEVEL, WP_DEFAULT_MEMORY);
+	uint64		system = run->pgdata ? wp_archive_cluster(run->pgdata) : 0;
+
+	if (f == NULL)
+		die("out of memory");
+	if (run->pgdata && system == 0)
+		die("\"%s\" is not the data directory of a cluster", run->pgdata);
+	for (int i = 0; i < n; i++)
 	{
-		printf("walpack 1.0 (format %d)\n", WP_MAGIC[WP_MAGIC_SIZE - 1]);
-		exit(0);
+		if (!wp_archive_init(f, directories[i], system))
+			die("%s", f->message);
 	}
-	for (run->verb = VERB_PACK; strcmp(name, verbs[run->verb]) != 0; run->verb++)
-		if (run->verb == VERB_STATS)
-			die("no verb \"%s\"; walpack --help lists them", name);
+	return 0;
 }
 
 int
@@ -472,10 +552,33 @@ main(int argc, char **argv)
 		usage(stderr);
 		return 1;
 	}
-	parse_verb(&run, argv[1]);
-	parse_options(&run, argc - 1, argv + 1);
+	/* the server takes other codes for the end of the archive */
+	for (int i = 1; i < argc; i++)
+	{
+		if (strcmp(argv[i], verbs[VERB_RESTORE]) == 0)
+			failure = WP_EXIT_STOP;
+		if (argv[i][0] != '-')
+			break;
+	}
+	parse_options(&run, argc, argv);
+	if (optind == argc)
+		die("a verb is missing; walpack --help lists them");
+	parse_verb(&run, argv[optind]);
 	argv += optind + 1;
 	argc -= optind + 1;
+	if (run.verb == VERB_RESTORE)
+	{
+		failure = WP_EXIT_STOP;
+		if (argc != 3)
+			die("restore needs an archive, a name and a target");
+		return wp_restore(argv[0], argv[1], argv[2]);
+	}
+	if (run.verb == VERB_INIT)
+	{
+		if (argc < 1)
+			die("init needs a directory");
+		return init_archives(&run, argv, argc);
+	}
 	two_sided = run.verb == VERB_PACK || run.verb == VERB_UNPACK;
 	if (argc < (two_sided ? 2 : 1))
 		die(two_sided ? "%s needs a source and a destination" : "%s needs a file or directory", verbs[run.verb]);
@@ -491,12 +594,13 @@ main(int argc, char **argv)
 		from_directory |= is_dir(argv[i]);
 		add_source(&run, argv[i]);
 	}
+	run.only_named = run.verb == VERB_PACK && from_directory;
 	if (run.verb == VERB_LIST)
 		printf("%-36s %12s %12s %6s  %-10s  %3s  %8s  %s\n", "file", "original", "stored", "ratio", "as",
 			   "ver", "timeline", "starts at");
 	if (run.verb == VERB_STATS && (run.stats = calloc(1, sizeof(WpStats))) == NULL)
 		die("out of memory");
-	if (run.verb >= VERB_LIST)
+	if (run.verb == VERB_LIST || run.verb == VERB_STATS)
 		run.jobs = 1;			/* in the order of the files */
 	work(&run);
 	if (run.verb == VERB_STATS)

@@ -12,12 +12,13 @@
 #include <limits.h>
 #include <sys/stat.h>
 
+#include "access/xlog.h"
 #include "miscadmin.h"
 #include "postmaster/interrupt.h"
 #include "storage/pmsignal.h"
 #include "utils/guc.h"
 
-#include "wp_file.h"
+#include "wp_archive.h"
 
 PG_MODULE_MAGIC;
 
@@ -155,6 +156,14 @@ archive_file(const char *file, const char *path)
 	}
 	if (!directory_ok(file))
 		return false;
+	if (!wp_archive_check(files, archive_directory, GetSystemIdentifier(), true))
+	{
+		ereport(WARNING,
+				(errmsg("could not archive WAL file \"%s\"", file),
+				 errdetail_internal("%s", files->message),
+				 errhint("For a new archive, run \"walpack init %s\".", archive_directory)));
+		return false;
+	}
 	snprintf(dst, sizeof(dst), "%s/%s%s", archive_directory, file, suffix);
 	interrupt_error = NULL;
 	archived = wp_pack_file(files, path, dst);

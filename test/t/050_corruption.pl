@@ -579,7 +579,11 @@ $node->stop;
 patch($file{hidden}, BLCKSZ + PAGE_HEADER + 8 + 8 * 16, sub { is($_[0], pack('VV', 3, 1), 'the undo page is listed'); pack 'VV', 2, 2 });
 $node->start;
 is($node->safe_psql('postgres', q(SELECT block, problem FROM inplace_check('hidden'))),
-	'2|metapage takes the page for one of undo', 'inplace_check of it');
+	'1|metapage has a wrong checksum of its own', 'inplace_check of it');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM hidden'), '300', 'a scan does not go by it');
+change_file($node, 'hidden', sub { seal_metapage($_[0]) });
+is($node->safe_psql('postgres', q(SELECT block, problem FROM inplace_check('hidden'))),
+	'2|metapage takes the page for one of undo', 'inplace_check of one with the right checksum');
 
 # Rows that are said to come from a transaction of the future.
 $node->safe_psql('postgres', q(

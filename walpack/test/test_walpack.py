@@ -25,7 +25,7 @@ sys.path.insert(0, os.path.join(ROOT, "../test/lib"))
 import throwaway
 
 PACK = os.path.join(ROOT, "walpack")
-RESTORE = os.path.join(ROOT, "walpack_restore")
+RESTORE = PACK + " restore"
 SEGMENT = re.compile(r"[0-9A-F]{24}")
 WRAPPING = 48       # bytes around the only chunk of a file
 
@@ -140,8 +140,14 @@ log_line_prefix = '%m [%p] %b '
         return self.sql(f"SELECT count(*), md5(string_agg(q::text, ',' ORDER BY q::text)) FROM ({query}) q")
 
 
+def listed(archive):
+    """The files of an archive, without its marker."""
+    return [name for name in os.listdir(archive) if name != "walpack.archive"]
+
+
 def archiving(directory, more=""):
     os.makedirs(directory, exist_ok=True)
+    run(PACK, "init", directory)
     return f"archive_mode = on\narchive_library = 'walpack'\nwalpack.directory = '{directory}'\n{more}\n"
 
 
@@ -419,16 +425,18 @@ def commands():
     check(content(os.path.join(archive, "00000002.history")) == content(history), "the history file changed")
     os.unlink(os.path.join(archive, "00000002.history"))
     run(PACK, "pack", history, os.path.join(archive, "00000002.history.wpk"))
-    check(os.listdir(archive).count("00000002.history") == 1, "a history file got a suffix")
+    check(listed(archive).count("00000002.history") == 1, "a history file got a suffix")
 
-    run(RESTORE, archive, names[0], target)
+    run(PACK, "restore", archive, names[0], target)
     check(content(target) == content(first), "restored bytes differ")
-    run(RESTORE, archive, "00000002.history", target)
+    run(PACK, "restore", archive, "00000002.history", target)
     check(content(target) == content(history), "restored history differs")
-    run(RESTORE, archive, "0000000100000000000000FF", target, code=1)
-    run(RESTORE, os.path.join(folder, "none"), names[0], target, code=255)
+    check("is not an archive" in run(PACK, "restore", archive, "0000000100000000000000FF", target, code=255), "no word about the marker")
+    run(PACK, "init", archive)
+    run(PACK, "restore", archive, "0000000100000000000000FF", target, code=1)
+    run(PACK, "restore", os.path.join(folder, "none"), names[0], target, code=255)
     run(PACK, "pack", second, os.path.join(archive, names[1]))
-    run(RESTORE, archive, names[1], target)
+    run(PACK, "restore", archive, names[1], target)
     check(content(target) == content(second), "a file packed under the segment's own name differs")
 
     os.unlink(target)
@@ -445,13 +453,13 @@ def commands():
             file.write(data)
         if i % 3 > 0 and subprocess.run([PACK, "verify", "-q", packed], stderr=subprocess.DEVNULL).returncode == 0:
             # a bit on which no byte of the segment depends, of a guess for instance
-            run(RESTORE, archive, names[0], target)
+            run(PACK, "restore", archive, names[0], target)
             check(content(target) == content(first), "a damaged file is taken for another segment")
             os.unlink(target)
             harmless += 1
             continue
         run(PACK, "verify", "-q", packed, code=1)
-        run(RESTORE, archive, names[0], target, code=255)
+        run(PACK, "restore", archive, names[0], target, code=255)
         check(not os.path.exists(target) and not os.path.exists(target + ".tmp"), "damage left a target")
     check(harmless <= 3, f"{harmless} damaged files make no difference")
     with open(packed, "wb") as file:
@@ -479,7 +487,7 @@ def destinations():
     for target in (none, none + "/", os.path.join(archive, names[1]), os.path.join(archive, names[0] + ".zst")):
         said = run(PACK, "pack", first, target, code=1)
         check("hint:" in said, f"no hint about {target}: {said}")
-    check(os.listdir(archive) == [] and not os.path.exists(none), "a file was made")
+    check(listed(archive) == [] and not os.path.exists(none), "a file was made")
 
     run(PACK, "pack", first, archive)
     packed = os.path.join(archive, names[0] + ".wpk")
@@ -505,7 +513,7 @@ def destinations():
     said = run(PACK, "pack", first, archive, code=1, env=shim)
     check("contents other than" in said, f"no word about the other archiver's file: {said}")
     check(content(packed) == content(rival), "another archiver's file was replaced")
-    check(os.listdir(archive) == [names[0] + ".wpk"], "a temporary file is left")
+    check(listed(archive) == [names[0] + ".wpk"], "a temporary file is left")
     return "nothing replaced"
 
 
@@ -527,7 +535,7 @@ def no_plain_files():
         os.makedirs(os.path.join(archive, "out"))
         path = os.path.join(archive, name + ".wpk")
         make(path)
-        for command, code in (([RESTORE, archive, name, target], 255), ([PACK, "verify", path], 1),
+        for command, code in (([PACK, "restore", archive, name, target], 255), ([PACK, "verify", path], 1),
                               ([PACK, "unpack", path, target], 1), ([PACK, "pack", path, os.path.join(archive, "out")], 1)):
             if kind == "directory" and command[0] == PACK:
                 continue        # stands for the files in it
@@ -551,10 +559,10 @@ def no_plain_files():
     with open(victim) as file:
         check(file.read() == "kept", "a temporary file that is a link: its target is overwritten")
     os.symlink("nowhere", os.path.join(archive, name))
-    run(RESTORE, archive, name, target, code=255)
+    run(PACK, "restore", archive, name, target, code=255)
     os.remove(os.path.join(archive, name))
     open(os.path.join(archive, name), "w").close()
-    check("is empty" in run(RESTORE, archive, name, target, code=255), "an empty segment")
+    check("is empty" in run(PACK, "restore", archive, name, target, code=255), "an empty segment")
     return ", ".join(kinds)
 
 
@@ -576,7 +584,7 @@ def verify():
         os.rename(os.path.join(archive, missing + ".wpk"), os.path.join(folder, missing))
     said = run(PACK, "verify", "-q", archive, code=1)
     check(f"timeline 1: 2 missing between {names[2]} and {names[5]}" in said, f"no word about the gap: {said}")
-    run(PACK, "verify", "-q", *[os.path.join(archive, f) for f in os.listdir(archive)])
+    run(PACK, "verify", "-q", *[os.path.join(archive, f) for f in listed(archive)])
     for missing in (names[3], names[4]):
         os.rename(os.path.join(folder, missing), os.path.join(archive, missing + ".wpk"))
 
@@ -629,7 +637,7 @@ def two_at_once():
         run(PACK, "unpack", "-q", archive, back)
         for name in names:
             check(content(os.path.join(back, name)) == content(os.path.join(cluster.wal, name)), f"{name} differs")
-        check(not [f for f in os.listdir(archive) if f.endswith(".tmp")], "a temporary file is left")
+        check(not [f for f in listed(archive) if f.endswith(".tmp")], "a temporary file is left")
         shutil.rmtree(archive)
         os.makedirs(archive)
     return "5 rounds"
@@ -685,7 +693,7 @@ def same_as_wal(cluster, archive, names):
     back = tempfile.mkdtemp(dir=options.work)
     run(PACK, "verify", "-q", archive)
     for name in names:
-        run(RESTORE, archive, name, os.path.join(back, name))
+        run(PACK, "restore", archive, name, os.path.join(back, name))
         check(content(os.path.join(back, name)) == content(os.path.join(cluster.wal, name)), f"{name} differs")
     shutil.rmtree(back)
 
@@ -722,7 +730,7 @@ archive_cleanup_command = ''
     later = backup.fingerprint("SELECT * FROM plain")
     backup.archived(backup.switch()[-1])
     wait_for(lambda: os.path.exists(os.path.join(archive, "00000002.history")), "no history file in the archive")
-    check([f for f in os.listdir(archive) if f.endswith(".backup")], "no backup label in the archive")
+    check([f for f in listed(archive) if f.endswith(".backup")], "no backup label in the archive")
     backup.stop()
 
     second.configure(restore + "recovery_target_timeline = 'latest'")
@@ -733,7 +741,7 @@ archive_cleanup_command = ''
     second.stop()
     run(f"{options.bindir}/pg_checksums", "--check", "-D", second.data)
     run(PACK, "verify", "-q", archive)
-    return f"{len(os.listdir(archive))} files"
+    return f"{len(listed(archive))} files"
 
 
 @test
@@ -752,13 +760,87 @@ def standby():
     cluster.stop("immediate")
     backup.sql("SELECT pg_promote()")
     check(backup.fingerprint("SELECT * FROM plain") == expected, "the table differs on the standby")
-    wait_for(lambda: [f for f in os.listdir(archive) if f.endswith(".partial.wpk")], "no partial segment")
+    wait_for(lambda: [f for f in listed(archive) if f.endswith(".partial.wpk")], "no partial segment")
     backup.archived(backup.switch()[-1])
     backup.stop()
     run(PACK, "verify", "-q", archive)
     partial = [line.split() for line in run(PACK, "list", archive).splitlines() if ".partial" in line]
     check(partial[0][4] == "records", f"the partial segment was packed as {partial[0][4]}")
     return f"{partial[0][0]}: {partial[0][3]} of the original"
+
+
+@test
+def untrusted_archive_stops_recovery():
+    """what may not be the whole archive must not pass for its end"""
+    archive = os.path.join(options.work, "untrusted_archive")
+    cluster = Cluster("untrusted_a", archiving(archive)).start()
+    cases = ("unmounted", "emptied", "other", "segment", "length", "foreign", "sound")
+    backups = {case: Cluster("untrusted_" + case, backup_of=cluster) for case in cases}
+    cluster.mixed()
+    cluster.archived(cluster.switch()[-1])
+    cluster.stop("immediate")
+    other_archive = os.path.join(options.work, "untrusted_other_archive")
+    other = Cluster("untrusted_b", archiving(other_archive)).start()
+    other.mixed()
+    while other.switch()[-1] < max(listed(archive))[:24]:
+        pass
+    other.archived(max(listed(archive))[:24])
+    other.stop("immediate")
+    check("of another cluster" in run(PACK, "init", "-D", cluster.data, other_archive, code=1), "init takes another cluster's archive")
+
+    names = sorted(f for f in listed(archive) if f.endswith(".wpk"))
+    last, before = names[-1], names[-2]
+    folders = {"unmounted": os.path.join(options.work, "untrusted_none"), "other": other_archive}
+    for case in cases:
+        if case not in folders:
+            folders[case] = os.path.join(options.work, "untrusted_archive_" + case)
+            shutil.copytree(archive, folders[case])
+    for name in os.listdir(folders["emptied"]):
+        os.unlink(os.path.join(folders["emptied"], name))
+    shutil.copy(os.path.join(archive, before), os.path.join(folders["segment"], last))
+    run(PACK, "unpack", "-q", os.path.join(archive, last), os.path.join(folders["length"], last[:24]))
+    os.unlink(os.path.join(folders["length"], last))
+    os.truncate(os.path.join(folders["length"], last[:24]), 8192 * 100)
+    shutil.copy(os.path.join(other_archive, last), os.path.join(folders["foreign"], last))
+
+    for case in cases:
+        backup = backups[case]
+        backup.configure(f"restore_command = '{RESTORE} {folders[case]} %f %p'\narchive_mode = off")
+        open(os.path.join(backup.data, "recovery.signal"), "w").close()
+        throwaway.Cluster.start(backup, check=False)
+        if case == "sound":
+            wait_for(lambda: "archive recovery complete" in backup.log(), "a sound archive does not do")
+            backup.stop("immediate")
+            continue
+        wait_for(lambda: "could not restore file" in backup.log(), case + ": recovery went on")
+        check("FATAL:  could not restore file" in backup.log(), case + ": recovery went on")
+        wait_for(lambda: not os.path.exists(os.path.join(backup.data, "postmaster.pid")), case + ": the server did not stop")
+        check("archive recovery complete" not in backup.log(), case + ": recovery ended")
+    return f"{len(names)} segments"
+
+
+@test
+def recycled_segments_are_left_out():
+    """segments that the server has renamed for later use are not archived under these names"""
+    folder = os.path.join(options.work, "recycled")
+    archive = os.path.join(options.work, "recycled_archive")
+    os.makedirs(folder)
+    os.makedirs(archive)
+    cluster = Cluster("recycled_a").start()
+    cluster.mixed(5)
+    name = cluster.switch()[0]
+    cluster.stop("immediate")
+    shutil.copy(os.path.join(cluster.wal, name), folder)
+    later = name[:-2] + "FE"
+    shutil.copy(os.path.join(cluster.wal, name), os.path.join(folder, later))
+    said = run(PACK, "-j", "2", "pack", folder, archive)
+    check(listed(archive) == [name + ".wpk"], f"archived: {listed(archive)}")
+    check("1 segments are not what their names say" in said, said)
+    run(PACK, "verify", "-q", archive)
+    check("Usage:" in run(PACK, "pack", "--help"), "no help behind a verb")
+    run(PACK, "restore", archive, code=255)
+    run(PACK, "restore", "--nothing", code=255)
+    return name
 
 
 @test
@@ -770,7 +852,7 @@ def damaged_archive_stops_recovery():
     cluster.mixed()
     cluster.archived(cluster.switch()[-1])
     cluster.stop("immediate")
-    middle = sorted(f for f in os.listdir(archive) if f.endswith(".wpk"))[-1]
+    middle = sorted(f for f in listed(archive) if f.endswith(".wpk"))[-1]
     path = os.path.join(archive, middle)
     data = bytearray(content(path))
     data[len(data) // 2] ^= 1
@@ -815,7 +897,7 @@ def killed_archiver():
     wait_for(lambda: not [f for f in os.listdir(os.path.join(cluster.wal, "archive_status")) if f.endswith(".ready")],
              "files are left")
     same_as_wal(cluster, archive, names)
-    check(not [f for f in os.listdir(archive) if f.endswith(".tmp")], "a temporary file is left")
+    check(not [f for f in listed(archive) if f.endswith(".tmp")], "a temporary file is left")
     cluster.stop()
     return f"{kills} kills, {len(names)} segments"
 
@@ -837,14 +919,14 @@ def killed_command():
         time.sleep(rand.random() * 0.1 * len(names))
         process.kill()
         process.wait()
-        whole = [f for f in os.listdir(archive) if not f.endswith(".tmp")]
-        left += len(os.listdir(archive)) - len(whole)
+        whole = [f for f in listed(archive) if not f.endswith(".tmp")]
+        left += len(listed(archive)) - len(whole)
         if whole:
             run(PACK, "verify", "-q", *[os.path.join(archive, f) for f in whole])
             os.unlink(os.path.join(archive, rand.choice(whole)))
     run(PACK, "pack", "-q", *files, archive)
     same_as_wal(cluster, archive, names)
-    check(sorted(os.listdir(archive)) == sorted(n + ".wpk" for n in names), "other files are left")
+    check(sorted(listed(archive)) == sorted(n + ".wpk" for n in names), "other files are left")
     check(left > 0, "no attempt was interrupted in the middle")
     return f"{left} temporary files taken over"
 
@@ -859,13 +941,13 @@ def full_disk():
     cluster.mixed(5)
     cluster.archived(cluster.switch()[-1])
     open(flag, "w").close()
-    done = set(os.listdir(archive))
+    done = set(listed(archive))
     pid = cluster.sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'archiver'")
     cluster.sql("INSERT INTO plain SELECT i, i, 'more' FROM generate_series(100000, 150000) i")
     names = cluster.switch()
     wait_for(lambda: "No space left on device" in cluster.log(), "the archiver did not complain")
     time.sleep(3)
-    check(set(os.listdir(archive)) == done, f"files appeared: {set(os.listdir(archive)) - done}")
+    check(set(listed(archive)) == done, f"files appeared: {set(listed(archive)) - done}")
     check(cluster.sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'archiver'") == pid,
           "the archiver was started anew")
     run(PACK, "pack", os.path.join(cluster.wal, names[0]), os.path.join(options.work, "never"), code=1, env=shim)
@@ -930,7 +1012,7 @@ def archive_command():
     cluster.mixed(5)
     names = cluster.switch()
     cluster.archived(names[-1])
-    check(names[0] in os.listdir(archive), "not under the name given")
+    check(names[0] in listed(archive), "not under the name given")
     same_as_wal(cluster, archive, names)
     cluster.stop()
     return f"{len(names)} segments"
