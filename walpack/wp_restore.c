@@ -15,6 +15,7 @@
 
 #include "wp_archive.h"
 #include "wp_gaps.h"
+#include "wp_record.h"
 #include "wp_restore.h"
 #include "wp_util.h"
 
