@@ -20,6 +20,9 @@
 #define PD_UNROLLED(i, end, step)	_Pragma("GCC unroll 16") for (int i = 0; i < (end); i += (step))
 #endif
 
+/* What a hole is compared with. */
+static const uint8_t pd_no_bytes[PD_STRIDE];
+
 /* ---- without vector instructions ------------------------------------------------- */
 
 /* The top bit of each byte that is not zero, brought together in one byte. */
@@ -200,19 +203,20 @@ typedef struct PdImplementation
 {
 	const char *name;
 	PdMaker		make;
+	bool		(*zeros) (const uint8_t *p, uint32_t len);
 } PdImplementation;
 
 /* The best one first. */
 static const PdImplementation implementations[] = {
 #if defined(__x86_64__) && !defined(PAGEDELTA_SCALAR)
-	{"avx512bw", pd_make_avx512bw},
-	{"avx2", pd_make_avx2},
-	{"sse2", pd_make_sse2},
+	{"avx512bw", pd_make_avx512bw, pd_zeros_avx512bw},
+	{"avx2", pd_make_avx2, pd_zeros_avx2},
+	{"sse2", pd_make_sse2, pd_zeros_sse2},
 #endif
 #if defined(__aarch64__) && !defined(PAGEDELTA_SCALAR)
-	{"neon", pd_make_neon},
+	{"neon", pd_make_neon, pd_zeros_neon},
 #endif
-	{"scalar", pd_make_scalar}
+	{"scalar", pd_make_scalar, pd_zeros_scalar}
 };
 
 #define IMPLEMENTATIONS (sizeof(implementations) / sizeof(implementations[0]))
@@ -329,20 +333,7 @@ pagedelta_make(const void *old_page, const void *new_page, uint32_t size,
 bool
 pagedelta_zeros(const void *bytes, uint32_t len)
 {
-	const uint8_t *p = bytes;
-	const uint8_t *end = p + len;
-	uint64_t	found = 0;
-
-	for (; end - p >= PAGEDELTA_UNIT && found == 0; p += PAGEDELTA_UNIT)
-	{
-		PD_UNROLLED(i, PAGEDELTA_UNIT, 8)
-		{
-			found |= pd_word64(p + i);
-		}
-	}
-	if (found != 0)
-		return false;
-	for (; p < end; p++)
-		found |= *p;
-	return found == 0;
+	if (chosen == NULL)
+		(void) pagedelta_use(NULL);
+	return chosen->zeros(bytes, len);
 }

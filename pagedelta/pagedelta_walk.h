@@ -111,5 +111,22 @@ PD_NAME(pd_make) (PdJob *job, const PageDeltaBounds *b)
 	*job = copy;
 }
 
+/* The same comparison with bytes that are zero. */
+static PD_TARGET bool
+PD_NAME(pd_zeros) (const uint8_t *p, uint32_t len)
+{
+	uint8_t		rest = 0;
+
+	for (; len >= PD_STRIDE; p += PD_STRIDE, len -= PD_STRIDE)
+		if (!PD_NAME(pd_same) (p, pd_no_bytes))
+			return false;
+	for (; len >= PAGEDELTA_UNIT; p += PAGEDELTA_UNIT, len -= PAGEDELTA_UNIT)
+		if (PD_NAME(pd_mask) (p, pd_no_bytes) != 0)
+			return false;
+	for (; len > 0; p++, len--)
+		rest |= *p;
+	return rest == 0;
+}
+
 #undef PD_NAME
 #undef PD_TARGET

@@ -226,6 +226,35 @@ test_bad_arguments(void)
 	REQUIRE(pagedelta_check(delta, 0, 100) == PAGEDELTA_BAD_SIZE);
 }
 
+/* Holes of all lengths to two strides and more, at all alignments of a word; then one byte in them, anywhere. */
+static void
+test_zeros(void)
+{
+	static uint8_t bytes[700];
+
+	for (int i = 0; i < NAMES; i++)
+	{
+		if (!pagedelta_use(names[i]))
+			continue;
+		for (uint32_t len = 0; len <= 600; len++)
+		{
+			uint8_t    *p = bytes + 8 + len % 8;
+
+			/* what is beside it is none of its affair */
+			p[-1] = p[len] = 1;
+			REQUIRE(pagedelta_zeros(p, len));
+			for (uint32_t at = 0; at < len; at += 1 + len / 64)
+			{
+				p[at] = 0x80;
+				REQUIRE(!pagedelta_zeros(p, len));
+				p[at] = 0;
+			}
+			p[-1] = p[len] = 0;
+		}
+	}
+	REQUIRE(pagedelta_use(NULL));
+}
+
 static void
 test_bad_deltas(void)
 {
@@ -372,6 +401,7 @@ main(int argc, char **argv)
 	test_seed = first_seed * UINT64_C(0x9E3779B97F4A7C15) | 1;
 	printf("%s\n", pagedelta_instructions());
 	test_shapes();
+	test_zeros();
 	test_edges();
 	test_bad_arguments();
 	test_bad_deltas();
