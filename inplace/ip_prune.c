@@ -352,8 +352,9 @@ prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 		return IP_NEED_BAD;
 	if (action == PRUNE_BLOCKED || action == PRUNE_FAR)
 		return IP_NEED_NOW;
-	return action == PRUNE_KEEP && (v->top_state & IP_ROW_OVERLAID) &&
-		needs_saved_bytes(v, undo_block) ? IP_NEED_NOW : IP_NEED_NONE;
+	if (action == PRUNE_KEEP && (v->top_state & IP_ROW_OVERLAID) && needs_saved_bytes(v, undo_block))
+		return IP_NEED_NOW;
+	return v->damaged ? IP_NEED_BAD : IP_NEED_NONE;
 }
 
 /* ip_prune_rows, but for rows in p->far: the page is locked meanwhile. */

@@ -53,11 +53,13 @@ ip_scan_copy_page(IpScan *scan, Buffer buffer)
 	Page		copy = scan->copy.data;
 	PageHeader	page;
 	IpPageKind	kind;
+	bool		left_out;
 
 	set_block(scan, BufferGetBlockNumber(buffer));
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	page = (PageHeader) BufferGetPage(buffer);
-	if (unlikely(ip_salvage_wanted()) && !PageIsNew((Page) page) && !ip_page_is_ours((Page) page))
+	left_out = unlikely(ip_salvage_wanted()) && !PageIsNew((Page) page) && !ip_page_is_ours((Page) page);
+	if (left_out)
 		kind = 0;
 	else
 		kind = ip_page_kind(scan->rs_base.rs_rd, scan->block, (Page) page);
@@ -73,7 +75,7 @@ ip_scan_copy_page(IpScan *scan, Buffer buffer)
 	}
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	scan->pinned = buffer;
-	if (kind == 0 && !PageIsNew((Page) page))
+	if (left_out)
 		ereport(WARNING,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("block %u of relation \"%s\" is left out: it is not a page of an inplace table",

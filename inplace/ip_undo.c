@@ -144,6 +144,21 @@ is_home(IpPtr ptr, const ItemPointerData *row)
 	return row != NULL && ptr.block == ItemPointerGetBlockNumberNoCheck(row);
 }
 
+/* Would the server refuse to read the page?  What is on it is damaged then, and not gone. */
+static bool
+is_unreadable(Relation rel, BlockNumber block)
+{
+	Buffer		buffer;
+
+	if (block == IP_META_BLOCK || block == InvalidBlockNumber || !compat_has_block(rel, block))
+		return false;
+	buffer = ip_rel_read_soft(rel, block);
+	if (BufferIsInvalid(buffer))
+		return true;
+	ReleaseBuffer(buffer);
+	return false;
+}
+
 /* The record's page, locked if it is not home, which the caller has; or NULL. */
 static Page
 get_page(Relation rel, IpPtr ptr, const ItemPointerData *row, Page home, bool soft, Buffer *buffer,
@@ -167,7 +182,11 @@ get_page(Relation rel, IpPtr ptr, const ItemPointerData *row, Page home, bool so
 	else
 		*buffer = lock_page(rel, ptr.block, BUFFER_LOCK_SHARE, NULL, soft);
 	if (!BufferIsValid(*buffer))
+	{
+		if (soft && is_unreadable(rel, ptr.block))
+			*problem = "its page cannot be read";
 		return NULL;
+	}
 	page = BufferGetPage(*buffer);
 	if (!PageIsNew(page) && !ip_page_is_ours(page))
 		*problem = "its page is not of an inplace table";
