@@ -82,7 +82,7 @@ my $before = slurp_file($node->data_dir . '/' . $node->safe_psql('postgres', "CH
 foreach my $sql ('SELECT count(*) FROM swapped', 'SET enable_seqscan = off; SELECT * FROM swapped WHERE id = 5', 'INSERT INTO swapped VALUES (2000, 1)',
 	'UPDATE swapped SET n = 1', 'SET LOCAL enable_seqscan = off; DELETE FROM swapped WHERE id = 7', 'SELECT * FROM swapped FOR UPDATE', 'VACUUM swapped',
 	'VACUUM FULL swapped', 'CREATE INDEX ON swapped (n)', 'ANALYZE swapped', 'ALTER TABLE swapped SET ACCESS METHOD heap',
-	q(SELECT * FROM swapped WHERE ctid = '(0,1)'), 'SELECT * FROM swapped TABLESAMPLE SYSTEM (50)', q(COPY swapped FROM PROGRAM 'echo 5000 1' (DELIMITER ' ')))
+	q(SELECT * FROM swapped WHERE ctid = '(0,1)'), 'SELECT * FROM swapped TABLESAMPLE SYSTEM (100)', q(COPY swapped FROM PROGRAM 'echo 5000 1' (DELIMITER ' ')))
 {
 	my $err;
 	$node->psql('postgres', "\\set VERBOSITY verbose\n$sql", stderr => \$err, on_error_stop => 0);
