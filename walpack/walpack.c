@@ -312,7 +312,7 @@ is_named_right(WpFiles *f, const char *path, WpFileInfo *info)
 		return wp_is_small_file(path);
 	if (!info->is_packed && stat(path, &st) == 0)
 		info->raw_size = st.st_size;
-	if (wp_check_segment(base_name(path), info, f->message, sizeof(f->message)))
+	if (wp_segment_check(f, base_name(path), info, 0))
 		return true;
 	f->message[0] = '\0';
 	return false;
@@ -349,7 +349,7 @@ work_on(Run *run, WpFiles *f, const char *path, WpFileInfo *info)
 			return true;
 		case VERB_VERIFY:
 			return wp_read_file(f, path, NULL, NULL, info) &&
-				wp_check_segment(base_name(path), info, f->message, sizeof(f->message));
+				wp_segment_check(f, base_name(path), info, 0);
 		case VERB_LIST:
 			return list_file(f, &look, path, info);
 		case VERB_STATS:

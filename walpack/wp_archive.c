@@ -32,7 +32,7 @@ write_marker(WpFiles *f, const char *path, uint64 system)
 	char		text[MARKER_SIZE];
 	int			len = snprintf(text, sizeof(text), MARKER_FORMAT, (unsigned long long) system);
 
-	if (!wp_output_open(f, &out, path))
+	if (!wp_output_open(f, &out, path, wp_io_mode_in(path)))
 		return false;
 	if (!wp_io_write(f, out.fd, path, text, len))
 	{

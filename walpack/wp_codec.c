@@ -109,11 +109,22 @@ wp_codec_free(WpCodec *codec)
 	free(codec);
 }
 
+#ifdef WP_CODEC_TEST
+#include "test/codec_test.h"
+
+/* see test/codec_test.h */
 void
 wp_codec_prefer_records(WpCodec *codec, bool prefer)
 {
 	codec->prefer_records = prefer;
 }
+
+uint64
+wp_codec_checked(const WpCodec *codec)
+{
+	return codec->ctx.checked;
+}
+#endif
 
 const char *
 wp_codec_error(const WpCodec *codec)

@@ -18,9 +18,6 @@ typedef struct WpCodec WpCodec;
 extern WpCodec *wp_codec_new(int level);
 extern void wp_codec_free(WpCodec *codec);
 
-/* For tests: the form of records is taken even where zstd alone is smaller. */
-extern void wp_codec_prefer_records(WpCodec *codec, bool prefer);
-
 /* What the last failure was. */
 extern const char *wp_codec_error(const WpCodec *codec);
 

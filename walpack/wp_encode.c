@@ -563,6 +563,13 @@ flush_literal(WpEncoder *e, uint32 pos, uint32 announced)
 	e->run = 0;
 }
 
+/*
+ * Sound records have their CRC computed at most twice.  Made-up pages may each
+ * begin what announces itself as a record of megabytes: after four times the
+ * payload what is left is literal.
+ */
+#define MAX_CHECKED(payload_len)	(4 * (uint64) (payload_len))
+
 /* The record at pos, if there is a whole and sound one. */
 static bool
 record_at(WpEncoder *e, uint32 pos, WpRecord *rec)
@@ -575,6 +582,9 @@ record_at(WpEncoder *e, uint32 pos, WpRecord *rec)
 	for (uint32 i = rec->tot_len; i % 8 != 0; i++)
 		if (p[i] != 0)
 			return false;
+	if (e->ctx->checked + rec->tot_len > MAX_CHECKED(e->payload_len))
+		return false;
+	e->ctx->checked += rec->tot_len;
 	return wp_record_crc(p, rec->tot_len) == rec->crc;
 }
 
@@ -680,6 +690,7 @@ wp_encode_records(WpContext *ctx, const uint8 *raw, uint32 raw_len,
 {
 	WpEncoder	e = {.ctx = ctx,.sections = sections};
 
+	ctx->checked = 0;
 	ctx->lz4_images = 0;
 	e.payload = wp_pages_split(ctx, &e.pages, raw, raw_len, page_size, &e.payload_len);
 	e.xids.none_from = (WpCopyFrom)

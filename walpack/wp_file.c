@@ -323,7 +323,7 @@ wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable, bool 
 		return wp_io_fail_errno(f, "open", src);
 	if (!replace && exists(dst))
 		return unpacked_before(f, src, dst);
-	if (!wp_output_open(f, &to.out, dst))
+	if (!wp_output_open(f, &to.out, dst, wp_io_mode_in(dst)))
 		return false;
 	if (!wp_read_file(f, src, write_piece, &to, &info))
 	{
@@ -447,7 +447,7 @@ wp_pack_file(WpFiles *f, const char *src, const char *dst)
 		return false;
 	packed = begins_packed(fd);
 	ok = !exists(dst);
-	if (!ok || (packed && !wp_read_file(f, src, NULL, NULL, &info)) || !wp_output_open(f, &out, dst))
+	if (!ok || (packed && !wp_read_file(f, src, NULL, NULL, &info)) || !wp_output_open(f, &out, dst, wp_io_mode_of(fd)))
 	{
 		close(fd);
 		return !ok && archived_before(f, src, packed, dst);

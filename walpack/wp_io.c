@@ -116,21 +116,28 @@ wp_io_write(WpFiles *f, int fd, const char *path, const void *buf, size_t len)
 	return true;
 }
 
-/* Bring the directory that path is in to disk. */
+/* The directory that path is in. */
+static void
+directory_of(const char *path, char *dir)
+{
+	char	   *slash;
+
+	strlcpy(dir, path, MAXPGPATH);
+	slash = strrchr(dir, '/');
+	if (slash == NULL)
+		strlcpy(dir, ".", MAXPGPATH);
+	else
+		slash[slash == dir ? 1 : 0] = '\0';
+}
+
 bool
 wp_io_sync_directory(WpFiles *f, const char *path)
 {
 	char		dir[MAXPGPATH];
-	char	   *slash;
 	int			fd;
 	bool		ok;
 
-	strlcpy(dir, path, sizeof(dir));
-	slash = strrchr(dir, '/');
-	if (slash == NULL)
-		strlcpy(dir, ".", sizeof(dir));
-	else
-		slash[slash == dir ? 1 : 0] = '\0';
+	directory_of(path, dir);
 	fd = open(dir, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return wp_io_fail_errno(f, "open", dir);
@@ -154,13 +161,31 @@ wp_io_same_file(int fd, const char *path)
 	return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* Open the temporary file, and lock it; sets *links. */
-static bool
-open_tmp(WpFiles *f, WpOutput *out, int *links)
+mode_t
+wp_io_mode_of(int fd)
 {
 	struct stat st;
 
-	out->fd = open(out->tmp, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
+	return fstat(fd, &st) == 0 ? 0600 | (st.st_mode & S_IRGRP) : 0600;
+}
+
+mode_t
+wp_io_mode_in(const char *path)
+{
+	char		dir[MAXPGPATH];
+	struct stat st;
+
+	directory_of(path, dir);
+	return stat(dir, &st) == 0 ? 0600 | (st.st_mode & S_IRGRP) : 0600;
+}
+
+/* Open the temporary file, and lock it; sets *links. */
+static bool
+open_tmp(WpFiles *f, WpOutput *out, mode_t mode, int *links)
+{
+	struct stat st;
+
+	out->fd = open(out->tmp, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);
 	if (out->fd < 0)
 		return wp_io_fail_errno(f, "create", out->tmp);
 	if (fstat(out->fd, &st) != 0)
@@ -188,20 +213,20 @@ open_tmp(WpFiles *f, WpOutput *out, int *links)
 }
 
 bool
-wp_output_open(WpFiles *f, WpOutput *out, const char *dst)
+wp_output_open(WpFiles *f, WpOutput *out, const char *dst, mode_t mode)
 {
 	int			links;
 
 	if (snprintf(out->tmp, sizeof(out->tmp), "%s%s", dst, WP_TMP_SUFFIX) >= (int) sizeof(out->tmp))
 		return wp_io_fail(f, "path is too long: \"%s\"", dst);
-	if (!open_tmp(f, out, &links))
+	if (!open_tmp(f, out, mode, &links))
 		return false;
 	if (links > 1)
 	{
 		/* a crash between link() and unlink(): this is an archived file, too */
 		unlink(out->tmp);
 		close(out->fd);
-		if (!open_tmp(f, out, &links))
+		if (!open_tmp(f, out, mode, &links))
 			return false;
 	}
 	if (ftruncate(out->fd, 0) == 0)

@@ -8,6 +8,8 @@
 #ifndef WP_IO_H
 #define WP_IO_H
 
+#include <sys/types.h>
+
 #include "wp_file.h"
 
 #define WP_TMP_SUFFIX		".tmp"
@@ -44,8 +46,15 @@ typedef enum WpOutcome
 	WP_OUTCOME_EXISTS			/* and nothing was done */
 } WpOutcome;
 
+/*
+ * The mode of a file like this one, and of one at that path: the group may read it
+ * if it may read the source, or the directory, as in a cluster of initdb -g.
+ */
+extern mode_t wp_io_mode_of(int fd);
+extern mode_t wp_io_mode_in(const char *path);
+
 /* Create the temporary file of dst, or take over one that nobody has locked. */
-extern bool wp_output_open(WpFiles *f, WpOutput *out, const char *dst);
+extern bool wp_output_open(WpFiles *f, WpOutput *out, const char *dst, mode_t mode);
 
 /* Remove it. */
 extern void wp_output_abandon(WpOutput *out);

@@ -48,12 +48,6 @@ static const Manager managers[] = {
 	{"LogicalMessage", {"MESSAGE"}},
 };
 
-/* This project's table access method: inplace/ip_wal.h. */
-#define INPLACE_RMID	164
-
-static const Manager inplace = {"inplace", {"INSERT", "MULTI_INSERT", "UPDATE", "MOVE", "DELETE", "LOCK", "PRUNE",
-"RESTORE", "RING", "INIT", "SPECULATIVE", "VACUUM"}};
-
 /* Version 17 gave these operations new meanings. */
 static const char *const heap2_17[] = {"REWRITE", "PRUNE_ON_ACCESS", "PRUNE_VACUUM_SCAN", "PRUNE_VACUUM_CLEANUP"};
 
@@ -67,8 +61,6 @@ wp_type_name(uint16 magic, uint8 rmid, uint8 type, char *buf, size_t size)
 
 	if (rmid < lengthof(managers))
 		manager = &managers[rmid];
-	else if (rmid == INPLACE_RMID)
-		manager = &inplace;
 	else
 	{
 		snprintf(buf, size, "Custom%03d/%02X", rmid, type);

@@ -14,45 +14,16 @@
 #include <unistd.h>
 
 #include "wp_archive.h"
-#include "wp_gaps.h"
-#include "wp_record.h"
 #include "wp_restore.h"
-#include "wp_util.h"
-
-/* All versions of WAL have this in the high byte of a page's magic number. */
-#define MAGIC_HIGH		0xD1
-#define LONG_HEADER		0x0002
-#define LONG_HEADER_SIZE 40
-
-/* Is it a segment of a later version of PostgreSQL, which is for the server to judge? */
-static bool
-is_of_later_version(const WpFileInfo *info)
-{
-	return info->raw_size >= LONG_HEADER_SIZE && wp_get16(info->start) >> 8 == MAGIC_HIGH &&
-		wp_magic_version(wp_get16(info->start)) == 0;
-}
+#include "wp_segment.h"
 
 /* Is the target, which is the segment of that name, of this cluster, at the right address, and whole? */
 static bool
 check_target(WpFiles *f, const char *name, const char *target, uint64 system)
 {
 	WpFileInfo	info;
-	uint64		owner;
 
-	if (strlen(name) != 24 || strspn(name, "0123456789ABCDEF") != 24)
-		return true;			/* a history file */
-	if (!wp_read_file(f, target, NULL, NULL, &info))
-		return false;
-	if (is_of_later_version(&info))
-		return true;
-	if (!wp_check_segment(name, &info, f->message, sizeof(f->message)))
-		return false;
-	owner = wp_get64(info.start + 24);
-	if (system == 0 || !(wp_get16(info.start + 2) & LONG_HEADER) || owner == system)
-		return true;
-	snprintf(f->message, sizeof(f->message), "\"%s\" is of another cluster, with system identifier %llu, and not %llu",
-			 name, (unsigned long long) owner, (unsigned long long) system);
-	return false;
+	return wp_read_file(f, target, NULL, NULL, &info) && wp_segment_check(f, name, &info, system);
 }
 
 static int

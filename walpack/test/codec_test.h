@@ -6,6 +6,8 @@
 #ifndef CODEC_TEST_H
 #define CODEC_TEST_H
 
+#include "wp_codec.h"
+
 extern void check(bool ok, const char *what);
 
 /* Random numbers; below: from 0 to n - 1. */
@@ -16,6 +18,12 @@ extern uint32 below(uint32 n);
 #define MAX_CASE		(512 * 1024)
 extern uint8 wal[MAX_CASE];
 extern uint32 make_wal(uint32 *page_size);
+
+/* Part of the codec in this program only: take the form of records even where zstd alone is smaller. */
+extern void wp_codec_prefer_records(WpCodec *codec, bool prefer);
+
+/* Bytes of the last chunk that were taken for records and checked, again and again if so. */
+extern uint64 wp_codec_checked(const WpCodec *codec);
 
 /* plain_test.c, util_test.c */
 extern void test_plain(void);
