@@ -321,7 +321,7 @@ next_with_dead(void *state, void *per_block)
 	DeadBlocks *ahead = state;
 	BlockNumber block;
 
-	return tidset_iter_next(&ahead->iter, &block, ahead->dead) > 0 ? block : InvalidBlockNumber;
+	return tidset_iter_next(&ahead->iter, &block, ahead->dead, lengthof(ahead->dead)) > 0 ? block : InvalidBlockNumber;
 }
 
 /* The dead items of one block that the indexes have forgotten; its buffer is released. */
@@ -365,7 +365,7 @@ free_dead_items(IpVacuum *v)
 	tidset_iter_begin(v->dead, &ahead->iter);
 	tidset_iter_begin(v->dead, &iter);
 	reads = compat_reads_begin(v->rel, COMPAT_READ_CLEANUP, v->strategy, next_with_dead, ahead, 0);
-	while ((ndead = tidset_iter_next(&iter, &block, dead)) > 0)
+	while ((ndead = tidset_iter_next(&iter, &block, dead, lengthof(dead))) > 0)
 	{
 		compat_vacuum_delay_point(false);
 		free_page_items(v, block, compat_reads_next(reads, NULL), dead, ndead);

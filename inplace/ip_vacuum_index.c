@@ -31,7 +31,7 @@
 #define KEY_WAL_USAGE		4
 #define KEY_QUERY			5
 
-#define AREA_SIZE			(1024 * 1024)
+#define MAX_AREA_SIZE		(1024 * 1024)
 
 typedef struct IndexState
 {
@@ -81,14 +81,14 @@ PGDLLEXPORT void ip_vacuum_worker_main(dsm_segment *seg, shm_toc *toc);
 /* The state of bulk deletion. */
 typedef struct Deletion
 {
-	TidSet	   *dead;
+	TidSetLookup dead;
 	IndexState *index;
 } Deletion;
 
 bool
 ip_vacuum_is_dead(ItemPointer tid, void *state)
 {
-	return tidset_pg_member(((Deletion *) state)->dead, tid);
+	return tidset_pg_lookup(&((Deletion *) state)->dead, tid);
 }
 
 void
@@ -112,7 +112,7 @@ process_index(Relation table, Relation index, Shared *shared, IndexState *state,
 			  BufferAccessStrategy strategy)
 {
 	IndexBulkDeleteResult *stats = state->has_stats ? &state->stats : NULL;
-	Deletion	deletion = {.dead = dead,.index = state};
+	Deletion	deletion = {.index = state};
 	IndexVacuumInfo info = {
 		.index = index,.message_level = shared->elevel,.strategy = strategy,
 		.num_heap_tuples = shared->row_count,.estimated_count = true
@@ -130,7 +130,10 @@ process_index(Relation table, Relation index, Shared *shared, IndexState *state,
 		stats = index_vacuum_cleanup(&info, stats);
 	}
 	else
+	{
+		tidset_lookup_begin(dead, &deletion.dead);
 		stats = index_bulk_delete(&info, stats, ip_vacuum_is_dead, &deletion);
+	}
 	compat_progress_index_done();
 	if (stats == NULL || stats == &state->stats)
 		return;
@@ -205,6 +208,13 @@ memory_limit(void)
 	return (Size) kb * 1024;
 }
 
+/* What the area of dead TIDs begins with; more comes as it is needed. */
+static Size
+area_size(void)
+{
+	return Min(Max(memory_limit(), TIDSET_MIN_MEMORY), MAX_AREA_SIZE);
+}
+
 static Size
 shared_size(int nindexes)
 {
@@ -232,7 +242,7 @@ estimate(ParallelContext *pcxt, int nindexes)
 	shm_toc_estimator *e = &pcxt->estimator;
 
 	shm_toc_estimate_chunk(e, shared_size(nindexes));
-	shm_toc_estimate_chunk(e, AREA_SIZE);
+	shm_toc_estimate_chunk(e, area_size());
 	shm_toc_estimate_chunk(e, mul_size(sizeof(BufferUsage), pcxt->nworkers));
 	shm_toc_estimate_chunk(e, mul_size(sizeof(WalUsage), pcxt->nworkers));
 	shm_toc_estimate_keys(e, 5);
@@ -272,7 +282,7 @@ begin_parallel(IpVacuum *v, int nworkers)
 	init_shared(v, shared, nworkers);
 	pfree(x->shared);
 	x->shared = shared;
-	x->area = dsa_create_in_place(allocate(pcxt, KEY_AREA, AREA_SIZE), AREA_SIZE,
+	x->area = dsa_create_in_place(allocate(pcxt, KEY_AREA, area_size()), area_size(),
 								  LWTRANCHE_PARALLEL_QUERY_DSA, pcxt->seg);
 	x->buffer_usage = allocate(pcxt, KEY_BUFFER_USAGE, mul_size(sizeof(BufferUsage), nworkers));
 	x->wal_usage = allocate(pcxt, KEY_WAL_USAGE, mul_size(sizeof(WalUsage), nworkers));

@@ -34,19 +34,12 @@ TidSet *
 tidset_create_malloc(uint64_t limit)
 {
 	/* malloc's own header is before each allocation */
-	TidSetAllocator allocator = {malloc_alloc, malloc_free, malloc_address, NULL, 16};
+	TidSetAllocator allocator = {malloc_alloc, malloc_free, malloc_address, NULL, 16, 0};
 
 	return tidset_create(&allocator, &allocator, limit);
 }
 
 /* ---- making and freeing ---- */
-
-static void
-forget_cached(TidSet *set)
-{
-	set->cached_key = TS_NO_KEY;
-	set->cached_prefix = TS_NO_PREFIX;
-}
 
 static TidSet *
 make_handle(const TidSetAllocator *local, const TidSetAllocator *shared)
@@ -61,7 +54,6 @@ make_handle(const TidSetAllocator *local, const TidSetAllocator *shared)
 	set->self = self;
 	set->local = *local;
 	set->shared = *shared;
-	forget_cached(set);
 	return set;
 }
 
@@ -80,7 +72,7 @@ tidset_create(const TidSetAllocator *local, const TidSetAllocator *shared, uint6
 
 	if (set == NULL)
 		return NULL;
-	set->ctl_handle = shared->alloc(shared->arg, sizeof(TsControl));
+	set->ctl_handle = shared->alloc(shared->arg, ts_grained(shared, sizeof(TsControl)));
 	if (set->ctl_handle == 0)
 	{
 		free_handle(set);
@@ -88,13 +80,11 @@ tidset_create(const TidSetAllocator *local, const TidSetAllocator *shared, uint6
 	}
 	set->ctl = shared->address(shared->arg, set->ctl_handle);
 	memset(set->ctl, 0, sizeof(*set->ctl));
-	set->ctl->limit = limit < TIDSET_MAX_MEMORY ? limit : TIDSET_MAX_MEMORY;
-	if (!ts_account(set, local, sizeof(TidSet)) || !ts_account(set, shared, sizeof(TsControl)))
-	{
-		shared->free(shared->arg, set->ctl_handle);
-		free_handle(set);
-		return NULL;
-	}
+	set->ctl->limit = limit < TIDSET_MIN_MEMORY ? TIDSET_MIN_MEMORY :
+		limit < TIDSET_MAX_MEMORY ? limit : TIDSET_MAX_MEMORY;
+	/* the limit has room for these */
+	(void) ts_account(set, local, sizeof(TidSet));
+	(void) ts_account(set, shared, ts_grained(shared, sizeof(TsControl)));
 	return set;
 }
 
@@ -106,7 +96,7 @@ close_open(TidSet *set)
 	if (open == NULL)
 		return;
 	if (open->far_size > 0)
-		ts_give(set, &set->local, open->far_handle, open->far_size);
+		ts_give(set, &set->local, open->far_handle, open->far_size + TIDSET_PAD);
 	ts_give(set, &set->local, set->open_handle, sizeof(TsOpen));
 	set->open = NULL;
 }
@@ -117,7 +107,6 @@ tidset_reset(TidSet *set)
 	close_open(set);
 	ts_free_chunks(set);
 	set->root = set->height = 0;
-	forget_cached(set);
 	set->ctl->root = set->ctl->height = 0;
 	set->ctl->ntids = set->ctl->nblocks = 0;
 }
@@ -203,7 +192,6 @@ put_block(TidSet *set, uint8_t key, uint64_t slot, const uint8_t *far, uint32_t 
 		return false;
 	ts_open_put(open, key, slot, far, far_len);
 	open->dirty = true;
-	forget_cached(set);
 	set->ctl->ntids += open->ntids - before;
 	set->ctl->nblocks += !had;
 	return true;
@@ -222,6 +210,11 @@ ts_add(TidSet *set, uint64_t key, const uint16_t *offsets, int n)
 	TS_ASSERT(key <= TS_MAX_KEY);
 	if (n <= 0)
 		return true;
+	for (int i = 0; i < n; i++)
+	{
+		if (offsets[i] < 1 || offsets[i] > TIDSET_MAX_OFFSET)
+			return false;
+	}
 	if ((set->open == NULL || set->open->prefix != key >> 8) && !ts_open_load(set, key >> 8))
 		return false;
 	open = set->open;
@@ -242,13 +235,11 @@ tidset_add_block(TidSet *set, uint32_t block, const uint16_t *offsets, int n)
 
 /* ---- looking up ---- */
 
-/*
- * Let the prefix's leaf be the cached one; NULL if it is embedded, or there is none.
- * A leaf never moves or changes while it is cached, for additions forget it.
- */
+/* Let the lookup be in the prefix's leaf; its leaf is NULL if that is embedded, or there is none. */
 static inline const uint8_t *
-find_leaf(TidSet *set, uint64_t prefix)
+find_leaf(TidSetLookup *lookup, uint64_t prefix)
 {
+	const TidSet *set = lookup->set;
 	const uint8_t *leaf = NULL;
 	uint32_t	ref = set->root;
 	int			shift = 8 * (int) set->height;
@@ -260,13 +251,13 @@ find_leaf(TidSet *set, uint64_t prefix)
 		shift -= 8;
 		ref = ts_child(ts_address(set, ref), (uint8_t) (prefix >> shift));
 	}
-	set->cached_prefix = prefix;
-	set->cached_embedded = 0;
+	lookup->prefix = prefix;
+	lookup->embedded = 0;
 	if (TS_UNLIKELY(ref & TS_EMBEDDED))
-		set->cached_embedded = ref;
+		lookup->embedded = ref;
 	else if (ref != 0)
 		leaf = ts_address(set, ref);
-	set->cached_leaf = leaf;
+	lookup->leaf = leaf;
 	return leaf;
 }
 
@@ -303,21 +294,36 @@ leaf_slot(const uint8_t *leaf, uint8_t key)
 /* In a leaf that is pairs, embedded, or not there.  Of its own, so that the path below saves no registers for it. */
 static __attribute__((noinline))
 bool
-look_in_pairs(TidSet *set, uint64_t key, uint16_t offset)
+look_in_pairs(TidSetLookup *lookup, uint64_t key, uint16_t offset)
 {
-	const uint8_t *leaf = set->cached_leaf;
+	const uint8_t *leaf = lookup->leaf;
 	uint64_t	slot;
 
 	if (leaf == NULL)
-		slot = embedded_slot(set->cached_embedded, (uint8_t) key);
+		slot = embedded_slot(lookup->embedded, (uint8_t) key);
 	else if (!ts_pairs_slot(leaf, (uint8_t) key, &slot))
 	{
-		set->cached_key = TS_NO_KEY;
+		lookup->key = TS_NO_KEY;
 		return ts_pairs_member(leaf, (uint8_t) key, offset);
 	}
-	set->cached_key = key;
-	set->cached_slot = slot;
+	lookup->key = key;
+	lookup->slot = slot;
 	return ts_slot_member(slot, leaf, offset);
+}
+
+/* In the leaf that is being filled, whose far bytes are its own. */
+static __attribute__((noinline))
+bool
+look_in_open(TidSetLookup *lookup, uint64_t key, uint16_t offset)
+{
+	const TsOpen *open = lookup->set->open;
+	uint8_t		low = (uint8_t) key;
+
+	lookup->prefix = TS_NO_PREFIX;
+	lookup->leaf = open->far;
+	lookup->key = key;
+	lookup->slot = (open->present[low >> 6] >> (low & 63)) & 1 ? open->slots[low] : 0;
+	return ts_slot_member(lookup->slot, lookup->leaf, offset);
 }
 
 /*
@@ -326,46 +332,72 @@ look_in_pairs(TidSet *set, uint64_t key, uint16_t offset)
  */
 static __attribute__((noinline))
 bool
-look_elsewhere(TidSet *set, uint64_t key, uint16_t offset)
+look_elsewhere(TidSetLookup *lookup, uint64_t key, uint16_t offset)
 {
+	const TsOpen *open = lookup->set->open;
 	const uint8_t *leaf;
 	uint64_t	slot;
 
-	if (TS_UNLIKELY(set->open != NULL))
-		tidset_seal(set);
-	leaf = set->cached_prefix == key >> 8 ? set->cached_leaf : find_leaf(set, key >> 8);
+	if (TS_UNLIKELY(open != NULL) && open->prefix == key >> 8)
+		return look_in_open(lookup, key, offset);
+	leaf = lookup->prefix == key >> 8 ? lookup->leaf : find_leaf(lookup, key >> 8);
 	if (leaf == NULL || leaf[0] < TS_INNER)
-		return look_in_pairs(set, key, offset);
+		return look_in_pairs(lookup, key, offset);
 	slot = leaf_slot(leaf, (uint8_t) key);
-	set->cached_key = key;
-	set->cached_slot = slot;
+	lookup->key = key;
+	lookup->slot = slot;
 	return ts_slot_member(slot, leaf, offset);
 }
 
-bool
-ts_member(TidSet *set, uint64_t key, uint16_t offset)
+void
+tidset_lookup_begin(const TidSet *set, TidSetLookup *lookup)
 {
-	if (set->cached_key == key)
-		return ts_slot_member(set->cached_slot, set->cached_leaf, offset);
-	return look_elsewhere(set, key, offset);
+	lookup->set = set;
+	lookup->key = TS_NO_KEY;
+	lookup->prefix = TS_NO_PREFIX;
 }
 
 bool
-tidset_member(TidSet *set, uint32_t block, uint16_t offset)
+ts_lookup(TidSetLookup *lookup, uint64_t key, uint16_t offset)
+{
+	if (lookup->key == key)
+		return ts_slot_member(lookup->slot, lookup->leaf, offset);
+	return look_elsewhere(lookup, key, offset);
+}
+
+bool
+tidset_lookup(TidSetLookup *lookup, uint32_t block, uint16_t offset)
+{
+	return ts_lookup(lookup, block, offset);
+}
+
+bool
+ts_member(const TidSet *set, uint64_t key, uint16_t offset)
+{
+	TidSetLookup lookup;
+
+	tidset_lookup_begin(set, &lookup);
+	return look_elsewhere(&lookup, key, offset);
+}
+
+bool
+tidset_member(const TidSet *set, uint32_t block, uint16_t offset)
 {
 	return ts_member(set, block, offset);
 }
 
 int
-tidset_member_batch(TidSet *set, const TidSetTid *tids, int n, bool *found)
+tidset_member_batch(const TidSet *set, const TidSetTid *tids, int n, bool *found)
 {
+	TidSetLookup lookup;
 	int			nfound = 0;
 
+	tidset_lookup_begin(set, &lookup);
 	for (int i = 0; i < n; i++)
 	{
 		uint32_t	block = (uint32_t) tids[i].block_hi << 16 | tids[i].block_lo;
 
-		found[i] = ts_member(set, block, tids[i].offset);
+		found[i] = ts_lookup(&lookup, block, tids[i].offset);
 		nfound += found[i];
 	}
 	return nfound;
@@ -398,14 +430,14 @@ tidset_iter_begin(TidSet *set, TidSetIter *iter)
 }
 
 int
-ts_iter_next(TidSetIter *iter, uint64_t *key, uint16_t *offsets)
+ts_iter_next(TidSetIter *iter, uint64_t *key, uint16_t *offsets, int room)
 {
 	while (iter->leaf != NULL)
 	{
 		uint8_t		low;
-		int			n = ts_leaf_next(iter->leaf, &iter->next, &low, offsets);
+		int			n = ts_leaf_next(iter->leaf, &iter->next, &low, offsets, room);
 
-		if (n > 0)
+		if (n != 0)
 		{
 			*key = iter->prefix << 8 | low;
 			return n;
@@ -417,12 +449,12 @@ ts_iter_next(TidSetIter *iter, uint64_t *key, uint16_t *offsets)
 }
 
 int
-tidset_iter_next(TidSetIter *iter, uint32_t *block, uint16_t *offsets)
+tidset_iter_next(TidSetIter *iter, uint32_t *block, uint16_t *offsets, int room)
 {
 	uint64_t	key;
-	int			n = ts_iter_next(iter, &key, offsets);
+	int			n = ts_iter_next(iter, &key, offsets, room);
 
-	if (n > 0)
+	if (n != 0)
 		*block = (uint32_t) key;
 	return n;
 }

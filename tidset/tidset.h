@@ -10,8 +10,8 @@
  *
  * USAGE
  *	  Fill (tidset_add_block), look up or iterate, tidset_reset, fill again.
- *	  Lookups may also come between additions, but each change from looking up
- *	  to adding costs a microsecond.
+ *	  Lookups may also come between additions.  They write nothing to the set:
+ *	  any number of threads may look up while nobody changes it.
  *
  * SHARING
  *	  One process creates and fills a set.  After tidset_seal() any number of
@@ -35,6 +35,9 @@ extern "C"
 /* offsets are 1 .. this; the most that a page of 32 kB can hold */
 #define TIDSET_MAX_OFFSET	8192
 
+/* with less there is no room for any block */
+#define TIDSET_MIN_MEMORY	((uint64_t) 64 * 1024)
+
 /* more than this cannot be addressed; a higher limit means this one */
 #define TIDSET_MAX_MEMORY	((uint64_t) 6 * 1024 * 1024 * 1024)
 
@@ -50,6 +53,8 @@ typedef struct TidSetAllocator
 	void	   *(*address) (void *arg, uint64_t handle);
 	void	   *arg;
 	size_t		overhead;		/* what an allocation costs besides its size */
+	size_t		grain;			/* allocations are multiples of this, and at
+								 * least three; 0: of any size */
 } TidSetAllocator;
 
 typedef struct TidSet TidSet;
@@ -63,8 +68,8 @@ typedef struct TidSetTid
 } TidSetTid;
 
 /*
- * A new set that takes at most limit bytes from both allocators together;
- * NULL if there is no memory.  What other processes need to see comes from
+ * A new set that takes at most limit bytes from both allocators together.  A
+ * limit below TIDSET_MIN_MEMORY means that one: NULL tells that there is no memory.  What other processes need to see comes from
  * "shared", the rest from "local"; they are the same for a local set.
  */
 extern TidSet *tidset_create(const TidSetAllocator *local, const TidSetAllocator *shared,
@@ -82,18 +87,37 @@ extern void tidset_reset(TidSet *set);
 /*
  * Add offsets, in any order, of a block; they join those it has.  Blocks in
  * ascending order give the best speed and density.  False, with the contents
- * unchanged, if the limit would be passed or there is no memory.
+ * unchanged, if the limit would be passed, there is no memory, or an offset is not
+ * one of 1 .. TIDSET_MAX_OFFSET.
  */
 extern bool tidset_add_block(TidSet *set, uint32_t block, const uint16_t *offsets, int n);
 
 /* Is the TID in the set? */
-extern bool tidset_member(TidSet *set, uint32_t block, uint16_t offset);
+extern bool tidset_member(const TidSet *set, uint32_t block, uint16_t offset);
+
+/*
+ * Many lookups: this remembers the last block, from which the next TID in an
+ * index's order mostly is.  Each thread has its own; the set must not change
+ * from its beginning to its last use.
+ */
+typedef struct TidSetLookup
+{
+	const TidSet *set;
+	uint64_t	key;			/* block looked at last */
+	uint64_t	slot;			/* its offsets; 0: it has none */
+	const uint8_t *leaf;		/* or NULL: there is none, or it is embedded */
+	uint64_t	prefix;			/* leaf looked at last */
+	uint32_t	embedded;		/* the reference that is a leaf, or 0 */
+} TidSetLookup;
+
+extern void tidset_lookup_begin(const TidSet *set, TidSetLookup *lookup);
+extern bool tidset_lookup(TidSetLookup *lookup, uint32_t block, uint16_t offset);
 
 /*
  * The same for n TIDs, best sorted: found[i] tells of tids[i].  Returns how
  * many are in the set.
  */
-extern int	tidset_member_batch(TidSet *set, const TidSetTid *tids, int n, bool *found);
+extern int	tidset_member_batch(const TidSet *set, const TidSetTid *tids, int n, bool *found);
 
 /* End a run of additions: give its working memory back. */
 extern void tidset_seal(TidSet *set);
@@ -112,10 +136,11 @@ typedef struct TidSetIter
 extern void tidset_iter_begin(TidSet *set, TidSetIter *iter);
 
 /*
- * The next block: its offsets (room for those of a full page is needed) in
- * ascending order; returns their number, 0 at the end.
+ * The next block: its offsets in ascending order; returns their number, 0 at the
+ * end.  If there is room for fewer, -1, and the block stays the next one; there is
+ * always room in TIDSET_MAX_OFFSET.
  */
-extern int	tidset_iter_next(TidSetIter *iter, uint32_t *block, uint16_t *offsets);
+extern int	tidset_iter_next(TidSetIter *iter, uint32_t *block, uint16_t *offsets, int room);
 
 /* ---- what there is ---- */
 

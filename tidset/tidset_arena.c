@@ -278,7 +278,7 @@ next_chunk_size(const TidSet *set, size_t need)
 		size *= 2;
 	while (chunk_size(size) < need)
 		size *= 2;
-	return chunk_size(size);
+	return ts_grained(&set->shared, chunk_size(size));
 }
 
 static bool
@@ -289,14 +289,14 @@ add_chunk(TidSet *set, uint32_t need_units)
 	TsChunk    *chunk;
 	uint64_t	handle;
 
-	need = (need + 7) & ~(size_t) 7;
+	need = ts_grained(&set->shared, (need + 7) & ~(size_t) 7);
 	if (!grow_pages(set, set->ctl->npages + pages_of(size / TS_UNIT)))
 		return false;
 	handle = ts_take(set, &set->shared, size);
 	/* near the limit: as much as there is, and as much as is needed */
 	while (handle == 0 && size > need)
 	{
-		size = (size / 2 > need ? size / 2 : need) & ~(size_t) 7;
+		size = ts_grained(&set->shared, (size / 2 > need ? size / 2 : need) & ~(size_t) 7);
 		handle = ts_take(set, &set->shared, size);
 	}
 	if (handle == 0)

@@ -52,7 +52,7 @@ walk_leaf(Walk *walk, uint32_t ref)
 
 	if (!(ref & TS_EMBEDDED))
 		walk->used_units += ts_node_units(leaf);
-	while ((n = ts_leaf_next(leaf, &next, &key, offsets)) > 0)
+	while ((n = ts_leaf_next(leaf, &next, &key, offsets, TIDSET_MAX_OFFSET)) > 0)
 	{
 		if (key <= last_key)
 			complain(walk, "blocks of a leaf are not in order");

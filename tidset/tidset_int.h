@@ -131,11 +131,6 @@ struct TidSet
 								 * address */
 	uint32_t	root;
 	uint32_t	height;
-	uint64_t	cached_key;		/* block looked at last, or TS_NO_KEY */
-	uint64_t	cached_slot;	/* its offsets; 0: it has none */
-	const uint8_t *cached_leaf; /* or NULL: there is none, or it is embedded */
-	uint64_t	cached_prefix;	/* leaf looked at last, or TS_NO_PREFIX */
-	uint32_t	cached_embedded;	/* the reference that is a leaf, or 0 */
 	TsOpen	   *open;			/* or NULL: sealed */
 
 	/* memory */
@@ -263,6 +258,16 @@ ts_child(const uint8_t *node, uint8_t key)
 
 /* ---- tidset_arena.c: memory for nodes ---- */
 
+/* What an allocation of this size should have. */
+static inline size_t
+ts_grained(const TidSetAllocator *from, size_t size)
+{
+	if (from->grain == 0)
+		return size;
+	size = (size + from->grain - 1) / from->grain * from->grain;
+	return size < 3 * from->grain ? 3 * from->grain : size;
+}
+
 extern bool ts_account(TidSet *set, const TidSetAllocator *from, size_t size);
 extern uint64_t ts_take(TidSet *set, const TidSetAllocator *from, size_t size);
 extern void ts_give(TidSet *set, const TidSetAllocator *to, uint64_t handle, size_t size);
@@ -363,12 +368,13 @@ extern bool ts_open_far(TidSet *set, uint32_t more);
 extern const uint8_t *ts_unfold(uint32_t ref, uint8_t *scratch);
 extern bool ts_pairs_slot(const uint8_t *leaf, uint8_t key, uint64_t *slot);
 extern bool ts_pairs_member(const uint8_t *leaf, uint8_t key, uint16_t offset);
-extern int	ts_leaf_next(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets);
+extern int	ts_leaf_next(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets, int room);
 
 /* ---- tidset.c, with keys of up to 56 bits ---- */
 
 extern bool ts_add(TidSet *set, uint64_t key, const uint16_t *offsets, int n);
-extern bool ts_member(TidSet *set, uint64_t key, uint16_t offset);
-extern int	ts_iter_next(TidSetIter *iter, uint64_t *key, uint16_t *offsets);
+extern bool ts_lookup(TidSetLookup *lookup, uint64_t key, uint16_t offset);
+extern bool ts_member(const TidSet *set, uint64_t key, uint16_t offset);
+extern int	ts_iter_next(TidSetIter *iter, uint64_t *key, uint16_t *offsets, int room);
 
 #endif							/* TIDSET_INT_H */

@@ -457,7 +457,7 @@ ts_open_far(TidSet *set, uint32_t more)
 		return true;
 	while (size < 2 * (open->far_live + more))
 		size *= 2;
-	handle = ts_take(set, &set->local, size);
+	handle = ts_take(set, &set->local, size + TIDSET_PAD);
 	if (handle == 0)
 		return false;
 	far = set->local.address(set->local.arg, handle);
@@ -474,7 +474,7 @@ ts_open_far(TidSet *set, uint32_t more)
 		used += len;
 	}
 	if (open->far_size > 0)
-		ts_give(set, &set->local, open->far_handle, open->far_size);
+		ts_give(set, &set->local, open->far_handle, open->far_size + TIDSET_PAD);
 	open->far = far;
 	open->far_handle = handle;
 	open->far_size = size;
@@ -521,7 +521,7 @@ load_pairs(TidSet *set, const uint8_t *leaf)
 	int			next = 0;
 	int			n;
 
-	while ((n = ts_leaf_next(leaf, &next, &key, offsets)) > 0)
+	while ((n = ts_leaf_next(leaf, &next, &key, offsets, TIDSET_MAX_OFFSET)) > 0)
 	{
 		TsBits		bits;
 		uint64_t	slot;
@@ -613,7 +613,7 @@ ts_open_load(TidSet *set, uint64_t prefix)
 /* ---- iteration ---- */
 
 static int
-next_pairs(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets)
+next_pairs(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets, int room)
 {
 	const uint8_t *keys;
 	const uint8_t *offs;
@@ -623,23 +623,33 @@ next_pairs(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets)
 	if (*next >= npairs)
 		return 0;
 	*key = keys[*next];
-	while (*next < npairs && keys[*next] == *key)
-		offsets[n++] = offs[(*next)++];
+	while (*next + n < npairs && keys[*next + n] == *key)
+	{
+		if (n == room)
+			return -1;
+		offsets[n] = offs[*next + n];
+		n++;
+	}
+	*next += n;
 	return n;
 }
 
-/* The leaf's next block, and its offsets; returns their number, 0 at the end. */
+/* The leaf's next block, and its offsets; returns their number, 0 at the end, -1 if there is room for fewer. */
 int
-ts_leaf_next(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets)
+ts_leaf_next(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets, int room)
 {
+	uint64_t	slot;
 	int			found;
 
 	if (leaf[0] < TS_INNER)
-		return next_pairs(leaf, next, key, offsets);
+		return next_pairs(leaf, next, key, offsets, room);
 	found = ts_index_next(leaf, *next);
 	if (found == 256)
 		return 0;
 	*key = (uint8_t) found;
+	slot = slot_at(leaf, ts_find(leaf, *key));
+	if (ts_slot_count(slot) > room)
+		return -1;
 	*next = found + 1;
-	return ts_slot_offsets(slot_at(leaf, ts_find(leaf, *key)), leaf, offsets);
+	return ts_slot_offsets(slot, leaf, offsets);
 }

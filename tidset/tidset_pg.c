@@ -16,7 +16,12 @@ StaticAssertDecl(TIDSET_MAX_OFFSET >= MaxOffsetNumber, "a page's offsets must fi
 /* headers of a block and of the chunk in it: an allocation set makes one for each of ours */
 #define CONTEXT_OVERHEAD	56
 
-/* what an area adds to a small block; one above 8 kB is rounded up to pages of 4 kB, which is not counted: some 0.2 MB of a limit of 1 MB */
+/*
+ * An area has whole pages for what is larger than 8 kB, a span for each that is
+ * described by less than this, and 64 kB for the first of each smaller size, which is
+ * why nothing smaller is asked for.
+ */
+#define AREA_PAGE			4096
 #define AREA_OVERHEAD		64
 
 static uint64_t
@@ -42,7 +47,7 @@ static TidSetAllocator
 context_allocator(MemoryContext context)
 {
 	TidSetAllocator allocator = {context_alloc, context_free, context_address, context,
-	CONTEXT_OVERHEAD};
+	CONTEXT_OVERHEAD, 0};
 
 	return allocator;
 }
@@ -68,7 +73,7 @@ area_address(void *arg, uint64_t handle)
 static TidSetAllocator
 area_allocator(dsa_area *area)
 {
-	TidSetAllocator allocator = {area_alloc, area_free, area_address, area, AREA_OVERHEAD};
+	TidSetAllocator allocator = {area_alloc, area_free, area_address, area, AREA_OVERHEAD, AREA_PAGE};
 
 	return allocator;
 }
@@ -96,6 +101,8 @@ tidset_pg_create_shared(MemoryContext parent, dsa_area *area, size_t limit)
 {
 	TidSetAllocator shared = area_allocator(area);
 
+	/* segments double: the last one may have half of what there is */
+	dsa_set_size_limit(area, Max(limit, TIDSET_MIN_MEMORY));
 	return create(parent, &shared, limit);
 }
 

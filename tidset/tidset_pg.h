@@ -17,8 +17,9 @@
 extern TidSet *tidset_pg_create(MemoryContext parent, size_t limit);
 
 /*
- * What workers need to see is in the area, the rest in the context.  The area's
- * own segments, of which the first has 1 MB, are not counted.
+ * What workers need to see is in the area, the rest in the context.  The area
+ * must be new, and have no more than the limit; from now on it takes no more than that,
+ * whatever it is divided into.
  */
 extern TidSet *tidset_pg_create_shared(MemoryContext parent, dsa_area *area, size_t limit);
 
@@ -28,9 +29,9 @@ extern TidSet *tidset_pg_attach(MemoryContext context, dsa_area *area, dsa_point
 extern void tidset_pg_destroy(TidSet *set);
 
 static inline bool
-tidset_pg_member(TidSet *set, const ItemPointerData *tid)
+tidset_pg_lookup(TidSetLookup *lookup, const ItemPointerData *tid)
 {
-	return tidset_member(set, ItemPointerGetBlockNumberNoCheck(tid),
+	return tidset_lookup(lookup, ItemPointerGetBlockNumberNoCheck(tid),
 						 ItemPointerGetOffsetNumberNoCheck(tid));
 }
 

@@ -164,10 +164,12 @@ static __attribute__((noinline))
 int
 look_set(TidSet *set, const TidSetTid *tids)
 {
+	TidSetLookup lookup;
 	int			found = 0;
 
+	tidset_lookup_begin(set, &lookup);
 	for (int i = 0; i < nlookups; i++)
-		found += tidset_member(set, (uint32_t) tids[i].block_hi << 16 | tids[i].block_lo,
+		found += tidset_lookup(&lookup, (uint32_t) tids[i].block_hi << 16 | tids[i].block_lo,
 							   tids[i].offset);
 	return found;
 }
@@ -269,15 +271,17 @@ static double
 search_query(TidSet *set, int query, const uint64_t *keys, uint64_t n, uint64_t *found)
 {
 	double		start = now();
+	TidSetLookup lookup;
 
+	tidset_lookup_begin(set, &lookup);
 	*found = 0;
 	for (uint64_t i = 0; i < n; i++)
 	{
 		if (query >= 2)
-			*found += ts_member(set, keys[i], 17);
+			*found += ts_lookup(&lookup, keys[i], 17);
 		else
 			for (uint16_t o = 1; o <= 30; o++)
-				*found += ts_member(set, keys[i], o);
+				*found += ts_lookup(&lookup, keys[i], o);
 	}
 	return now() - start;
 }

@@ -81,7 +81,7 @@ test_limit(void)
 			/* equal blocks take next to nothing */
 			if (manner == 7 && order != 1)
 				continue;
-			fill(48 * 1024, order, manner);
+			fill(64 * 1024, order, manner);
 			if (manner != 7 && manner != 5)
 				fill(150 * 1024 + 1234, order, manner);
 		}

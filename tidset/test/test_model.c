@@ -103,7 +103,7 @@ check_empty(void)
 
 	CHECK(!tidset_member(set, 0, 1) && !tidset_member(set, UINT32_MAX, 1));
 	tidset_iter_begin(set, &iter);
-	CHECK(tidset_iter_next(&iter, &block, offsets) == 0);
+	CHECK(tidset_iter_next(&iter, &block, offsets, TIDSET_MAX_OFFSET) == 0);
 	CHECK(tidset_add_block(set, 5, &offset, 0));
 	CHECK(tidset_count(set) == 0);
 	CHECK_SET(set);
@@ -113,12 +113,89 @@ check_empty(void)
 	CHECK(!tidset_member(set, UINT32_MAX - 1, 0) && !tidset_member(set, 0, 1));
 	CHECK(tidset_add_block(set, 0, &offset, 1));
 	tidset_iter_begin(set, &iter);
-	CHECK(tidset_iter_next(&iter, &block, offsets) == 1 && block == 0);
-	CHECK(tidset_iter_next(&iter, &block, offsets) == 1 && block == UINT32_MAX - 1);
-	CHECK(tidset_iter_next(&iter, &block, offsets) == 0);
-	CHECK(tidset_iter_next(&iter, &block, offsets) == 0);
+	CHECK(tidset_iter_next(&iter, &block, offsets, TIDSET_MAX_OFFSET) == 1 && block == 0);
+	CHECK(tidset_iter_next(&iter, &block, offsets, TIDSET_MAX_OFFSET) == 1 && block == UINT32_MAX - 1);
+	CHECK(tidset_iter_next(&iter, &block, offsets, TIDSET_MAX_OFFSET) == 0);
+	CHECK(tidset_iter_next(&iter, &block, offsets, TIDSET_MAX_OFFSET) == 0);
 	tidset_destroy(set);
-	CHECK(tidset_create_malloc(100) == NULL);
+
+	/* there is always room for a block */
+	set = tidset_create_malloc(100);
+	CHECK(set != NULL && tidset_limit(set) == TIDSET_MIN_MEMORY);
+	CHECK(tidset_add_block(set, 5, &offset, 1) && tidset_member(set, 5, 1));
+	tidset_destroy(set);
+}
+
+/* Offsets that there are not, and room for fewer than there are. */
+static void
+check_misuse(void)
+{
+	static const uint16_t wrong[] = {0, TIDSET_MAX_OFFSET + 1, UINT16_MAX};
+	TidSet	   *set = tidset_create_malloc(1 << 20);
+	TidSetIter	iter;
+	uint32_t	block;
+
+	for (int i = 0; i < 3; i++)
+	{
+		uint16_t	offsets[] = {1, wrong[i], 2};
+
+		CHECK(!tidset_add_block(set, 7, offsets, 3));
+		CHECK(tidset_count(set) == 0 && !tidset_member(set, 7, 1));
+	}
+	for (int manner = 0; manner < OFFSET_MANNERS; manner++)
+	{
+		Rng			rng = {test_seed + manner};
+		uint16_t	offsets[TIDSET_MAX_OFFSET];
+		uint16_t	back[TIDSET_MAX_OFFSET + 1];
+		int			n = random_offsets(&rng, manner, offsets);
+		int			distinct;
+
+		/* in leaves of all forms */
+		for (uint32_t i = 0; i < (manner % 2 ? 1 : 40); i++)
+			CHECK(tidset_add_block(set, i, offsets, n));
+		distinct = (int) (tidset_count(set) / tidset_blocks(set));
+		tidset_iter_begin(set, &iter);
+		for (int room = 0; room < distinct; room++)
+		{
+			back[room] = 12345;
+			CHECK(tidset_iter_next(&iter, &block, back, room) == -1 && back[room] == 12345);
+		}
+		CHECK(tidset_iter_next(&iter, &block, back, distinct) == distinct && block == 0);
+		tidset_reset(set);
+	}
+	tidset_destroy(set);
+}
+
+/* A lookup writes to nothing of the set, sealed or not. */
+static void
+check_const(void)
+{
+	TidSet	   *set = tidset_create_malloc(1 << 20);
+	TidSet		before;
+	TidSetLookup a;
+	TidSetLookup b;
+
+	for (uint32_t block = 0; block < 600; block++)
+	{
+		uint16_t	offsets[] = {1 + block % 60, 200, 3000};
+
+		CHECK(tidset_add_block(set, block, offsets, 1 + block % 3));
+	}
+	for (int pass = 0; pass < 2; pass++)
+	{
+		memcpy(&before, set, sizeof(before));
+		tidset_lookup_begin(set, &a);
+		tidset_lookup_begin(set, &b);
+		for (uint32_t block = 0; block < 600; block++)
+		{
+			CHECK(tidset_lookup(&a, block, 1 + block % 60) && tidset_lookup(&a, block, 200) == (block % 3 >= 1));
+			CHECK(tidset_lookup(&b, 599 - block, 3000) == ((599 - block) % 3 == 2));
+			CHECK(!tidset_member(set, block, 62));
+		}
+		CHECK(memcmp(&before, set, sizeof(before)) == 0);
+		tidset_seal(set);
+	}
+	tidset_destroy(set);
 }
 
 void
@@ -127,6 +204,8 @@ test_edges(void)
 	Rng			rng = {test_seed};
 
 	check_empty();
+	check_misuse();
+	check_const();
 	for (int manner = 0; manner < OFFSET_MANNERS - 1; manner++)
 	{
 		grow_one(0, manner % 2 != 0, manner, &rng);

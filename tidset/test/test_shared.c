@@ -54,7 +54,7 @@ area_address(void *arg, uint64_t handle)
 static TidSetAllocator
 area_allocator(Area *area)
 {
-	TidSetAllocator allocator = {area_alloc, area_free, area_address, area, 0};
+	TidSetAllocator allocator = {area_alloc, area_free, area_address, area, 0, 0};
 
 	return allocator;
 }

@@ -72,7 +72,7 @@ TidSetAllocator
 counting_allocator(Counter *counter)
 {
 	TidSetAllocator allocator = {counting_alloc, counting_free, counting_address, counter,
-	COUNTER_OVERHEAD};
+	COUNTER_OVERHEAD, 0};
 
 	return allocator;
 }
@@ -180,7 +180,7 @@ check_same(TidSet *set, const Oracle *oracle)
 
 	CHECK(tidset_count(set) == oracle->used);
 	tidset_iter_begin(set, &iter);
-	while ((n = ts_iter_next(&iter, &key, offsets)) > 0)
+	while ((n = ts_iter_next(&iter, &key, offsets, TIDSET_MAX_OFFSET)) > 0)
 	{
 		blocks++;
 		for (int i = 0; i < n; i++)
@@ -265,7 +265,7 @@ digest_set(TidSet *set)
 	int			n;
 
 	tidset_iter_begin(set, &iter);
-	while ((n = ts_iter_next(&iter, &key, offsets)) > 0)
+	while ((n = ts_iter_next(&iter, &key, offsets, TIDSET_MAX_OFFSET)) > 0)
 	{
 		digest_number(key);
 		for (int i = 0; i < n; i++)

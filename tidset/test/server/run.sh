@@ -45,6 +45,7 @@ start() {
 	sql "CREATE FUNCTION tidset_compare(int, bool, int, int) RETURNS float8[] LANGUAGE C AS '$FOLDER/build/tidset_server'"
 	sql "CREATE FUNCTION tidset_query(int, bool, int) RETURNS float8[] LANGUAGE C AS '$FOLDER/build/tidset_server'"
 	sql "CREATE FUNCTION tidset_local_check(int) RETURNS bool LANGUAGE C AS '$FOLDER/build/tidset_server'"
+	sql "CREATE FUNCTION tidset_shared_limit(bigint) RETURNS bigint[] LANGUAGE C AS '$FOLDER/build/tidset_server'"
 	sql "CREATE FUNCTION tidset_share(int) RETURNS bigint[] LANGUAGE C AS '$FOLDER/build/tidset_server'"
 	sql "CREATE FUNCTION tidset_attach_and_check(bigint, bigint, int) RETURNS bigint LANGUAGE C AS '$FOLDER/build/tidset_server'"
 }
@@ -54,7 +55,7 @@ sql() { "${psql[@]}" -c "$1"; }
 
 # Shapes in local memory; then in an area, with another session that attaches.
 test_server() {
-	local shape
+	local shape limit full
 	for shape in 0 1 2 3 4 5 6 7 8; do
 		sql "SELECT tidset_local_check($shape)" >/dev/null
 		"${psql[@]}" <<-SQL >>"$FOLDER/attached"
@@ -68,6 +69,13 @@ test_server() {
 		cat "$FOLDER/attached"
 		exit 1
 	}
+	# the area holds the limit, and most of it is of use
+	for limit in 65536 262144 1048576 4194304 67108864 100000000; do
+		full=$(sql "SELECT r FROM tidset_shared_limit($limit) r")
+		echo "limit $limit: area, set, blocks $full"
+		[[ $(sql "SELECT r[1] <= $limit AND r[2] <= $limit AND r[2] >= $limit * CASE WHEN $limit < 1000000 THEN 0.2 ELSE 0.5 END
+			AND r[3] > 100 FROM (SELECT '$full'::bigint[] r) x") == t ]] || exit 1
+	done
 	echo "ok tidset in the server: 9 shapes, local and shared"
 }
 

@@ -41,12 +41,14 @@ extern PGDLLEXPORT Datum tidset_query(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum tidset_share(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum tidset_attach_and_check(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum tidset_local_check(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum tidset_shared_limit(PG_FUNCTION_ARGS);
 
 PG_FUNCTION_INFO_V1(tidset_compare);
 PG_FUNCTION_INFO_V1(tidset_query);
 PG_FUNCTION_INFO_V1(tidset_share);
 PG_FUNCTION_INFO_V1(tidset_attach_and_check);
 PG_FUNCTION_INFO_V1(tidset_local_check);
+PG_FUNCTION_INFO_V1(tidset_shared_limit);
 
 /* ---- the sorted array, as VACUUM of PostgreSQL 15 has it ---- */
 
@@ -187,10 +189,12 @@ make_lookups(int shape, bool random, int n)
 static pg_noinline int
 look_tidset(Rivals *rivals, ItemPointerData *tids, int n)
 {
+	TidSetLookup lookup;
 	int			found = 0;
 
+	tidset_lookup_begin(rivals->set, &lookup);
 	for (int i = 0; i < n; i++)
-		found += tidset_pg_member(rivals->set, &tids[i]);
+		found += tidset_pg_lookup(&lookup, &tids[i]);
 	return found;
 }
 
@@ -362,15 +366,17 @@ add_value(TidSet *set, uint64 key, uint64 value)
 static pg_noinline uint64
 search_tidset(TidSet *set, int query, const uint64 *keys, uint64 n)
 {
+	TidSetLookup lookup;
 	uint64		found = 0;
 
+	tidset_lookup_begin(set, &lookup);
 	for (uint64 i = 0; i < n; i++)
 	{
 		if (query >= 2)
-			found += ts_member(set, keys[i], 17);
+			found += ts_lookup(&lookup, keys[i], 17);
 		else
 			for (int off = 1; off <= 30; off++)
-				found += ts_member(set, keys[i], off);
+				found += ts_lookup(&lookup, keys[i], off);
 	}
 	return found;
 }
@@ -492,7 +498,9 @@ static void
 check_lookups(TidSet *set, int shape)
 {
 	OffsetNumber offsets[SHAPE_MAX];
+	TidSetLookup lookup;
 
+	tidset_lookup_begin(set, &lookup);
 	for (BlockNumber block = 0; block < SHAPE_BLOCKS; block += 7)
 	{
 		int			n = shape_offsets(shape, block, offsets);
@@ -504,7 +512,7 @@ check_lookups(TidSet *set, int shape)
 			bool		expected = at < n && offsets[at] == off;
 
 			ItemPointerSet(&tid, block, off);
-			if (tidset_pg_member(set, &tid) != expected)
+			if (tidset_pg_lookup(&lookup, &tid) != expected)
 				elog(ERROR, "wrong answer for (%u,%u)", block, off);
 			at += expected;
 		}
@@ -583,4 +591,42 @@ tidset_attach_and_check(PG_FUNCTION_ARGS)
 	tidset_detach(set);
 	dsa_detach(area);
 	PG_RETURN_INT64(count);
+}
+
+/*
+ * Fill a set in an area, as parallel VACUUM has it, until it is full: {what the area
+ * takes then (0 before version 17, which tells it), what the set counts, its blocks}.
+ */
+Datum
+tidset_shared_limit(PG_FUNCTION_ARGS)
+{
+	Size		limit = (Size) PG_GETARG_INT64(0);
+	Size		size = Min(limit, 1024 * 1024);
+	void	   *place = palloc(size);
+	dsa_area   *area = dsa_create_in_place(place, size, LWLockNewTrancheId(), NULL);
+	TidSet	   *set = tidset_pg_create_shared(CurrentMemoryContext, area, limit);
+	BlockNumber block = 0;
+	Datum		result[3];
+
+	for (;; block++)
+	{
+		/* 20 of 200, elsewhere in each block */
+		OffsetNumber offsets[20];
+
+		for (int i = 0; i < 20; i++)
+			offsets[i] = 1 + 10 * i + (block * (2654435761u + i) >> 13) % 10;
+		if (!tidset_add_block(set, block, offsets, 20))
+			break;
+	}
+#ifdef COMPAT_HAS_TIDSTORE
+	result[0] = Int64GetDatum((int64) dsa_get_total_size(area));
+#else
+	result[0] = Int64GetDatum(0);
+#endif
+	result[1] = Int64GetDatum((int64) tidset_memory(set));
+	result[2] = Int64GetDatum((int64) block);
+	tidset_pg_destroy(set);
+	dsa_detach(area);
+	dsa_release_in_place(place);
+	PG_RETURN_ARRAYTYPE_P(construct_array(result, 3, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
