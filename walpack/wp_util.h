@@ -36,8 +36,8 @@ typedef struct WpContext
 	void	   *given_back[WP_BLOCK_LOGS];	/* by wp_realloc: a list for each
 											 * power of two that blocks hold */
 	struct ZSTD_CCtx_s *trial;	/* encoder: to compress samples with */
-	uint64		checked;		/* encoder: bytes of what may be records whose CRC
-								 * was computed */
+	uint64		checked;		/* encoder: bytes of what may be records whose
+								 * CRC was computed */
 	size_t		lz4_images;		/* encoder: bytes of opaque images that lz4
 								 * compressed */
 	int32		repeat_bits[WP_MAX_SAMPLE]; /* encoder: what a byte saves that
