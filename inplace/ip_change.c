@@ -96,7 +96,7 @@ find_visible(IpChange *c)
 	{
 		IpChangeBlock *b = &c->blocks[i];
 
-		if (!b->init && PageIsAllVisible(BufferGetPage(b->buffer)))
+		if (!b->init && c->info != IP_XLOG_LOCK && PageIsAllVisible(BufferGetPage(b->buffer)))
 		{
 			visibilitymap_pin(c->rel, BufferGetBlockNumber(b->buffer), &b->vm);
 			visible |= 1 << i;
@@ -272,7 +272,7 @@ ip_change_apply(IpChange *c)
 		if (unlikely(problem != NULL))
 			elog(PANIC, "could not change block %u of relation \"%s\": %s",
 				 BufferGetBlockNumber(b->buffer), RelationGetRelationName(c->rel), problem);
-		Assert(!PageIsAllVisible(BufferGetPage(b->buffer)));	/* I10, I12 */
+		Assert(c->info == IP_XLOG_LOCK || !PageIsAllVisible(BufferGetPage(b->buffer)));	/* I10, I12 */
 	}
 	if (wal)
 	{

@@ -16,7 +16,7 @@
  * buffers must be locked exclusively from ip_change_block to after
  * ip_change_apply.
  *
- * A page that is all-visible is so no more after any change.
+ * A page that is all-visible is so no more after any change but IP_XLOG_LOCK.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_CHANGE_H

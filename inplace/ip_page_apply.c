@@ -8,6 +8,7 @@
 #include "access/multixact.h"
 
 #include "ip_items.h"
+#include "ip_lockset.h"
 #include "ip_moves.h"
 #include "ip_page_apply.h"
 #include "ip_page_apply_row.h"
@@ -199,12 +200,12 @@ put_move(Page page, OffsetNumber off, ByteReader *r)
 	return ip_moves_add(page, list, off, &forward, keys);
 }
 
-/* The default changer deletes, locks, or (state is not given) moves a row that has no version block. */
+/* The default changer deletes, or moves, a row that has no version block. */
 static const char *
 apply_changed(Page page, ByteReader *r, bool moved)
 {
 	OffsetNumber off = bytes_get_varint(r);
-	uint8		state = moved ? IP_ROW_DELETED | IP_ROW_MOVED : bytes_get_u8(r);
+	uint8		state = IP_ROW_DELETED | (moved ? IP_ROW_MOVED : 0);
 	ItemId		lp = PageGetItemId(page, off);
 	uint8	   *item;
 
@@ -316,8 +317,13 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 			return apply_dead(page, r, ctx);
 		case IP_OP_UNDO:
 			return apply_undo(page, r, ctx);
-		case IP_OP_NEWEST:
-			raise_newest(special, bytes_get_u64(r));
+		case IP_OP_INIT_LOCK:
+			init_page(page, block, IP_PAGE_LOCK);
+			return NULL;
+		case IP_OP_LOCK:
+			return ip_lockset_apply(page, r);
+		case IP_OP_LOCK_PAGE:
+			special->lock_page = bytes_get_u32(r);
 			return NULL;
 		case IP_OP_RING:
 			special->u.undo.next = bytes_get_u32(r);

@@ -14,7 +14,6 @@
 #include "ip_dead.h"
 #include "ip_default.h"
 #include "ip_home.h"
-#include "ip_lockers.h"
 #include "ip_moves.h"
 #include "ip_page_check.h"
 #include "ip_prune.h"
@@ -44,7 +43,7 @@ begin_prune(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizo
 	p->changed = p->changer_is_over = false;
 	p->killer = IP_XID_NONE;
 	p->unflushed = InvalidXLogRecPtr;
-	p->nrows = p->nfrozen = p->nfar = p->nchanged = p->nblocked = 0;
+	p->nrows = p->nfrozen = p->nfar = p->nchanged = 0;
 	p->oldest = ip_xid_next();
 	ip_change_begin(&p->change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
 	p->w = ip_change_block(&p->change, buffer, false);
@@ -78,7 +77,7 @@ prune_default(IpPrune *p, IpXid xid, IpXidStatus status)
 		return;
 	if (status == IP_STATUS_COMMITTED && ip_prune_is_removable(p, xid))
 		p->change.conflict = Max(p->change.conflict, xid);
-	else if (status != IP_STATUS_ABORTED || p->nblocked > 0)
+	else if (status != IP_STATUS_ABORTED)
 	{
 		p->oldest = Min(p->oldest, xid);
 		return;
@@ -217,9 +216,41 @@ prune_page(IpPrune *p)
 	ip_prune_set_hint(p->page);
 }
 
-/* Put back a row with very many aborted changes; no lock is held.  False: that was damaged. */
-static bool
-restore_far(Relation rel, const ItemPointerData *tid, bool soft)
+static void
+apply_restore(IpPrune *p, IpPruneAction action, IpRowOp *op)
+{
+	Assert(action == PRUNE_DEAD || action == PRUNE_CHANGE);
+	if (action == PRUNE_DEAD)
+		ip_op_dead(p->w, op->off);
+	else
+		ip_op_row(p->w, op);
+	ip_change_apply(&p->change);
+}
+
+/*
+ * v stands below the aborted changes of a row, as ip_version_find_far has found (below), and top on the newest.  If v turns out to be damaged, nothing is
+ * done.
+ */
+static void
+restore_found(IpVersion *top, IpVersion *v, IpvResult below, Buffer buffer)
+{
+	IpRowOp		op = {0};
+	IpPrune		p;
+
+	Assert(below == IPV_OK || below == IPV_NONE);
+	Assert(top->steps == 0 && v->steps > 0);
+	begin_prune(&p, v->rel, buffer, false, IP_XID_NONE);
+	p.change.info = IP_XLOG_RESTORE;
+	ip_prune_set_base(top, &op);
+	if (below == IPV_OK)
+		ip_prune_set_target(&p, v, &op);
+	if (v->damaged)
+		return;
+	apply_restore(&p, below == IPV_OK ? PRUNE_CHANGE : PRUNE_DEAD, &op);
+}
+
+bool
+ip_prune_restore_far(Relation rel, const ItemPointerData *tid, bool soft)
 {
 	static IpVersion far_v;
 	IpVersion  *top = &row_v;
@@ -230,12 +261,7 @@ restore_far(Relation rel, const ItemPointerData *tid, bool soft)
 		return !far_v.damaged;
 	if (ip_version_begin(top, rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer),
 						 ItemPointerGetOffsetNumber(tid)) == IPV_OK)
-	{
-		ip_version_skip_lock(top);
-		/* the locker's next change does it */
-		if (!top->has_lock || !ip_lockers_are_live(&top->lock))
-			ip_prune_restore_found(top, &far_v, below, buffer);
-	}
+		restore_found(top, &far_v, below, buffer);
 	UnlockReleaseBuffer(buffer);
 	return !far_v.damaged;
 }
@@ -250,7 +276,7 @@ restore_far_rows(const IpPrune *p, bool soft)
 	{
 		CHECK_FOR_INTERRUPTS();
 		ItemPointerSet(&tid, p->block, p->far[i]);
-		if (!restore_far(p->rel, &tid, soft))
+		if (!ip_prune_restore_far(p->rel, &tid, soft))
 			return false;
 	}
 	return true;
@@ -301,8 +327,8 @@ ip_prune_page_opt(Relation rel, Buffer buffer)
 }
 
 /*
- * A row that stays overlaid: could a rollback, or the end of a lock, make a
- * version current again whose first bytes are in undo_block?  One that has been
+ * A row that stays overlaid: could a rollback make a version
+ * current again whose first bytes are in undo_block?  One that has been
  * rolled back since we found it running could.
  */
 static bool
@@ -311,7 +337,6 @@ needs_saved_bytes(IpVersion *v, BlockNumber undo_block)
 	IpXidStatus status;
 	IpvResult	result = IPV_OK;
 
-	ip_version_skip_lock(v);
 	do
 	{
 		if (!(v->state & IP_ROW_INSERTED) && v->ptr.block == undo_block)
@@ -350,7 +375,7 @@ prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 	action = ip_prune_version(p, v);
 	if (v->damaged)
 		return IP_NEED_BAD;
-	if (action == PRUNE_BLOCKED || action == PRUNE_FAR)
+	if (action == PRUNE_DAMAGED || action == PRUNE_FAR)
 		return IP_NEED_NOW;
 	if (action == PRUNE_KEEP && (v->top_state & IP_ROW_OVERLAID) && needs_saved_bytes(v, undo_block))
 		return IP_NEED_NOW;
@@ -422,17 +447,6 @@ ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber 
 	return prune_rows(&p, rel, tids, ntids, undo_block);
 }
 
-static void
-apply_restore(IpPrune *p, IpPruneAction action, IpRowOp *op)
-{
-	Assert(action == PRUNE_DEAD || action == PRUNE_CHANGE);
-	if (action == PRUNE_DEAD)
-		ip_op_dead(p->w, op->off);
-	else
-		ip_op_row(p->w, op);
-	ip_change_apply(&p->change);
-}
-
 bool
 ip_prune_restore(IpVersion *v, Buffer buffer)
 {
@@ -442,7 +456,6 @@ ip_prune_restore(IpVersion *v, Buffer buffer)
 
 	Assert(v->locked && !v->soft && v->steps == 0);
 	Assert(ip_version_status(v) == IP_STATUS_ABORTED);
-	ip_version_skip_lock(v);
 	begin_prune(&p, v->rel, buffer, false, IP_XID_NONE);
 	p.change.info = IP_XLOG_RESTORE;
 	action = ip_prune_restore_target(&p, v, &op);
@@ -450,22 +463,4 @@ ip_prune_restore(IpVersion *v, Buffer buffer)
 		return false;
 	apply_restore(&p, action, &op);
 	return true;
-}
-
-void
-ip_prune_restore_found(IpVersion *top, IpVersion *v, IpvResult below, Buffer buffer)
-{
-	IpRowOp		op = {0};
-	IpPrune		p;
-
-	Assert(below == IPV_OK || below == IPV_NONE);
-	Assert(top->steps == 0 && v->steps > 0);
-	begin_prune(&p, v->rel, buffer, false, IP_XID_NONE);
-	p.change.info = IP_XLOG_RESTORE;
-	ip_prune_set_base(top, &op);
-	if (below == IPV_OK)
-		ip_prune_set_target(&p, v, &op);
-	if (v->damaged)
-		return;
-	apply_restore(&p, below == IPV_OK ? PRUNE_CHANGE : PRUNE_DEAD, &op);
 }

@@ -49,16 +49,15 @@ extern IpNeed ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids
 							BlockNumber undo_block);
 
 /*
- * v stands on the newest version of a row whose last change has aborted, and
- * its lockers, if any, have ended.  Put back the version before; false if there are too many
+ * v stands on the newest version of a row whose last change has aborted.  Put back the version before; false if there are too many
  * aborted changes (IPV_FAR).  Lock: the buffer exclusively, held on return.
  */
 extern bool ip_prune_restore(IpVersion *v, Buffer buffer);
 
 /*
- * The same when v stands below the aborted changes already, as ip_version_find_far has found
- * (below), and top on the newest.  If v turns out to be damaged, nothing is done.
+ * The same for a row with too many of them.  If it changes meanwhile, nothing happens.  False: it is damaged, which is an error unless soft.  No lock
+ * is held.
  */
-extern void ip_prune_restore_found(IpVersion *top, IpVersion *v, IpvResult below, Buffer buffer);
+extern bool ip_prune_restore_far(Relation rel, const ItemPointerData *tid, bool soft);
 
 #endif							/* IP_PRUNE_H */

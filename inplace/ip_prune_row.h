@@ -15,8 +15,7 @@
 typedef enum IpPruneAction
 {
 	PRUNE_KEEP,
-	PRUNE_BLOCKED,				/* aborted, but somebody holds a lock on the
-								 * row, or damaged */
+	PRUNE_DAMAGED,
 	PRUNE_FAR,					/* aborted, but by too many changes */
 	PRUNE_DEAD,
 	PRUNE_CHANGE,
@@ -48,8 +47,6 @@ typedef struct IpPrune
 	IpItemList	list;			/* of a whole page: what to look at */
 	bool		changer_is_over;	/* the page's, before rows are looked at */
 	int			nchanged;		/* rows that stay changed by it */
-	int			nblocked;		/* rows of the default inserter that stay,
-								 * though it has aborted */
 	IpHomes		homes;
 } IpPrune;
 

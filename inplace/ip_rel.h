@@ -68,6 +68,8 @@ typedef struct IpRelCache
 	uint32		undo_largest;	/* the most that records have needed at once */
 	LocalTransactionId undo_looked; /* transaction that has looked at the
 									 * current page; invalid: look again */
+	BlockNumber lock_page;		/* where the backend has found room for a lock
+								 * set the last time, or 0 */
 	IpFollowed	followed;
 } IpRelCache;
 

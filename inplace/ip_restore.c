@@ -3,7 +3,7 @@
  *	  Putting back a page's aborted changes in one pass.
  *
  * After the rollback of a statement that has changed many rows, nearly all of them are alike: one
- * change to undo, of a row that nobody has locked.  For these the general way (ip_prune.c, by
+ * change to undo, of a row.  For these the general way (ip_prune.c, by
  * ip_version.c) takes five times as long.
  *-------------------------------------------------------------------------
  */
@@ -94,7 +94,7 @@ put_row(Restore *r, const IpRestored *row, const IpUndoRec *rec, bool home, bool
 					  rec->deltalen, row->bodylen);
 }
 
-/* Read the row at off, if its last change has aborted, and nobody has locked it. */
+/* Read the row at off, if its last change has aborted. */
 static bool
 read_aborted(Restore *r, OffsetNumber off, IpRow *row)
 {

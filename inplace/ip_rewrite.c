@@ -129,7 +129,6 @@ end_version(Rewrite *r, ItemPointer tid, const Past *past, const ItemPointerData
 		elog(ERROR, "could not find the row just inserted");
 	ip_modify_same(&w, &v, IP_XLOG_DELETE, (TransactionId) past->end_xid);
 	w.replay = true;
-	w.has_undo = true;
 	w.undo.kind = IP_UNDO_DELETE;
 	w.undo.flags = past->end_flags;
 	w.undo.cid = past->end_cid;
@@ -216,7 +215,6 @@ note_version(Rewrite *r, IpVersion *v, Past *past)
 	past->xid = v->xid;
 	if (v->state & IP_ROW_INSERTED)
 	{
-		ip_version_skip_lock(v);
 		past->cid = (CommandId) v->ptr.block;
 		return;
 	}

@@ -10,7 +10,7 @@
  * A page may be used again when
  *	U1. every xid in it precedes the removal horizon, and
  *	U2. no row depends on its records: no aborted change that was not put back,
- *		no overlaid bytes, no lock on top of an aborted change.
+ *		no overlaid bytes.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -45,11 +45,7 @@ ip_ring_page_is_old(Relation rel, Page page)
 static bool
 record_is_needed(const IpUndoRec *rec)
 {
-	if (rec->flags & IP_REC_SAVED)
-		return true;
-	if (rec->kind == IP_UNDO_LOCK)
-		return ip_xid_may_be_on_rows(rec->prev_xid);
-	return ip_xid_may_be_on_rows(rec->xid);
+	return (rec->flags & IP_REC_SAVED) || ip_xid_may_be_on_rows(rec->xid);
 }
 
 bool
@@ -572,6 +568,24 @@ ip_ring_pages(Relation rel)
 	if (!BufferIsValid(meta))
 		return 0;
 	pages = count_pages(BufferGetPage(meta));
+	UnlockReleaseBuffer(meta);
+	return pages;
+}
+
+BlockNumber
+ip_ring_pages_without_rows(Relation rel)
+{
+	Buffer		meta;
+	BlockNumber pages = 0;
+
+	ip_rel_check_format(rel);
+	meta = ip_rel_lock_meta(rel, BUFFER_LOCK_SHARE);
+	if (!BufferIsValid(meta))
+		return 0;
+	for (uint32 i = 0; i < ip_runs_count(BufferGetPage(meta)); i++)
+		pages += IpPageGetMeta(BufferGetPage(meta))->runs[i].n;
+	/* some may be missing in the list */
+	pages = Max(pages, count_pages(BufferGetPage(meta)));
 	UnlockReleaseBuffer(meta);
 	return pages;
 }

@@ -54,7 +54,10 @@ extern bool ip_ring_is_needed(Page page, BlockNumber block, IpOldestPage *o);
 /* The pages of all rings.  Lock: share on the metapage, taken and released. */
 extern BlockNumber ip_ring_pages(Relation rel);
 
-/* The metapage's list of undo pages (see ip_runs.h). */
+/* Those, and lock pages. */
+extern BlockNumber ip_ring_pages_without_rows(Relation rel);
+
+/* The metapage's list of undo and lock pages (see ip_runs.h). */
 typedef struct IpRuns
 {
 	uint32		n;

@@ -28,6 +28,7 @@
 #include "utils/lsyscache.h"
 
 #include "ip_change.h"
+#include "ip_lockset.h"
 #include "ip_prune.h"
 #include "ip_rel.h"
 #include "ip_ring.h"
@@ -155,9 +156,26 @@ look_at_page(IpVacuum *v, BlockNumber block, Page page, OffsetNumber *dead)
 	return ndead;
 }
 
+/* An item that is locked is left as it is: a new row there would be born locked.  The number of those that are left in dead. */
+static int
+leave_locked(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
+{
+	bool		locked[IP_MAX_ROWS_PER_PAGE + 1];
+	int			n = 0;
+
+	if (!ip_lockset_rows(v->rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer), locked))
+		return ndead;
+	for (int i = 0; i < ndead; i++)
+	{
+		if (!locked[dead[i]])
+			dead[n++] = dead[i];
+	}
+	return n;
+}
+
 /* No index names these dead items any more; true: the page has become a free one. */
 static bool
-free_items(IpVacuum *v, Buffer buffer, const OffsetNumber *dead, int ndead)
+free_items(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
 {
 	Page		page = BufferGetPage(buffer);
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
@@ -165,6 +183,9 @@ free_items(IpVacuum *v, Buffer buffer, const OffsetNumber *dead, int ndead)
 	IpChange	change;
 
 	Assert(ip_vacuum_nindexes(v) == 0 || v->n.index_scans > 0); /* I1 */
+	ndead = leave_locked(v, buffer, dead, ndead);
+	if (ndead == 0)
+		return false;
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 		nused += ip_item_is_used(PageGetItemId(page, off)) || ItemIdIsDead(PageGetItemId(page, off)) ? 1 : 0;
 	ip_change_begin(&change, v->rel, IP_XLOG_VACUUM, InvalidTransactionId);
@@ -294,7 +315,7 @@ vacuum_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, i
 		ip_vacuum_map_distrust(v, block, buffer, false);
 	if (kind == IP_PAGE_UNDO)
 		note_undo_page(v, block);
-	else if (kind != IP_PAGE_DATA && kind != IP_PAGE_META)
+	else if (kind != IP_PAGE_DATA && kind != IP_PAGE_META && kind != IP_PAGE_LOCK)
 	{
 		/* a free page, or one left empty by a crash */
 		space = IpFreePageSpace(block);
@@ -326,7 +347,7 @@ next_with_dead(void *state, void *per_block)
 
 /* The dead items of one block that the indexes have forgotten; its buffer is released. */
 static void
-free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer, const OffsetNumber *dead, int ndead)
+free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, int ndead)
 {
 	Size		space = IpFreePageSpace(block);
 
@@ -619,6 +640,7 @@ vacuum_table(IpVacuum *v)
 	v->n.undo_freed = ip_undo_shrink_lost(v->rel, v->horizon, v->undo, v->n.undo_seen, &v->free);
 	v->n.undo_freed += ip_undo_shrink_rings(v->rel, v->horizon, &v->free, &v->rings_moved);
 	v->n.undo_pages = ip_ring_pages(v->rel) + v->n.undo_freed;
+	(void) ip_lockset_vacuum(v->rel, &v->free);
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_INDEX_CLEANUP);
 	if (v->params->index_cleanup != VACOPTVALUE_DISABLED && !v->failsafe)
 		ip_vacuum_indexes_cleanup(v, row_count, !skipped);
