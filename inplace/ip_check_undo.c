@@ -207,7 +207,7 @@ check_lost_pages(IpCheck *c, BlockNumber nblocks, const bool *ring_ok)
 	}
 }
 
-/* Does the metapage say that the block is undo, and its page that it is not?  The metapage must not change meanwhile. */
+/* Does the metapage say that the block is undo, or of locks, and its page that it is not?  The metapage must not change meanwhile. */
 static bool
 is_wrongly_undo(IpCheck *c, BlockNumber block)
 {
@@ -223,7 +223,8 @@ is_wrongly_undo(IpCheck *c, BlockNumber block)
 			return false;
 		lsn = PageGetLSN(page);
 		if (look == 0 && block < RelationGetNumberOfBlocks(c->rel))
-			is_undo = ip_check_copy_page(c, block, page) == NULL && ip_check_page_is(c, page, IP_PAGE_UNDO);
+			is_undo = ip_check_copy_page(c, block, page) == NULL &&
+				(ip_check_page_is(c, page, IP_PAGE_UNDO) || ip_check_page_is(c, page, IP_PAGE_LOCK));
 	}
 	return !is_undo;
 }
@@ -249,7 +250,8 @@ check_runs(IpCheck *c)
 		for (BlockNumber block = runs[i].first; block < Min(nblocks, runs[i].first + runs[i].n); block++)
 		{
 			CHECK_FOR_INTERRUPTS();
-			if ((block >= c->nblocks || ip_check_page_kind(c, block) != IP_PAGE_UNDO) && is_wrongly_undo(c, block))
+			if ((block >= c->nblocks || (ip_check_page_kind(c, block) != IP_PAGE_UNDO && ip_check_page_kind(c, block) != IP_PAGE_LOCK)) &&
+				is_wrongly_undo(c, block))
 				ip_check_report(c, block, 0, "metapage takes the page for one of undo");
 		}
 	}
