@@ -101,7 +101,7 @@ typedef struct IpSpecial
 								 * page: the default changer's command id;
 								 * else 0 */
 	BlockNumber lock_page;		/* data page: where its lock sets begin, or 0;
-								 * may be out of date if all of them are dead */
+								 * out of date if all of them are dead */
 	uint32		unused;
 	uint8		kind;			/* IpPageKind */
 	uint8		keys;			/* data page: IP_KEYS_*; else 0 */

@@ -24,7 +24,7 @@
 #include "utils/rls.h"
 
 #include "ip_default.h"
-#include "ip_lockset.h"
+#include "ip_lockset_use.h"
 #include "ip_moves.h"
 #include "ip_page_check.h"
 #include "ip_rel.h"

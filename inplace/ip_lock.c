@@ -10,6 +10,7 @@
 #include "ip_fetch.h"
 #include "ip_lock.h"
 #include "ip_rel.h"
+#include "ip_lockset_use.h"
 #include "ip_memo.h"
 #include "ip_modify.h"
 #include "ip_version_satisfy.h"

@@ -10,6 +10,7 @@
 #include "storage/procarray.h"
 
 #include "ip_lockers.h"
+#include "ip_lockset_use.h"
 #include "ip_xid.h"
 
 static const LOCKMODE heavy_mode[] = {
@@ -112,14 +113,6 @@ ip_lockers_carry(IpVersion *v, Buffer data, OffsetNumber off)
 		ip_lockset_add(v->rel, data, off, l->list[i].xid, l->list[i].mode, there.any);
 		there.any = true;
 	}
-}
-
-void
-ip_lockers_forget(IpVersion *v, Buffer data)
-{
-	Assert(v->page == BufferGetPage(data));
-	if (v->lockers_known && !v->lockers.any)
-		ip_lockset_forget(data);
 }
 
 /* ---- waiting ------------------------------------------------------------------- */

@@ -35,9 +35,6 @@ extern void ip_lockers_add(IpVersion *v, Buffer data, TransactionId xid, LockTup
  */
 extern void ip_lockers_carry(IpVersion *v, Buffer data, OffsetNumber off);
 
-/* v's page is about to be changed: if nobody has locked a row of it, nobody need look for that again.  Lock: likewise. */
-extern void ip_lockers_forget(IpVersion *v, Buffer data);
-
 /*
  * Wait for xid to end, as wait_policy says; *have_tuple_lock: the heavyweight
  * tuple lock that keeps the queue fair is taken at the first wait.  A

@@ -319,6 +319,14 @@ place_of_list(IpVersion *v, Buffer buffer, const IpRowWrite *w, bool clear)
 	return list <= IP_MAX_ROWS_PER_PAGE ? list : InvalidOffsetNumber;
 }
 
+/* If it was asked for v's lockers, and nobody has locked a row of the page, nobody need look for that again. */
+static void
+forget_locks(ByteWriter *ops, const IpVersion *v, Page page)
+{
+	if (v->lockers_known && !v->lockers.any && IpPageGetSpecial(page)->lock_page != 0)
+		ip_op_lock_page(ops, 0);
+}
+
 /*
  * Delete or move the row without a version block, or an undo record, if the page's default changer is us, or
  * may be; false if not.
@@ -361,6 +369,7 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 		ip_op_moved(ops, ItemPointerGetOffsetNumber(&v->tid), list, &w->undo.forward, (w->undo.flags & IP_REC_KEYS) != 0);
 	else
 		ip_op_changed(ops, ItemPointerGetOffsetNumber(&v->tid));
+	forget_locks(ops, v, page);
 	if (moves && w->moved.buffer != buffer)
 		put_moved(ip_change_block(&change, w->moved.buffer, w->moved.init), v, w, buffer);
 	ip_change_apply(&change);
@@ -497,6 +506,7 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	/* else the body may be the page's */
 	if (w->info == IP_XLOG_UPDATE || w->info == IP_XLOG_MOVE)
 		change.made = made;
+	forget_locks(ops, v, BufferGetPage(buffer));
 	if (makes_stale(w, IpPageGetSpecial(BufferGetPage(buffer))->keys))
 		ip_op_keys(ops, IP_KEYS_STALE);
 	if (home->off != 0)

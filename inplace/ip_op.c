@@ -348,7 +348,7 @@ void
 ip_op_lock_page(ByteWriter *w, BlockNumber block)
 {
 	bytes_put_u8(w, IP_OP_LOCK_PAGE);
-	bytes_put_u32(w, block);
+	bytes_put_varint(w, block);
 }
 
 void

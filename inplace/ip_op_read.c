@@ -125,6 +125,7 @@ find_new_row(IpNewRows *n, IpRowHead *alone)
 				(void) bytes_get_u64(&n->ops);
 				break;
 			case IP_OP_DEFAULT:
+			case IP_OP_LOCK_PAGE:
 				(void) bytes_get_varint(&n->ops);
 				break;
 			case IP_OP_ROW:
@@ -155,7 +156,6 @@ find_new_row(IpNewRows *n, IpRowHead *alone)
 			case IP_OP_UNDO:
 			case IP_OP_INIT_LOCK:
 			case IP_OP_LOCK:
-			case IP_OP_LOCK_PAGE:
 			case IP_OP_RING:
 			case IP_OP_SLOT:
 			case IP_OP_UNDO_PAGES:

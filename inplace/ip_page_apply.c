@@ -323,7 +323,7 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 		case IP_OP_LOCK:
 			return ip_lockset_apply(page, r);
 		case IP_OP_LOCK_PAGE:
-			special->lock_page = bytes_get_u32(r);
+			special->lock_page = bytes_get_varint(r);
 			return NULL;
 		case IP_OP_RING:
 			special->u.undo.next = bytes_get_u32(r);

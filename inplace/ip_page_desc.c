@@ -279,7 +279,7 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 			desc_lock(buf, r);
 			return;
 		case IP_OP_LOCK_PAGE:
-			appendStringInfo(buf, "lock page %u", bytes_get_u32(r));
+			appendStringInfo(buf, "lock page %u", bytes_get_varint(r));
 			return;
 		case IP_OP_RING:
 			desc_ring(buf, r);

@@ -253,7 +253,6 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot
 		deleted.body = unconstify(uint8 *, v->body);
 		deleted.bodylen = v->bodylen;
 		w.logical = ip_logical_delete(rel, &deleted);
-		ip_lockers_forget(v, buffer);
 		ip_modify_write(v, buffer, &w);
 		UnlockReleaseBuffer(buffer);
 		pgstat_count_heap_delete(rel);
@@ -427,7 +426,6 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 	old.body = from_body;
 	old.bodylen = v->bodylen;
 	logical = ip_logical_update(req->rel, &old, &req->row);
-	ip_lockers_forget(v, buffer);
 	in_place = update_prepare(req, v, buffer, &w, delta);
 	if (lacks_room(req, v, buffer, &w, in_place) && ip_prune_page_opt(req->rel, buffer))
 	{

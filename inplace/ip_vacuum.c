@@ -28,7 +28,7 @@
 #include "utils/lsyscache.h"
 
 #include "ip_change.h"
-#include "ip_lockset.h"
+#include "ip_lockset_use.h"
 #include "ip_prune.h"
 #include "ip_rel.h"
 #include "ip_ring.h"

@@ -200,14 +200,6 @@ mask_dead_items(Page page)
 	}
 }
 
-/* A page may forget where its lock sets began: that is a hint. */
-static void
-mask_lock_page(Page page)
-{
-	if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA)
-		IpPageGetSpecial(page)->lock_page = 0;
-}
-
 void
 ip_wal_mask(char *pagedata, BlockNumber block)
 {
@@ -215,5 +207,4 @@ ip_wal_mask(char *pagedata, BlockNumber block)
 	mask_page_hint_bits((Page) pagedata);
 	mask_unused_space((Page) pagedata);
 	mask_dead_items((Page) pagedata);
-	mask_lock_page((Page) pagedata);
 }
