@@ -272,7 +272,7 @@ ip_change_apply(IpChange *c)
 		if (unlikely(problem != NULL))
 			elog(PANIC, "could not change block %u of relation \"%s\": %s",
 				 BufferGetBlockNumber(b->buffer), RelationGetRelationName(c->rel), problem);
-		Assert(c->info == IP_XLOG_LOCK || !PageIsAllVisible(BufferGetPage(b->buffer)));	/* I10, I12 */
+		Assert(c->info == IP_XLOG_LOCK || !PageIsAllVisible(BufferGetPage(b->buffer))); /* I10, I12 */
 	}
 	if (wal)
 	{

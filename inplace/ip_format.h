@@ -217,7 +217,7 @@ typedef struct IpLockSet
 	BlockNumber block;
 	uint8		mode;			/* LockTupleMode */
 	uint8		unused[3];
-	uint8		rows[MAXALIGN((IP_MAX_ROWS_PER_PAGE + 7) / 8)];	/* bit n: item n + 1 */
+	uint8		rows[MAXALIGN((IP_MAX_ROWS_PER_PAGE + 7) / 8)]; /* bit n: item n + 1 */
 } IpLockSet;
 
 StaticAssertDecl(BLCKSZ != 8192 || sizeof(IpLockSet) == 56, "a lock set is 56 bytes");
@@ -274,11 +274,11 @@ StaticAssertDecl(IP_HDR_HEAP_MASK == 0x0300, "bits 8 and 9 of hdr are heap's");
 										 * first bytes */
 #define IP_ROW_MOVED			0x40	/* DELETED by an update to another TID */
 #define IP_ROW_CHANGED			0x80	/* DELETED, perhaps MOVED, by the
-										 * page's default changer;
-										 * without a version block or an undo
-										 * record: the version before is
-										 * visible to all, or (DEFAULT) the
-										 * default inserter's */
+										 * page's default changer; without a
+										 * version block or an undo record:
+										 * the version before is visible to
+										 * all, or (DEFAULT) the default
+										 * inserter's */
 
 /* In the place of a row's state: the item is an undo record at home.  No row has these two. */
 #define IP_STATE_UNDO			(IP_ROW_VERSION | IP_ROW_DEFAULT)

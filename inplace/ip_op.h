@@ -205,6 +205,7 @@ extern void ip_op_undo_pages(ByteWriter *w, BlockNumber first, uint32 n);
 
 /* set: its number; block, mode, and xid are given if it begins anew (fresh). */
 extern void ip_op_lock(ByteWriter *w, int set, OffsetNumber off, bool fresh, BlockNumber block, uint8 mode, IpXid xid);
+
 /* 0: nowhere. */
 extern void ip_op_lock_page(ByteWriter *w, BlockNumber block);
 extern void ip_op_slot(ByteWriter *w, uint16 slot, BlockNumber entry, uint32 npages);

@@ -251,11 +251,18 @@ apply_slot(IpMeta *meta, ByteReader *r)
 	ms->npages = bytes_get_u32(r);
 }
 
+static void
+apply_undo_pages(Page page, ByteReader *r)
+{
+	BlockNumber first = bytes_get_u32(r);
+
+	ip_runs_set(page, first, bytes_get_u32(r));
+}
+
 static const char *
 apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 {
 	IpSpecial  *special = PageIsNew(page) ? NULL : IpPageGetSpecial(page);
-	BlockNumber first;
 
 	switch (op)
 	{
@@ -333,8 +340,7 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 			apply_slot(IpPageGetMeta(page), r);
 			return NULL;
 		case IP_OP_UNDO_PAGES:
-			first = bytes_get_u32(r);
-			ip_runs_set(page, first, bytes_get_u32(r));
+			apply_undo_pages(page, r);
 			return NULL;
 	}
 	return "unknown operation";

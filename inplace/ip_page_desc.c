@@ -181,11 +181,17 @@ desc_undo_pages(StringInfo buf, ByteReader *r)
 }
 
 static void
-desc_lock(StringInfo buf, ByteReader *r)
+desc_lock(StringInfo buf, ByteReader *r, IpOp op)
 {
 	uint32		set = bytes_get_varint(r);
-	OffsetNumber off = bytes_get_varint(r);
+	OffsetNumber off;
 
+	if (op == IP_OP_LOCK_PAGE)
+	{
+		appendStringInfo(buf, "lock page %u", set);
+		return;
+	}
+	off = bytes_get_varint(r);
 	appendStringInfo(buf, "lock row %u in set %u", off, set);
 	if (bytes_get_u8(r) != 0)
 	{
@@ -276,10 +282,8 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 			desc_undo(buf, r);
 			return;
 		case IP_OP_LOCK:
-			desc_lock(buf, r);
-			return;
 		case IP_OP_LOCK_PAGE:
-			appendStringInfo(buf, "lock page %u", bytes_get_varint(r));
+			desc_lock(buf, r, op);
 			return;
 		case IP_OP_RING:
 			desc_ring(buf, r);
