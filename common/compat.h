@@ -283,12 +283,12 @@ struct VacuumCutoffs
 	MultiXactId relminmxid;
 	TransactionId OldestXmin;
 	MultiXactId OldestMxact;
+	TransactionId FreezeLimit;
 };
 
 static inline void
 vacuum_get_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs *c)
 {
-	TransactionId freeze_limit;
 	MultiXactId multi_cutoff;
 
 	c->relfrozenxid = rel->rd_rel->relfrozenxid;
@@ -296,7 +296,7 @@ vacuum_get_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs *c)
 	(void) vacuum_set_xid_limits(rel, p->freeze_min_age, p->freeze_table_age,
 								 p->multixact_freeze_min_age, p->multixact_freeze_table_age,
 								 &c->OldestXmin, &c->OldestMxact,
-								 &freeze_limit, &multi_cutoff);
+								 &c->FreezeLimit, &multi_cutoff);
 }
 
 #define CompatFailsafeCheck(cutoffs) \

@@ -53,6 +53,7 @@ typedef uint64 IpXid;
 
 #define IP_XID_NONE				((IpXid) 0)
 #define IP_XID_FROZEN			((IpXid) FrozenTransactionId)
+#define IP_XID_MAX				((IpXid) PG_UINT64_MAX)
 
 /* Visible to everybody for ever: no transaction id, or the frozen one. */
 #define IpXidIsFinal(xid) ((xid) < FirstNormalTransactionId)

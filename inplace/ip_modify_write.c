@@ -9,6 +9,8 @@
  */
 #include "compat.h"
 
+#include "access/commit_ts.h"
+
 #include "ip_change.h"
 #include "ip_default.h"
 #include "ip_home.h"
@@ -57,14 +59,14 @@ may_overlay(IpVersion *v)
 /*
  * Shall it, though the page has room?  If so many bytes lie below the row that would have to make way for the block, and once more when a
  * prune takes it away.  With the next change, if that comes before the prune, the row gets a block of its own: then records that
- * have not got the bytes are shorter.
+ * have not got the bytes are shorter.  A row that is to keep its xid keeps the block, too.
  */
 static bool
 spares_a_move(IpVersion *v, Page page, uint32 bodylen)
 {
 	ItemId		lp = PageGetItemId(page, ItemPointerGetOffsetNumber(&v->tid));
 
-	return !(v->top_state & IP_ROW_VERSION) &&
+	return !track_commit_timestamp && !(v->top_state & IP_ROW_VERSION) &&
 		ip_item_size(IP_ROW_VERSION | IP_ROW_OVERLAID, bodylen) == v->top_itemlen &&
 		ip_item_start(lp) - ((PageHeader) page)->pd_upper >= MIN_SPARED;
 }

@@ -10,6 +10,8 @@
  */
 #include "compat.h"
 
+#include "commands/vacuum.h"
+
 #include "ip_change.h"
 #include "ip_dead.h"
 #include "ip_default.h"
@@ -39,6 +41,7 @@ begin_prune(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizo
 	p->page = BufferGetPage(buffer);
 	p->thorough = thorough;
 	p->horizon = horizon;
+	p->kept_from = ip_xid_kept_from(vacuum_freeze_min_age);
 	p->soft = p->damaged = false;
 	p->changed = p->changer_is_over = false;
 	p->killer = IP_XID_NONE;
@@ -75,7 +78,7 @@ prune_default(IpPrune *p, IpXid xid, IpXidStatus status)
 {
 	if (IpXidIsFinal(xid))
 		return;
-	if (status == IP_STATUS_COMMITTED && ip_prune_is_removable(p, xid))
+	if (status == IP_STATUS_COMMITTED && ip_prune_may_forget(p, xid))
 		p->change.conflict = Max(p->change.conflict, xid);
 	else if (status != IP_STATUS_ABORTED)
 	{
@@ -134,7 +137,7 @@ prune_row(IpPrune *p, OffsetNumber off)
 			action = ip_prune_version(p, v);
 			p->damaged |= v->damaged;
 			if (action != PRUNE_DEAD && action != PRUNE_FREEZE && !IpXidIsFinal(v->xid) &&
-				!(action == PRUNE_CHANGE && ip_prune_is_removable(p, v->xid)))
+				!(action == PRUNE_CHANGE && ip_prune_may_forget(p, v->xid)))
 				p->oldest = Min(p->oldest, v->xid);
 			break;
 		case IPV_NONE:
@@ -183,7 +186,7 @@ prune_page(IpPrune *p)
 	 */
 	ip_home_note(&p->homes, p->block, p->page, &p->list);
 	p->changer_is_over = ip_default_changer_is_over(p->page);
-	p->nrows = ip_restore_rows(p->rel, p->block, p->page, &p->list, p->horizon, &p->change);
+	p->nrows = ip_restore_rows(p->rel, p->block, p->page, &p->list, p->horizon, p->kept_from, &p->change);
 	p->changed = p->nrows > 0;
 	for (int i = 0; i < p->list.n; i++)
 	{
@@ -283,7 +286,7 @@ restore_far_rows(const IpPrune *p, bool soft)
 }
 
 void
-ip_prune_page(Relation rel, Buffer buffer, IpXid horizon)
+ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from)
 {
 	IpPrune		p;
 
@@ -291,6 +294,7 @@ ip_prune_page(Relation rel, Buffer buffer, IpXid horizon)
 	do
 	{
 		begin_page(&p, rel, buffer, true, false, horizon);
+		p.kept_from = kept_from;
 		prune_page(&p);
 		if (p.nfar == 0)
 			return;

@@ -58,7 +58,9 @@ ip_prune_set_target(IpPrune *p, IpVersion *v, IpRowOp *op)
 	op->bodylen = v->bodylen;
 	op->own_xid = false;
 	op->undo_off = 0;
-	if ((ip_prune_is_removable(p, v->xid) && ip_version_status(v) == IP_STATUS_COMMITTED) ||
+	/* what stays overlaid needs its undo record */
+	if (((overlaid && !is_default(v, special) ? ip_prune_is_removable(p, v->xid) : ip_prune_may_forget(p, v->xid)) &&
+		 ip_version_status(v) == IP_STATUS_COMMITTED) ||
 		is_final_for_others(v, special, overlaid))
 	{
 		p->change.conflict = Max(p->change.conflict, v->xid);
@@ -172,6 +174,8 @@ row_action(IpPrune *p, IpVersion *v, IpRowOp *op)
 		}
 		if (!(v->top_state & (IP_ROW_VERSION | IP_ROW_CHANGED)))
 			return PRUNE_KEEP;	/* IP_OP_CLEAR_DEFAULT does it */
+		if (!(v->top_state & IP_ROW_OVERLAID) && !ip_prune_may_forget(p, v->xid))
+			return PRUNE_KEEP;
 		if (ip_row_may_freeze(v->top_state, v->top_ptr, p->block))
 		{
 			op->bodylen = frozen_length(v);
@@ -249,7 +253,7 @@ is_inserted(IpPrune *p, OffsetNumber off, IpRow *row)
 {
 	return off >= FirstOffsetNumber && off <= PageGetMaxOffsetNumber(p->page) &&
 		ip_row_read_sound(p->page, off, IP_ROW_INSERTED, row) &&
-		row->state == (IP_ROW_VERSION | IP_ROW_INSERTED) && ip_prune_is_removable(p, row->xid) &&
+		row->state == (IP_ROW_VERSION | IP_ROW_INSERTED) && ip_prune_may_forget(p, row->xid) &&
 		ip_xid_status_locked(row->xid) == IP_STATUS_COMMITTED;
 }
 

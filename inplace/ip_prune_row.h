@@ -32,6 +32,7 @@ typedef struct IpPrune
 	bool		soft;			/* damage is no error, ... */
 	bool		damaged;		/* ... but told here; nothing is pruned then */
 	IpXid		horizon;		/* what precedes it is removable */
+	IpXid		kept_from;		/* see ip_xid_kept_from */
 	IpChange	change;
 	ByteWriter *w;
 	bool		changed;
@@ -55,6 +56,13 @@ static inline bool
 ip_prune_is_removable(IpPrune *p, IpXid xid)
 {
 	return xid < p->horizon || ip_xid_removable(p->rel, xid);
+}
+
+/* May a row that xid has made stop to name it? */
+static inline bool
+ip_prune_may_forget(IpPrune *p, IpXid xid)
+{
+	return xid < p->kept_from && ip_prune_is_removable(p, xid);
 }
 
 /* A row whose undo does not matter, as all see that it is deleted, or that it was inserted: put the operation.  Else false.  Any off. */

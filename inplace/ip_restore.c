@@ -23,6 +23,7 @@ typedef struct Restore
 	BlockNumber block;
 	Page		page;
 	IpXid		horizon;
+	IpXid		kept_from;
 	ByteWriter *w;
 	IpXid		aborted;		/* an xid that has; or IP_XID_NONE */
 	IpXid		removable;		/* an xid whose changes all see; or
@@ -44,10 +45,11 @@ has_aborted(Restore *r, IpXid xid)
 	return xid == r->aborted;
 }
 
+/* Do all see what it has made, and may its rows forget it? */
 static bool
 all_see(Restore *r, IpXid xid)
 {
-	if (xid != r->removable && !IpXidIsFinal(xid) && ip_xid_status_locked(xid) == IP_STATUS_COMMITTED &&
+	if (xid != r->removable && !IpXidIsFinal(xid) && xid < r->kept_from && ip_xid_status_locked(xid) == IP_STATUS_COMMITTED &&
 		(xid < r->horizon || ip_xid_removable(r->rel, xid)))
 	{
 		r->removable = xid;
@@ -153,9 +155,10 @@ restore_row(Restore *r, OffsetNumber off)
 }
 
 int
-ip_restore_rows(Relation rel, BlockNumber block, Page page, const IpItemList *list, IpXid horizon, IpChange *c)
+ip_restore_rows(Relation rel, BlockNumber block, Page page, const IpItemList *list, IpXid horizon, IpXid kept_from,
+				IpChange *c)
 {
-	Restore		r = {rel, block, page, horizon, &c->w, IP_XID_NONE, IP_XID_NONE, c->conflict};
+	Restore		r = {rel, block, page, horizon, kept_from, &c->w, IP_XID_NONE, IP_XID_NONE, c->conflict};
 	uint8	   *start = c->w.p;
 	uint8	   *begin;
 

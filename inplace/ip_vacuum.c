@@ -240,7 +240,7 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 		if (reports)
 			had_state[off] = has_state(page, off);
 	}
-	ip_prune_page(v->rel, buffer, v->horizon);
+	ip_prune_page(v->rel, buffer, v->horizon, v->kept_from);
 	*ndead = look_at_page(v, block, page, dead);
 	if (reports)
 		count_frozen(v, page, had_state, max);
@@ -563,7 +563,7 @@ static void
 update_stats(IpVacuum *v, double row_count)
 {
 	Relation	rel = v->rel;
-	TransactionId frozenxid = v->cutoffs.OldestXmin;
+	TransactionId frozenxid = (TransactionId) Min(v->horizon, v->kept_from);
 	BlockNumber all_visible;
 	BlockNumber all_frozen;
 
@@ -676,6 +676,7 @@ ip_vacuum_relation(Relation rel, VacuumParams *params, BufferAccessStrategy bstr
 	v->dead_before = ip_rel_dead_rows(rel);
 	compat_vacuum_cutoffs(rel, params, &v->cutoffs);
 	v->horizon = ip_xid_full(v->cutoffs.OldestXmin);
+	v->kept_from = ip_xid_kept_from((TransactionId) ip_xid_next() - v->cutoffs.FreezeLimit);
 	Assert(v->n.scanned == 0);	/* I13 */
 	row_count = vacuum_table(v);
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_FINAL_CLEANUP);
