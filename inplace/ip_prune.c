@@ -228,6 +228,7 @@ apply_restore(IpPrune *p, IpPruneAction action, IpRowOp *op)
 	else
 		ip_op_row(p->w, op);
 	ip_change_apply(&p->change);
+	ip_prune_clear_hint(p->page);
 }
 
 /*

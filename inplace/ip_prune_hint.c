@@ -24,6 +24,12 @@ ip_prune_set_hint(Page page)
 	((PageHeader) page)->pd_prune_xid = hint + HINT_OFFSET;
 }
 
+void
+ip_prune_clear_hint(Page page)
+{
+	((PageHeader) page)->pd_prune_xid = InvalidTransactionId;
+}
+
 bool
 ip_prune_is_useless(Relation rel, Page page)
 {

@@ -14,6 +14,9 @@
  */
 extern void ip_prune_set_hint(Page page);
 
+/* A rolled-back change has been put back: what it has left goes whatever snapshots there are, so the next prune is worth it. */
+extern void ip_prune_clear_hint(Page page);
+
 /*
  * Would a prune of the data page find nothing that the last one did not?  A quick test, that a change of each row of a
  * page may begin with.  Lock: exclusive.

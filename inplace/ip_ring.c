@@ -8,7 +8,7 @@
  * more, else the ring grows.  So undo discards itself.
  *
  * A page may be used again when
- *	U1. every xid in it precedes the removal horizon, and
+ *	U1. every xid in it precedes the removal horizon, or has aborted, and
  *	U2. no row depends on its records: no aborted change that was not put back,
  *		no overlaid bytes.
  *-------------------------------------------------------------------------
@@ -33,12 +33,47 @@
 #define TELL_EVERY			8
 #define is_told(block)		(murmurhash32(block) % TELL_EVERY == 0)
 
+/*
+ * Do all see the page's changes that have not aborted?  *newest: of their xids, or IP_XID_NONE.  Readers below an aborted change, which
+ * has been put back (U2), look at the row again if they do not find its record, whatever their snapshots are.
+ */
+static bool
+others_are_old(Relation rel, Page page, BlockNumber block, IpXid *newest)
+{
+	static uint8 buf[BLCKSZ];
+	IpUndoRec	rec;
+	bool		found;
+
+	*newest = IP_XID_NONE;
+	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
+	{
+		IpPtr		ptr = {block, off};
+
+		if (ip_undo_item(page, ptr, buf, &rec, &found) != NULL)
+			return false;
+		if (!found || ip_xid_status_locked(rec.xid) == IP_STATUS_ABORTED)
+			continue;
+		*newest = Max(*newest, Max(rec.xid, rec.prev_xid));
+		if (!ip_xid_removable(rel, *newest))
+			return false;
+	}
+	return true;
+}
+
 bool
-ip_ring_page_is_old(Relation rel, Page page)
+ip_ring_page_is_old(Relation rel, Page page, BlockNumber block, IpXid *newest)
 {
 	Assert(ip_page_is_locked(page, false));
 	Assert(IpPageGetSpecial(page)->kind == IP_PAGE_UNDO);
-	return ip_xid_removable(rel, IpPageGetSpecial(page)->u.undo.newest_xid);
+	*newest = IpPageGetSpecial(page)->u.undo.newest_xid;
+	if (ip_xid_removable(rel, *newest))
+		return true;
+
+	/*
+	 * used again, it gets a newer xid: whoever has cleaned it before that
+	 * sees by this that it is another one
+	 */
+	return *newest + 1 < ip_xid_next() && others_are_old(rel, page, block, newest);
 }
 
 /* Must the record's row be visited before the record goes (U2)? */
@@ -307,17 +342,19 @@ ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	IpSpecial  *old = IpPageGetSpecial(BufferGetPage(oldest));
 	Buffer		meta = InvalidBuffer;
 	BlockNumber block = BufferGetBlockNumber(oldest);
+	IpXid		newest;
 	IpChange	change;
 
 	/* I9: the order of the ring, and U1; U2 the caller has seen to */
 	Assert(ip_ring_is_current(BufferGetPage(current), slot) && oldest != current);
 	Assert(ip_ring_has(BufferGetPage(oldest), slot));
 	Assert(IpPageGetSpecial(BufferGetPage(current))->u.undo.next == block);
-	Assert(ip_ring_page_is_old(rel, BufferGetPage(oldest)));
+	if (!ip_ring_page_is_old(rel, BufferGetPage(oldest), block, &newest))
+		Assert(false);
 	if (is_told(block))
 		meta = ip_rel_lock_meta(rel, BUFFER_LOCK_EXCLUSIVE);
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
-	change.conflict = old->u.undo.newest_xid;
+	change.conflict = newest;
 	ip_op_ring(ip_change_block(&change, current, false), block, 0);
 	ip_op_init_undo(ip_change_block(&change, oldest, true), ip_xid_next() - 1, slot,
 					IP_UNDO_CURRENT, old->u.undo.next);
@@ -437,6 +474,7 @@ static bool
 will_grow(Relation rel, Buffer current, uint16 slot, BlockNumber oldest)
 {
 	Buffer		buffer;
+	IpXid		newest;
 	bool		old;
 
 	if (IpPageGetSpecial(BufferGetPage(current))->u.undo.next != oldest || !seems_of_ring(rel, oldest, slot))
@@ -445,7 +483,7 @@ will_grow(Relation rel, Buffer current, uint16 slot, BlockNumber oldest)
 	if (!BufferIsValid(buffer))
 		return false;
 	/* damage is seen to when the page is to be used */
-	old = !ip_ring_has(BufferGetPage(buffer), slot) || ip_ring_page_is_old(rel, BufferGetPage(buffer));
+	old = !ip_ring_has(BufferGetPage(buffer), slot) || ip_ring_page_is_old(rel, BufferGetPage(buffer), oldest, &newest);
 	UnlockReleaseBuffer(buffer);
 	return !old;
 }
@@ -509,13 +547,15 @@ ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	IpSpecial  *old = IpPageGetSpecial(BufferGetPage(oldest));
 	Buffer		meta = ip_rel_make_meta(rel);
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
+	IpXid		newest;
 	IpChange	change;
 	ByteWriter *ops;
 
 	Assert(ip_ring_is_current(BufferGetPage(current), slot));
-	Assert(ip_ring_page_is_old(rel, BufferGetPage(oldest)));	/* I9 */
+	if (!ip_ring_page_is_old(rel, BufferGetPage(oldest), BufferGetBlockNumber(oldest), &newest))
+		Assert(false);			/* I9 */
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
-	change.conflict = old->u.undo.newest_xid;
+	change.conflict = newest;
 	ms.entry = current == oldest ? InvalidBlockNumber : BufferGetBlockNumber(current);
 	if (current != oldest)
 		ip_op_ring(ip_change_block(&change, current, false), old->u.undo.next, IP_UNDO_CURRENT);

@@ -42,8 +42,11 @@ typedef struct IpOldestPage
 	ItemPointerData tids[MaxOffsetNumber];
 } IpOldestPage;
 
-/* May the page be used again without a look at rows (U1)?  Lock: share. */
-extern bool ip_ring_page_is_old(Relation rel, Page page);
+/*
+ * May the page, which is this block, be used again as far as snapshots go (U1)?  *newest: what a standby's snapshots have to see then, or
+ * IP_XID_NONE.  Lock: share.
+ */
+extern bool ip_ring_page_is_old(Relation rel, Page page, BlockNumber block, IpXid *newest);
 
 /*
  * Does any row need the page's records (U2), as far as can be read?  Fills in o, unless o says that the page,
