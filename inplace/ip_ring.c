@@ -70,10 +70,12 @@ ip_ring_page_is_old(Relation rel, Page page, BlockNumber block, IpXid *newest)
 		return true;
 
 	/*
-	 * used again, it gets a newer xid: whoever has cleaned it before that
-	 * sees by this that it is another one
+	 * Whoever has its rows cleaned, and comes back, must see whether they
+	 * still are: to the current page an older xid may have added more, but
+	 * one that is used again gets a newer xid.
 	 */
-	return *newest + 1 < ip_xid_next() && others_are_old(rel, page, block, newest);
+	return !(IpPageGetSpecial(page)->u.undo.flags & IP_UNDO_CURRENT) && *newest + 1 < ip_xid_next() &&
+		others_are_old(rel, page, block, newest);
 }
 
 /* Must the record's row be visited before the record goes (U2)? */

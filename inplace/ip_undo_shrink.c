@@ -42,6 +42,8 @@ try_free_oldest(Relation rel, uint16 slot, IpXid limit, IpOldestPage *o)
 	oldest = ip_ring_lock_oldest(rel, current, slot);
 	block = BufferGetBlockNumber(oldest);
 	page = BufferGetPage(oldest);
+	/* what was cleaned is another page, perhaps of the same newest xid */
+	o->clean &= o->block == block;
 	o->block = block;
 	if (ip_ring_page_is_old(rel, page, block, &newest) && newest < limit)
 	{

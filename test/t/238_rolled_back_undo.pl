@@ -54,6 +54,29 @@ is($standby->safe_psql('postgres', 'SELECT sum(confl_snapshot) FROM pg_stat_data
 $standby->append_conf('postgresql.conf', 'max_standby_streaming_delay = -1');
 $standby->reload;
 
+# ---- rolled back while VACUUM is on its way ---------------------------------------------------
+
+# VACUUM has looked at all rows, and comes to the rings when a change of all rows, which it did not see, has been rolled back.
+SKIP:
+{
+	sql('DROP TABLE IF EXISTS late', 'CREATE TABLE late (id int PRIMARY KEY, n int, v text) USING inplace',
+		"INSERT INTO late SELECT i, 0, repeat('x', 80) FROM generate_series(1, 2000) i", 'VACUUM late');
+	my $holder = $node->background_psql('postgres');
+	$holder->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM late');
+	sql('BEGIN', 'UPDATE late SET n = n + 1', 'ROLLBACK');
+	my $vacuum = $node->background_psql('postgres', wait => 1);
+	my $hold = hold_backend($vacuum->query_safe('SELECT pg_backend_pid()'), 'ip_undo_shrink_rings');
+	skip 'gdb is not installed, or may not attach', 2 unless defined $hold;
+	$vacuum->query_until(qr/begin/, "\\echo begin\nVACUUM late;\n\\echo done\n");
+	ok(is_held($hold), 'VACUUM comes to the rings');
+	sql('BEGIN', 'UPDATE late SET n = n + 1', 'ROLLBACK', 'SELECT pg_current_xact_id(), pg_current_xact_id()', 'SELECT pg_current_xact_id()') for 1 .. 3;
+	release_backend($hold);
+	$vacuum->quit;
+	is(sql('SELECT count(*), sum(n) FROM late'), '2000|0', 'no row has lost what it was');
+	$holder->quit;
+	tables_ok($node, 'after a late rollback', 'late');
+}
+
 # ---- no wrong row ---------------------------------------------------------------------------
 
 # Sums never change: clients move units from row to row, and roll half of it back; readers' snapshots last long.
