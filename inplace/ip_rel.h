@@ -127,10 +127,10 @@ extern Buffer ip_rel_read(Relation rel, BlockNumber block);
 /*
  * ReadBuffer for a block that can be done without: InvalidBuffer if the
  * relation has no such block, or if the server would refuse to read it.  A
- * block that is not in a buffer may be read twice.  May be called with pages
- * locked.
+ * block that is not in a buffer may be read twice, the second time by way of
+ * strategy, or NULL.  May be called with pages locked.
  */
-extern Buffer ip_rel_read_soft(Relation rel, BlockNumber block);
+extern Buffer ip_rel_read_soft(Relation rel, BlockNumber block, BufferAccessStrategy strategy);
 
 /*
  * Extend rel by up to n pages, which are all zeros; returns the first, pinned and
