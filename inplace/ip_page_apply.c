@@ -346,17 +346,32 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 	return "unknown operation";
 }
 
+/*
+ * Does the operation change what the metapage's checksum is of, and was that right?  Replay may find a damaged page, which must not
+ * look sound afterwards.
+ */
+static bool
+changes_sealed(Page page, IpOp op)
+{
+	return op == IP_OP_INIT_META ||
+		((op == IP_OP_SLOT || op == IP_OP_UNDO_PAGES) && ip_runs_problem(page) == NULL);
+}
+
 static const char *
 apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContext *ctx)
 {
 	ByteReader	r = {ops, ops + len, false};
 	TransactionId xid = ctx->xid;
+	bool		seals = false;
 
 	ip_items_begin();
 	while (r.p < r.end)
 	{
 		IpOp		op = bytes_get_u8(&r);
-		const char *problem = apply_op(page, block, op, &r, ctx);
+		const char *problem;
+
+		seals = seals || changes_sealed(page, op);
+		problem = apply_op(page, block, op, &r, ctx);
 
 		if (problem == NULL && r.bad)
 			problem = "operation is too short";
@@ -365,7 +380,7 @@ apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContex
 	}
 	/* IP_OP_XID is about the block */
 	ctx->xid = xid;
-	if (block == IP_META_BLOCK)
+	if (seals)
 		ip_runs_seal(page);
 	return ip_items_end(page) ? NULL : "items overlap";
 }
