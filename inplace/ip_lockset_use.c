@@ -52,19 +52,44 @@ ip_lockset_open(Relation rel, BlockNumber block, int mode)
 	volatile IpSpecial *special;
 	Buffer		buffer;
 
-	if (block == IP_DECOY_BLOCK || block == InvalidBlockNumber || !compat_has_block(rel, block))
+	if (block == IP_META_BLOCK)
+		return ip_rel_lock_meta(rel, mode);
+	if (block == IP_DECOY_BLOCK || block == InvalidBlockNumber)
 		return InvalidBuffer;
-	buffer = ReadBuffer(rel, block);
+	buffer = ip_rel_read_soft(rel, block);
+	if (BufferIsInvalid(buffer))
+		return InvalidBuffer;
 	special = IpPageGetSpecial(BufferGetPage(buffer));
-	if (special->kind == IP_PAGE_LOCK || special->kind == IP_PAGE_META)
+	if (special->kind == IP_PAGE_LOCK)
 	{
+		Page		page = BufferGetPage(buffer);
+
 		LockBuffer(buffer, mode);
-		if (ip_lockset_is_page(BufferGetPage(buffer)))
+		if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_LOCK && ip_lockset_place_problem(page) == NULL)
 			return buffer;
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	}
 	ReleaseBuffer(buffer);
 	return InvalidBuffer;
+}
+
+/*
+ * After n pages of a list: can it have another one?  No list is longer than the table, unless links are damaged.  What such a list
+ * leads to is found on the way.
+ */
+static bool
+may_go_on(Relation rel, BlockNumber n)
+{
+	return compat_has_block(rel, n);
+}
+
+/* The next page in the list, or 0.  No page leads to itself, or to the metapage, which is locked first: that would be damage. */
+static BlockNumber
+next_of(Buffer buffer)
+{
+	BlockNumber next = IpPageGetSpecial(BufferGetPage(buffer))->u.lock.next;
+
+	return next == IP_META_BLOCK || next == BufferGetBlockNumber(buffer) ? 0 : next;
 }
 
 /* The next page that sets which begin here, or before, may be on; 0: there is none. */
@@ -74,6 +99,12 @@ continued_on(Page page)
 	const IpSpecial *special = IpPageGetSpecial(page);
 
 	return (special->u.lock.flags & IP_LOCK_CONTINUED) ? special->u.lock.next : 0;
+}
+
+static bool
+is_live_set_of(const IpLockSet *set, BlockNumber block, bool *mine)
+{
+	return set->block == block && set->mode <= LockTupleExclusive && ip_lockset_is_live(set->xid, mine);
 }
 
 static void
@@ -98,13 +129,13 @@ ip_lockset_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, Ip
 	lockers->any = false;
 	lockers->n = 0;
 	lockers->list = NULL;
-	while (next != 0)
+	for (BlockNumber pages = 0; next != 0 && may_go_on(rel, pages); pages++)
 	{
 		Buffer		buffer = ip_lockset_open(rel, next, BUFFER_LOCK_SHARE);
 		Page		locks;
 		int			n;
 
-		/* it has been freed: the sets were dead */
+		/* it has been freed: the sets were dead; or is damaged */
 		if (!BufferIsValid(buffer))
 			break;
 		locks = BufferGetPage(buffer);
@@ -114,7 +145,7 @@ ip_lockset_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, Ip
 			const IpLockSet *set = IpPageLockSet(locks, i);
 			bool		mine;
 
-			if (set->block != block || !ip_lockset_is_live(set->xid, &mine))
+			if (!is_live_set_of(set, block, &mine))
 				continue;
 			lockers->any = true;
 			if (IpLockSetHas(set, off))
@@ -133,7 +164,7 @@ ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked)
 
 	Assert(ip_page_is_locked(page, true));
 	memset(locked, 0, (IP_MAX_ROWS_PER_PAGE + 1) * sizeof(bool));
-	while (next != 0)
+	for (BlockNumber pages = 0; next != 0 && may_go_on(rel, pages); pages++)
 	{
 		Buffer		buffer = ip_lockset_open(rel, next, BUFFER_LOCK_SHARE);
 		Page		locks;
@@ -148,7 +179,7 @@ ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked)
 			const IpLockSet *set = IpPageLockSet(locks, i);
 			bool		mine;
 
-			if (set->block != block || !ip_lockset_is_live(set->xid, &mine))
+			if (!is_live_set_of(set, block, &mine))
 				continue;
 			any = true;
 			for (OffsetNumber off = FirstOffsetNumber; off <= IP_MAX_ROWS_PER_PAGE; off++)
@@ -244,20 +275,29 @@ continue_page(Relation rel, Buffer buffer)
 	ip_change_apply(&change);
 }
 
-/* Where to look for a set's place: where the data page's live sets begin, or, if it has none, where there was one the last time. */
+/*
+ * Where to look for a set's place: where the data page's live sets begin, or, if it has none, where there was one the last time.  A page that
+ * has been freed since they were read had none that is live still.
+ */
 static Buffer
-first_page(Relation rel, Page data, bool any)
+first_page(Relation rel, Page data, bool *any)
 {
-	IpRelCache *cache = ip_rel_cache(rel);
-	Buffer		buffer = ip_lockset_open(rel, any ? IpPageGetSpecial(data)->lock_page : cache->lock_page, BUFFER_LOCK_EXCLUSIVE);
+	Buffer		buffer = ip_lockset_open(rel, *any ? IpPageGetSpecial(data)->lock_page : ip_rel_cache(rel)->lock_page,
+										 BUFFER_LOCK_EXCLUSIVE);
 
-	if (!BufferIsValid(buffer) && any)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("lock page %u of relation \"%s\" is missing",
-						IpPageGetSpecial(data)->lock_page, RelationGetRelationName(rel)),
-				 ip_page_check_hint(rel)));
-	return BufferIsValid(buffer) ? buffer : ip_rel_make_meta(rel);
+	if (BufferIsValid(buffer))
+		return buffer;
+	*any = false;
+	return ip_rel_make_meta(rel);
+}
+
+static void
+refuse_endless_list(Relation rel)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("list of lock pages of relation \"%s\" has no end", RelationGetRelationName(rel)),
+			 errhint("VACUUM FULL makes the table anew.")));
 }
 
 /* Add the row to a set; false: no page from the first one on has room for another.  *last: the last of them. */
@@ -265,9 +305,9 @@ static bool
 try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mode, bool any, BlockNumber *last)
 {
 	BlockNumber block = BufferGetBlockNumber(data);
-	Buffer		buffer = first_page(rel, BufferGetPage(data), any);
+	Buffer		buffer = first_page(rel, BufferGetPage(data), &any);
 
-	for (;;)
+	for (BlockNumber pages = 0;; pages++)
 	{
 		Page		page = BufferGetPage(buffer);
 		int			set = any ? find_set(page, block, xid, mode) : -1;
@@ -284,8 +324,10 @@ try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mo
 			return true;
 		}
 		*last = BufferGetBlockNumber(buffer);
+		if (!may_go_on(rel, pages))
+			refuse_endless_list(rel);
 		/* with this one locked, the next one stays in the list */
-		next = ip_lockset_open(rel, IpPageGetSpecial(page)->u.lock.next, BUFFER_LOCK_EXCLUSIVE);
+		next = ip_lockset_open(rel, next_of(buffer), BUFFER_LOCK_EXCLUSIVE);
 		if (BufferIsValid(next) && any)
 			continue_page(rel, buffer);
 		UnlockReleaseBuffer(buffer);
@@ -302,7 +344,7 @@ append_page(Relation rel, BlockNumber last)
 	Buffer		meta = ip_rel_make_meta(rel);
 	Buffer		prev = last == IP_META_BLOCK ? meta : ip_lockset_open(rel, last, BUFFER_LOCK_EXCLUSIVE);
 	Buffer		next = BufferIsValid(prev) ?
-		ip_lockset_open(rel, IpPageGetSpecial(BufferGetPage(prev))->u.lock.next, BUFFER_LOCK_SHARE) : InvalidBuffer;
+		ip_lockset_open(rel, next_of(prev), BUFFER_LOCK_SHARE) : InvalidBuffer;
 	uint32		extended;
 	IpChange	change;
 	ByteWriter *ops;
@@ -331,7 +373,8 @@ append_page(Relation rel, BlockNumber last)
 	UnlockReleaseBuffer(meta);
 }
 
-void
+/* Not inlined: a test stops processes here. */
+pg_noinline void
 ip_lockset_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mode, bool any)
 {
 	BlockNumber last;
@@ -411,7 +454,7 @@ vacuum_next(Relation rel, BlockNumber *prev, BlockNumber *freed)
 	before = *prev == IP_META_BLOCK ? meta : ip_lockset_open(rel, *prev, BUFFER_LOCK_EXCLUSIVE);
 	if (BufferIsValid(before))
 	{
-		block = IpPageGetSpecial(BufferGetPage(before))->u.lock.next;
+		block = next_of(before);
 		buffer = ip_lockset_open(rel, block, BUFFER_LOCK_EXCLUSIVE);
 	}
 	if (BufferIsValid(buffer))
@@ -440,7 +483,7 @@ ip_lockset_vacuum(Relation rel, IpFreeBlocks *lowest)
 	BlockNumber freed;
 
 	Assert(ip_page_none_is_locked());
-	while (vacuum_next(rel, &prev, &freed))
+	for (BlockNumber pages = 0; may_go_on(rel, pages) && vacuum_next(rel, &prev, &freed); pages++)
 	{
 		compat_vacuum_delay_point(false);
 		if (freed == 0)

@@ -23,8 +23,8 @@ extern bool ip_lockset_is_live(IpXid xid, bool *mine);
 extern void ip_lockset_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpLockers *lockers);
 
 /*
- * Add the row to a set of xid in that mode.  any: has the data page a live set?  Lock: the data page exclusively, since that
- * was asked.  Errors: what extending the table may raise.
+ * Add the row to a set of xid in that mode.  any: had the data page a live set?  Lock: the data page exclusively, since that
+ * was asked.  Errors: what extending the table may raise; data_corrupted if the list of lock pages is endless.
  */
 extern void ip_lockset_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mode, bool any);
 
@@ -41,8 +41,8 @@ extern bool ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *lo
 extern BlockNumber ip_lockset_vacuum(Relation rel, IpFreeBlocks *lowest);
 
 /*
- * A lock page, or the metapage, locked in this mode; InvalidBuffer if the block is something else, or not there.  It may be a data page
- * that the caller has locked.
+ * A lock page, or the metapage, locked in this mode; InvalidBuffer if the block is something else, not there, or damaged: it has no
+ * sets then.  It may be a data page that the caller has locked.
  */
 extern Buffer ip_lockset_open(Relation rel, BlockNumber block, int mode);
 

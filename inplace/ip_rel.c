@@ -13,6 +13,7 @@
 #include "utils/memutils.h"
 
 #include "ip_change.h"
+#include "ip_lockset.h"
 #include "ip_rel.h"
 #include "ip_runs.h"
 #include "ip_salvage.h"
@@ -127,9 +128,12 @@ ip_rel_read_soft(Relation rel, BlockNumber block, BufferAccessStrategy strategy)
 static const char *
 meta_problem(Page page)
 {
+	const char *problem;
+
 	if (!ip_page_is_ours(page) || IpPageGetSpecial(page)->kind != IP_PAGE_META)
 		return "it is not a metapage";
-	return ip_runs_problem(page);
+	problem = ip_runs_problem(page);
+	return problem == NULL ? ip_lockset_place_problem(page) : problem;
 }
 
 Buffer

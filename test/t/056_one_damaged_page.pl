@@ -20,10 +20,10 @@ test_seed();
 use constant {
 	BLCKSZ       => 8192,
 	PAGE_HEADER  => 24,
-	SPECIAL_SIZE => 24,
+	SPECIAL_SIZE => 32,
 	KIND_OFFSET  => 8192 - 4
 };
-my @kinds = (undef, 'metapage', 'data page', 'undo page', 'free page');
+my @kinds = (undef, 'metapage', 'data page', 'undo page', 'free page', 'lock page');
 
 # INPLACE_FLIPS: so many random places for each kind of page, and then each byte of the header and the special space, too
 my $random = $ENV{INPLACE_FLIPS} || 6;
@@ -33,7 +33,7 @@ my $some   = $ENV{INPLACE_FLIPS} ? 48 : 12;
 my @header  = (0 .. PAGE_HEADER - 1);
 my @special = (BLCKSZ - SPECIAL_SIZE .. BLCKSZ - 1);
 my @flips;
-foreach my $kind (0 .. 4)
+foreach my $kind (0 .. 5)
 {
 	push @flips, [ $kind, $_ ] foreach (shuffle(@header, @special))[ 0 .. $some - 1 ];
 	push @flips, [ $kind, PAGE_HEADER + int rand(BLCKSZ - PAGE_HEADER - SPECIAL_SIZE) ] foreach 1 .. $random;
@@ -49,7 +49,7 @@ $copies = @flips;
 sub make_tables
 {
 	my ($how) = @_;
-$node = new_cluster($how, conf => "autovacuum = off\nmax_locks_per_transaction = 1024\nstatement_timeout = '300s'\n");
+$node = new_cluster($how, conf => "autovacuum = off\nmax_prepared_transactions = 12\nmax_locks_per_transaction = 1024\nstatement_timeout = '300s'\n");
 my $copies = @flips;
 $node->safe_psql('postgres', qq(
 CREATE TABLE base (id int PRIMARY KEY, n int, note text) USING inplace;
@@ -75,9 +75,12 @@ UPDATE base SET n = 3 WHERE id % 7 = 0));
 $holder->quit;
 $node->safe_psql('postgres', q(
 BEGIN; UPDATE base SET n = 4, note = upper(note) WHERE id % 20 = 2; ROLLBACK;));
+
+# All rows are locked, by some who do not mind their changes; the locks of a data page are on several pages.
+$node->safe_psql('postgres', "BEGIN; SELECT count(*) FROM (SELECT FROM base FOR KEY SHARE) x; PREPARE TRANSACTION 'locks_$_'") foreach 1 .. 12;
 tables_ok($node, 'before any damage', 'base');
 
-# What a row depends on: its own page, and that of its undo record.
+# What a row depends on: its own page, and that of its undo record; not the page that its locks are on.
 $node->safe_psql('postgres', q(
 CREATE TABLE facts USING heap AS
 SELECT id, n, note, ARRAY[block, coalesce(undo_block, block)] AS blocks
@@ -143,7 +146,7 @@ sub choose_damage
 		push @{ $pages_of_kind{ unpack 'C', substr $main, $block * BLCKSZ + KIND_OFFSET, 1 } }, $block;
 	}
 	note(join ', ', map { "$kinds[$_]: " . scalar @{ $pages_of_kind{$_} } } sort keys %pages_of_kind);
-	ok(!(grep { !$pages_of_kind{$_} } 1 .. 4), 'there are pages of all kinds');
+	ok(!(grep { !$pages_of_kind{$_} } 1 .. 5), 'there are pages of all kinds');
 	@damage = ();
 	foreach my $flip (@flips)
 	{
