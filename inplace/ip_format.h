@@ -92,7 +92,8 @@ typedef struct IpSpecial
 		}			undo;
 		struct
 		{
-			uint64		unused;
+			IpXid		lost;	/* sets of transactions before this one have
+								 * been lost here, through damage; or 0 */
 			BlockNumber next;	/* in the list of lock pages, or 0 */
 			uint16		unused2;
 			uint16		flags;	/* IP_LOCK_CONTINUED */

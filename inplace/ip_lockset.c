@@ -6,6 +6,7 @@
 #include "compat.h"
 
 #include "ip_lockset.h"
+#include "ip_xid.h"
 
 bool
 ip_lockset_is_page(Page page)
@@ -68,6 +69,8 @@ ip_lockset_problem(Page page)
 		return problem;
 	if ((special->u.lock.flags & ~IP_LOCK_CONTINUED) != 0)
 		return "unknown flags of a lock page";
+	if (special->u.lock.lost > ip_xid_next())
+		return "lock sets were lost in the future";
 	for (int i = 0; i < n; i++)
 	{
 		const IpLockSet *set = IpPageLockSet(page, i);

@@ -37,8 +37,12 @@ extern bool ip_lockset_add_alike(Relation rel, Buffer data, OffsetNumber off, Tr
 /* Which of the page's items are in live sets?  False: none is.  Lock: the data page exclusively. */
 extern bool ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked);
 
-/* Free lock pages whose sets are dead; how many.  No lock is held. */
-extern BlockNumber ip_lockset_vacuum(Relation rel, IpFreeBlocks *lowest);
+/*
+ * Free lock pages whose sets are dead, and mend what is damaged of their list.  pages: the undo pages and lock pages that VACUUM has met, of which
+ * nundo are undo pages, as far as rings know.  No lock is held.
+ */
+extern void ip_lockset_vacuum(Relation rel, const BlockNumber *pages, BlockNumber npages, BlockNumber nundo,
+							  IpFreeBlocks *lowest);
 
 /*
  * A lock page, or the metapage, locked in this mode; InvalidBuffer if the block is something else, not there, or damaged: it has no

@@ -53,12 +53,14 @@ init_page(Page page, BlockNumber block, IpPageKind kind)
 	}
 }
 
+/* A metapage that is made anew keeps its lock sets if these are sound. */
 static void
 init_meta(Page page, BlockNumber block)
 {
 	IpMeta	   *meta = IpPageGetMeta(page);
 
-	init_page(page, block, IP_PAGE_META);
+	if (!ip_page_has_sound_locks(page))
+		init_page(page, block, IP_PAGE_META);
 	meta->nruns = 0;
 	for (int i = 0; i < IP_UNDO_SLOTS; i++)
 	{
@@ -260,6 +262,20 @@ apply_undo_pages(Page page, ByteReader *r)
 }
 
 static const char *
+apply_lock_op(Page page, BlockNumber block, IpOp op, ByteReader *r)
+{
+	if (op == IP_OP_LOCK)
+		return ip_lockset_apply(page, r);
+	if (op == IP_OP_INIT_LOCK)
+		init_page(page, block, IP_PAGE_LOCK);
+	else if (op == IP_OP_LOCK_PAGE)
+		IpPageGetSpecial(page)->lock_page = bytes_get_varint(r);
+	else
+		IpPageGetSpecial(page)->u.lock.lost = bytes_get_u64(r);
+	return NULL;
+}
+
+static const char *
 apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 {
 	IpSpecial  *special = PageIsNew(page) ? NULL : IpPageGetSpecial(page);
@@ -325,13 +341,10 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 		case IP_OP_UNDO:
 			return apply_undo(page, r, ctx);
 		case IP_OP_INIT_LOCK:
-			init_page(page, block, IP_PAGE_LOCK);
-			return NULL;
 		case IP_OP_LOCK:
-			return ip_lockset_apply(page, r);
 		case IP_OP_LOCK_PAGE:
-			special->lock_page = bytes_get_varint(r);
-			return NULL;
+		case IP_OP_LOST:
+			return apply_lock_op(page, block, op, r);
 		case IP_OP_RING:
 			special->u.undo.next = bytes_get_u32(r);
 			special->u.undo.flags = bytes_get_u16(r);

@@ -14,10 +14,12 @@
 
 #include "ip_change.h"
 #include "ip_lockset.h"
+#include "ip_page_check.h"
 #include "ip_rel.h"
 #include "ip_runs.h"
 #include "ip_salvage.h"
 #include "ip_slot.h"
+#include "ip_xid.h"
 
 /* So often a buffer is used without looking up its block. */
 #define RECENT_USES		16
@@ -152,25 +154,6 @@ ip_rel_lock_meta(Relation rel, int mode)
 	return InvalidBuffer;
 }
 
-const char *
-ip_rel_meta_problem(Relation rel)
-{
-	const char *problem = NULL;
-	Buffer		buffer;
-
-	if (!compat_has_block(rel, IP_META_BLOCK))
-		return NULL;
-	buffer = ip_rel_read_soft(rel, IP_META_BLOCK, NULL);
-	if (!BufferIsValid(buffer))
-		return "it cannot be read";
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	ip_page_refuse_heap(rel, IP_META_BLOCK, BufferGetPage(buffer));
-	if (!PageIsNew(BufferGetPage(buffer)))
-		problem = meta_problem(BufferGetPage(buffer));
-	UnlockReleaseBuffer(buffer);
-	return problem;
-}
-
 /* Are these, which two pages say they have, one version?  Up to 6 only the metapage told which of them. */
 static bool
 versions_agree(uint32 a, uint32 b)
@@ -233,24 +216,20 @@ read_meta_block(Relation rel, const char **problem)
 	return buffer;
 }
 
-/* It is called for each row that is locked: a sound metapage takes no more than its buffer. */
-Buffer
-ip_rel_make_meta(Relation rel)
+/* The metapage in the buffer, which is locked exclusively, is made, or made anew. */
+static void
+init_meta(Relation rel, Buffer buffer, const char *problem)
 {
-	const char *problem;
-	Buffer		buffer;
+	bool		keeps = ip_page_has_sound_locks(BufferGetPage(buffer));
 	IpChange	change;
+	ByteWriter *ops;
 
-	if (!compat_has_block(rel, IP_META_BLOCK))
-		refuse_foreign_file(rel, NULL);
-	while (!compat_has_block(rel, IP_META_BLOCK))
-		extend_to_meta(rel);
-	buffer = read_meta_block(rel, &problem);
-	if (problem == NULL && !PageIsNew(BufferGetPage(buffer)))
-		return buffer;			/* the first of several backends has made it */
 	refuse_foreign_file(rel, BufferGetPage(buffer));
 	ip_change_begin(&change, rel, IP_XLOG_INIT, InvalidTransactionId);
-	ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_META);
+	ops = ip_change_block(&change, buffer, !keeps);
+	ip_op_simple(ops, IP_OP_INIT_META);
+	if (problem && !keeps)
+		ip_op_lost(ops, ip_xid_next());
 	ip_change_apply(&change);
 	/* not to the client, which might keep us waiting while we hold locks */
 	if (problem)
@@ -258,7 +237,45 @@ ip_rel_make_meta(Relation rel)
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("metapage of relation \"%s\" is made anew: %s",
 						RelationGetRelationName(rel), problem)));
+}
+
+/* It is called for each row that is locked: a sound metapage takes no more than its buffer. */
+Buffer
+ip_rel_make_meta(Relation rel)
+{
+	const char *problem;
+	Buffer		buffer;
+
+	if (!compat_has_block(rel, IP_META_BLOCK))
+		refuse_foreign_file(rel, NULL);
+	while (!compat_has_block(rel, IP_META_BLOCK))
+		extend_to_meta(rel);
+	buffer = read_meta_block(rel, &problem);
+	/* it may be the first of several backends that has made it */
+	if (problem != NULL || PageIsNew(BufferGetPage(buffer)))
+		init_meta(rel, buffer, problem);
 	return buffer;
+}
+
+void
+ip_rel_repair_meta(Relation rel)
+{
+	const char *problem;
+	Buffer		buffer;
+
+	if (!compat_has_block(rel, IP_META_BLOCK))
+		return;
+	buffer = read_meta_block(rel, &problem);
+	if (problem == NULL && !PageIsNew(BufferGetPage(buffer)))
+		problem = ip_page_problem(BufferGetPage(buffer), IP_META_BLOCK);
+	if (problem != NULL)
+		init_meta(rel, buffer, problem);
+	UnlockReleaseBuffer(buffer);
+	if (problem != NULL)
+		ereport(WARNING,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("metapage of relation \"%s\" is damaged, and is made anew: %s",
+						RelationGetRelationName(rel), problem)));
 }
 
 Relation

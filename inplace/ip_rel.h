@@ -108,15 +108,16 @@ extern void ip_rel_check_format(Relation rel);
  */
 extern Buffer ip_rel_lock_meta(Relation rel, int mode);
 
-/* What is wrong with the metapage, or NULL.  Lock: as ip_rel_lock_meta. */
-extern const char *ip_rel_meta_problem(Relation rel);
-
 /*
  * The metapage, locked exclusively.  It is made if there is none, or if it is
  * damaged, by a change of its own; then the rings that it knew are lost, their
- * records are not.
+ * records are not.  Lock sets are kept if they are sound; else it notes that
+ * they are lost.
  */
 extern Buffer ip_rel_make_meta(Relation rel);
+
+/* Make it anew if there is anything wrong with it, with a warning.  No lock is held. */
+extern void ip_rel_repair_meta(Relation rel);
 
 /*
  * ReadBuffer for a block number that comes from a page.  Errors: data_corrupted,
