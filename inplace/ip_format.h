@@ -41,6 +41,7 @@
 #define IP_PAGE_MAGIC			(IP_MAGIC_LETTER << 8 | IP_FORMAT_VERSION)
 /* ... but up to version 6 it was "IP", and the metapage, block 0, had the version as its second word. */
 #define IP_OLD_PAGE_MAGIC		0x4950
+#define IP_OLD_VERSIONS			6
 
 /*
  * The metapage's block is left out when the relation is extended, and all zeros until the first ring is
@@ -92,7 +93,8 @@ typedef struct IpSpecial
 		}			undo;
 		struct
 		{
-			uint64		unused;
+			IpXid		lost;	/* sets of transactions before this one have
+								 * been lost here, through damage; or 0 */
 			BlockNumber next;	/* in the list of lock pages, or 0 */
 			uint16		unused2;
 			uint16		flags;	/* IP_LOCK_CONTINUED */

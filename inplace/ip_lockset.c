@@ -6,6 +6,7 @@
 #include "compat.h"
 
 #include "ip_lockset.h"
+#include "ip_xid.h"
 
 bool
 ip_lockset_is_page(Page page)
@@ -47,16 +48,29 @@ ip_lockset_apply(Page page, ByteReader *r)
 }
 
 const char *
-ip_lockset_problem(Page page)
+ip_lockset_place_problem(Page page)
 {
 	PageHeader	ph = (PageHeader) page;
-	const IpSpecial *special = IpPageGetSpecial(page);
-	int			n = IpPageLockSets(page);
 
-	if ((IP_SPECIAL_START - ph->pd_upper) % sizeof(IpLockSet) != 0 || n > ip_lockset_max(page))
+	if (ph->pd_special != IP_SPECIAL_START || ph->pd_upper > IP_SPECIAL_START ||
+		(IP_SPECIAL_START - ph->pd_upper) % sizeof(IpLockSet) != 0 || IpPageLockSets(page) > ip_lockset_max(page))
 		return "lock sets do not fill their space";
+	return NULL;
+}
+
+const char *
+ip_lockset_problem(Page page)
+{
+	const IpSpecial *special = IpPageGetSpecial(page);
+	const char *problem = ip_lockset_place_problem(page);
+	int			n = problem == NULL ? IpPageLockSets(page) : 0;
+
+	if (problem)
+		return problem;
 	if ((special->u.lock.flags & ~IP_LOCK_CONTINUED) != 0)
 		return "unknown flags of a lock page";
+	if (special->u.lock.lost > ip_xid_next())
+		return "lock sets were lost in the future";
 	for (int i = 0; i < n; i++)
 	{
 		const IpLockSet *set = IpPageLockSet(page, i);

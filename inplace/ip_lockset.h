@@ -33,7 +33,10 @@ extern bool ip_lockset_is_page(Page page);
 /* So many sets are on such a page at most. */
 extern int	ip_lockset_max(Page page);
 
-/* What is wrong with the sets of such a page by itself, or NULL. */
+/* What is wrong with the place where such a page has its sets, or NULL: else it must not be used. */
+extern const char *ip_lockset_place_problem(Page page);
+
+/* The same, and with the sets by themselves. */
 extern const char *ip_lockset_problem(Page page);
 
 /* Apply IP_OP_LOCK; what is wrong, or NULL. */

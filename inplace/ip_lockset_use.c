@@ -11,7 +11,9 @@
 
 #include "ip_change.h"
 #include "ip_lockset_use.h"
+#include "ip_page_check.h"
 #include "ip_rel.h"
+#include "ip_runs.h"
 #include "ip_xid.h"
 
 /* The set that a row was last added to by us, which was its data page's only live one. */
@@ -49,22 +51,132 @@ ip_lockset_is_live(IpXid xid, bool *mine)
 Buffer
 ip_lockset_open(Relation rel, BlockNumber block, int mode)
 {
+	IpPageKind	kind = block == IP_META_BLOCK ? IP_PAGE_META : IP_PAGE_LOCK;
 	volatile IpSpecial *special;
 	Buffer		buffer;
 
-	if (block == IP_DECOY_BLOCK || block == InvalidBlockNumber || !compat_has_block(rel, block))
+	if (block == IP_DECOY_BLOCK || block == InvalidBlockNumber)
 		return InvalidBuffer;
-	buffer = ReadBuffer(rel, block);
+	buffer = ip_rel_read_soft(rel, block, NULL);
+	if (BufferIsInvalid(buffer))
+		return InvalidBuffer;
 	special = IpPageGetSpecial(BufferGetPage(buffer));
-	if (special->kind == IP_PAGE_LOCK || special->kind == IP_PAGE_META)
+	if (special->kind == kind)
 	{
+		Page		page = BufferGetPage(buffer);
+
 		LockBuffer(buffer, mode);
-		if (ip_lockset_is_page(BufferGetPage(buffer)))
+		if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == kind && ip_lockset_place_problem(page) == NULL)
 			return buffer;
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	}
 	ReleaseBuffer(buffer);
 	return InvalidBuffer;
+}
+
+/* ---- damage --------------------------------------------------------------------- */
+
+/* Is there damage where lock sets are looked for, or what a page can be when they were dead, and it was freed?  Lock: share. */
+static bool
+is_damaged_page(BlockNumber block, Page page)
+{
+	PageHeader	ph = (PageHeader) page;
+	IpPageKind	kind = ip_page_is_ours(page) ? IpPageGetSpecial(page)->kind : 0;
+
+	if (PageIsNew(page))
+		return false;
+	if (kind == (block == IP_META_BLOCK ? IP_PAGE_META : IP_PAGE_LOCK))
+		return ip_lockset_place_problem(page) != NULL;
+	if (block == IP_META_BLOCK || kind == 0 || kind == IP_PAGE_META)
+		return true;
+	/* what one bit makes of a lock page has its sets */
+	return kind == IP_PAGE_FREE && ph->pd_upper != ph->pd_special;
+}
+
+/* The same, of a block that may be the caller's data page. */
+static bool
+is_damaged(Relation rel, BlockNumber block)
+{
+	Buffer		buffer;
+	Page		page;
+	bool		damaged;
+
+	if (block == IP_DECOY_BLOCK || !compat_has_block(rel, block))
+		return false;
+	buffer = ip_rel_read_soft(rel, block, NULL);
+	if (BufferIsInvalid(buffer))
+		return true;
+	page = BufferGetPage(buffer);
+	damaged = block == IP_META_BLOCK || !ip_page_is_ours(page) ||
+		(IpPageGetSpecial(page)->kind != IP_PAGE_DATA && IpPageGetSpecial(page)->kind != IP_PAGE_UNDO);
+	if (damaged)
+	{
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		damaged = is_damaged_page(block, page);
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	}
+	ReleaseBuffer(buffer);
+	return damaged;
+}
+
+/* May another transaction, of those before xid, hold row locks of the table?  It has the table locked then. */
+static bool
+others_may_lock(Relation rel, IpXid before)
+{
+	LockRelId  *id = &rel->rd_lockInfo.lockRelId;
+	VirtualTransactionId *holders;
+	bool		may = false;
+	LOCKTAG		tag;
+
+	Assert(!RecoveryInProgress());
+	SET_LOCKTAG_RELATION(tag, id->dbId, id->relId);
+	holders = GetLockConflicts(&tag, ExclusiveLock, NULL);
+	for (int i = 0; VirtualTransactionIdIsValid(holders[i]) && !may; i++)
+	{
+		TransactionId xid = compat_vxid_xid(holders[i], &may);
+
+		may |= TransactionIdIsNormal(xid) && ip_xid_full(xid) < before;
+	}
+	pfree(holders);
+	return may;
+}
+
+/* Sets of transactions before lost have been lost, or IP_XID_NONE: may one be live? */
+static inline bool
+lost_live_set(Relation rel, IpXid lost)
+{
+	return unlikely(lost != IP_XID_NONE) && lost > ip_xid_full(RecentXmin) && others_may_lock(rel, lost);
+}
+
+/* Nobody knows who has locked rows of the data page. */
+static void
+refuse_lost(Relation rel, BlockNumber block, BlockNumber page)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("row locks of block %u of relation \"%s\" have been lost: lock page %u is, or was, damaged",
+					block, RelationGetRelationName(rel), page),
+			 errdetail("A transaction that may have locked rows there is running."),
+			 errhint("VACUUM the table, and try again when that transaction has ended.")));
+}
+
+/*
+ * After n pages of a list: can it have another one?  No list is longer than the table, unless links are damaged.  What such a list
+ * leads to is found on the way.
+ */
+static bool
+may_go_on(Relation rel, BlockNumber n)
+{
+	return compat_has_block(rel, n);
+}
+
+/* The next page in the list, or 0.  No page leads to itself, or to the metapage, which is locked first: that would be damage. */
+static BlockNumber
+next_of(Buffer buffer)
+{
+	BlockNumber next = IpPageGetSpecial(BufferGetPage(buffer))->u.lock.next;
+
+	return next == IP_META_BLOCK || next == BufferGetBlockNumber(buffer) ? 0 : next;
 }
 
 /* The next page that sets which begin here, or before, may be on; 0: there is none. */
@@ -74,6 +186,31 @@ continued_on(Page page)
 	const IpSpecial *special = IpPageGetSpecial(page);
 
 	return (special->u.lock.flags & IP_LOCK_CONTINUED) ? special->u.lock.next : 0;
+}
+
+/* Is it a live set of the data page?  One that is damaged is lost. */
+static bool
+is_live_set_of(const IpLockSet *set, BlockNumber block, bool *mine, IpXid *lost)
+{
+	if (set->block != block || !ip_lockset_is_live(set->xid, mine))
+		return false;
+	if (set->mode > LockTupleExclusive)
+		*lost = PG_UINT64_MAX;
+	return set->mode <= LockTupleExclusive;
+}
+
+/* A page that has sets of a data page, after so many others, locked in share mode; or InvalidBuffer.  *lost: see lost_live_set. */
+static Buffer
+open_sets(Relation rel, BlockNumber block, BlockNumber pages, IpXid *lost)
+{
+	bool		endless = !may_go_on(rel, pages);
+	Buffer		buffer = endless ? InvalidBuffer : ip_lockset_open(rel, block, BUFFER_LOCK_SHARE);
+
+	if (BufferIsValid(buffer))
+		*lost = Max(*lost, IpPageGetSpecial(BufferGetPage(buffer))->u.lock.lost);
+	else if (endless || is_damaged(rel, block))
+		*lost = PG_UINT64_MAX;
+	return buffer;
 }
 
 static void
@@ -93,18 +230,18 @@ void
 ip_lockset_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpLockers *lockers)
 {
 	BlockNumber next = IpPageGetSpecial(page)->lock_page;
+	IpXid		lost = IP_XID_NONE;
 
 	Assert(ip_page_is_locked(page, false));
 	lockers->any = false;
 	lockers->n = 0;
 	lockers->list = NULL;
-	while (next != 0)
+	for (BlockNumber pages = 0; next != 0; pages++)
 	{
-		Buffer		buffer = ip_lockset_open(rel, next, BUFFER_LOCK_SHARE);
+		Buffer		buffer = open_sets(rel, next, pages, &lost);
 		Page		locks;
 		int			n;
 
-		/* it has been freed: the sets were dead */
 		if (!BufferIsValid(buffer))
 			break;
 		locks = BufferGetPage(buffer);
@@ -114,7 +251,7 @@ ip_lockset_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, Ip
 			const IpLockSet *set = IpPageLockSet(locks, i);
 			bool		mine;
 
-			if (set->block != block || !ip_lockset_is_live(set->xid, &mine))
+			if (!is_live_set_of(set, block, &mine, &lost))
 				continue;
 			lockers->any = true;
 			if (IpLockSetHas(set, off))
@@ -123,19 +260,22 @@ ip_lockset_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, Ip
 		next = continued_on(locks);
 		UnlockReleaseBuffer(buffer);
 	}
+	if (lost_live_set(rel, lost))
+		refuse_lost(rel, block, IpPageGetSpecial(page)->lock_page);
 }
 
 bool
 ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked)
 {
 	BlockNumber next = IpPageGetSpecial(page)->lock_page;
+	IpXid		lost = IP_XID_NONE;
 	bool		any = false;
 
 	Assert(ip_page_is_locked(page, true));
 	memset(locked, 0, (IP_MAX_ROWS_PER_PAGE + 1) * sizeof(bool));
-	while (next != 0)
+	for (BlockNumber pages = 0; next != 0; pages++)
 	{
-		Buffer		buffer = ip_lockset_open(rel, next, BUFFER_LOCK_SHARE);
+		Buffer		buffer = open_sets(rel, next, pages, &lost);
 		Page		locks;
 		int			n;
 
@@ -148,7 +288,7 @@ ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked)
 			const IpLockSet *set = IpPageLockSet(locks, i);
 			bool		mine;
 
-			if (set->block != block || !ip_lockset_is_live(set->xid, &mine))
+			if (!is_live_set_of(set, block, &mine, &lost))
 				continue;
 			any = true;
 			for (OffsetNumber off = FirstOffsetNumber; off <= IP_MAX_ROWS_PER_PAGE; off++)
@@ -157,6 +297,8 @@ ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked)
 		next = continued_on(locks);
 		UnlockReleaseBuffer(buffer);
 	}
+	if (lost_live_set(rel, lost))
+		memset(locked, any = true, (IP_MAX_ROWS_PER_PAGE + 1) * sizeof(bool));
 	return any;
 }
 
@@ -186,6 +328,9 @@ find_room(Page page)
 	int			n = IpPageLockSets(page);
 	bool		mine;
 
+	/* of those that come here nobody is to think that they may be lost */
+	if (IpPageGetSpecial(page)->u.lock.lost > oldest)
+		return -1;
 	/* what ended long ago is soon found out */
 	for (int i = 0; i < n; i++)
 	{
@@ -244,20 +389,29 @@ continue_page(Relation rel, Buffer buffer)
 	ip_change_apply(&change);
 }
 
-/* Where to look for a set's place: where the data page's live sets begin, or, if it has none, where there was one the last time. */
+/*
+ * Where to look for a set's place: where the data page's live sets begin, or, if it has none, where there was one the last time.  A page that
+ * has been freed since they were read had none that is live still.
+ */
 static Buffer
-first_page(Relation rel, Page data, bool any)
+first_page(Relation rel, Page data, bool *any)
 {
-	IpRelCache *cache = ip_rel_cache(rel);
-	Buffer		buffer = ip_lockset_open(rel, any ? IpPageGetSpecial(data)->lock_page : cache->lock_page, BUFFER_LOCK_EXCLUSIVE);
+	Buffer		buffer = ip_lockset_open(rel, *any ? IpPageGetSpecial(data)->lock_page : ip_rel_cache(rel)->lock_page,
+										 BUFFER_LOCK_EXCLUSIVE);
 
-	if (!BufferIsValid(buffer) && any)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("lock page %u of relation \"%s\" is missing",
-						IpPageGetSpecial(data)->lock_page, RelationGetRelationName(rel)),
-				 ip_page_check_hint(rel)));
-	return BufferIsValid(buffer) ? buffer : ip_rel_make_meta(rel);
+	if (BufferIsValid(buffer))
+		return buffer;
+	*any = false;
+	return ip_rel_make_meta(rel);
+}
+
+static void
+refuse_endless_list(Relation rel)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("list of lock pages of relation \"%s\" has no end", RelationGetRelationName(rel)),
+			 errhint("VACUUM mends the list.")));
 }
 
 /* Add the row to a set; false: no page from the first one on has room for another.  *last: the last of them. */
@@ -265,9 +419,9 @@ static bool
 try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mode, bool any, BlockNumber *last)
 {
 	BlockNumber block = BufferGetBlockNumber(data);
-	Buffer		buffer = first_page(rel, BufferGetPage(data), any);
+	Buffer		buffer = first_page(rel, BufferGetPage(data), &any);
 
-	for (;;)
+	for (BlockNumber pages = 0;; pages++)
 	{
 		Page		page = BufferGetPage(buffer);
 		int			set = any ? find_set(page, block, xid, mode) : -1;
@@ -284,8 +438,10 @@ try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mo
 			return true;
 		}
 		*last = BufferGetBlockNumber(buffer);
+		if (!may_go_on(rel, pages))
+			refuse_endless_list(rel);
 		/* with this one locked, the next one stays in the list */
-		next = ip_lockset_open(rel, IpPageGetSpecial(page)->u.lock.next, BUFFER_LOCK_EXCLUSIVE);
+		next = ip_lockset_open(rel, next_of(buffer), BUFFER_LOCK_EXCLUSIVE);
 		if (BufferIsValid(next) && any)
 			continue_page(rel, buffer);
 		UnlockReleaseBuffer(buffer);
@@ -302,7 +458,8 @@ append_page(Relation rel, BlockNumber last)
 	Buffer		meta = ip_rel_make_meta(rel);
 	Buffer		prev = last == IP_META_BLOCK ? meta : ip_lockset_open(rel, last, BUFFER_LOCK_EXCLUSIVE);
 	Buffer		next = BufferIsValid(prev) ?
-		ip_lockset_open(rel, IpPageGetSpecial(BufferGetPage(prev))->u.lock.next, BUFFER_LOCK_SHARE) : InvalidBuffer;
+		ip_lockset_open(rel, next_of(prev), BUFFER_LOCK_SHARE) : InvalidBuffer;
+	BlockNumber damaged = 0;
 	uint32		extended;
 	IpChange	change;
 	ByteWriter *ops;
@@ -310,6 +467,9 @@ append_page(Relation rel, BlockNumber last)
 
 	if (BufferIsValid(next))
 		UnlockReleaseBuffer(next);
+	/* VACUUM will find it */
+	else if (BufferIsValid(prev) && is_damaged(rel, next_of(prev)))
+		damaged = next_of(prev);
 	/* else VACUUM has freed it, or somebody else has appended a page */
 	if (BufferIsValid(prev) && !BufferIsValid(next))
 	{
@@ -317,7 +477,10 @@ append_page(Relation rel, BlockNumber last)
 		if (!BufferIsValid(page))
 			page = ip_rel_extend(rel, NULL, 1, &extended);
 		ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
-		ip_op_simple(ip_change_block(&change, page, true), IP_OP_INIT_LOCK);
+		ops = ip_change_block(&change, page, true);
+		ip_op_simple(ops, IP_OP_INIT_LOCK);
+		if (damaged != 0)
+			ip_op_ring(ops, damaged, 0);
 		ops = ip_change_block(&change, meta, false);
 		ip_op_undo_pages(ops, BufferGetBlockNumber(page), 1);
 		if (prev != meta)
@@ -331,7 +494,8 @@ append_page(Relation rel, BlockNumber last)
 	UnlockReleaseBuffer(meta);
 }
 
-void
+/* Not inlined: a test stops processes here. */
+pg_noinline void
 ip_lockset_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mode, bool any)
 {
 	BlockNumber last;
@@ -365,12 +529,26 @@ ip_lockset_add_alike(Relation rel, Buffer data, OffsetNumber off, TransactionId 
 
 /* ---- VACUUM ---------------------------------------------------------------------- */
 
+/* What VACUUM does with the list of lock pages. */
+typedef struct LockList
+{
+	Relation	rel;
+	IpFreeBlocks *lowest;		/* free blocks */
+	BlockNumber nblocks;
+	uint8	   *seen;			/* a bit for each block: in the list */
+	BlockNumber n;				/* so many */
+	const char *problem;		/* with the page ... */
+	BlockNumber bad;			/* ... that was just looked at, or NULL */
+} LockList;
+
 static bool
 has_live_set(Page page)
 {
 	int			n = IpPageLockSets(page);
 	bool		mine;
 
+	if (IpPageGetSpecial(page)->u.lock.lost > ip_xid_full(RecentXmin))
+		return true;
 	for (int i = 0; i < n; i++)
 	{
 		if (ip_lockset_is_live(IpPageLockSet(page, i)->xid, &mine))
@@ -379,7 +557,41 @@ has_live_set(Page page)
 	return false;
 }
 
-/* Take the page out of the list behind prev, which may be the metapage. */
+static bool
+is_seen(const LockList *l, BlockNumber block)
+{
+	return block < l->nblocks && (l->seen[block / 8] & (1 << (block % 8)));
+}
+
+/*
+ * May sets be live that begin on the page, or before it?  They may be on the pages that it is continued on.  Whoever adds one there has come by this page,
+ * which is locked exclusively, so who has passed it is ahead of us.  No link leads back, unless it is damaged.
+ */
+static bool
+is_in_use(LockList *l, Buffer buffer)
+{
+	BlockNumber next = continued_on(BufferGetPage(buffer));
+	bool		used = has_live_set(BufferGetPage(buffer));
+
+	for (BlockNumber pages = 0; next != 0 && !used; pages++)
+	{
+		IpXid		lost = IP_XID_NONE;
+		Buffer		behind;
+
+		if (next == IP_META_BLOCK || next == BufferGetBlockNumber(buffer) || is_seen(l, next))
+			return true;
+		behind = open_sets(l->rel, next, pages, &lost);
+		used = lost == PG_UINT64_MAX;
+		if (!BufferIsValid(behind))
+			break;
+		used |= has_live_set(BufferGetPage(behind));
+		next = continued_on(BufferGetPage(behind));
+		UnlockReleaseBuffer(behind);
+	}
+	return used;
+}
+
+/* The page becomes free; if it is in the list, it leaves it behind prev, which may be the metapage. */
 static void
 free_page(Relation rel, Buffer meta, Buffer prev, Buffer buffer)
 {
@@ -389,41 +601,145 @@ free_page(Relation rel, Buffer meta, Buffer prev, Buffer buffer)
 	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
 	ops = ip_change_block(&change, meta, false);
 	ip_op_undo_pages(ops, BufferGetBlockNumber(buffer), 0);
-	if (prev != meta)
-		ops = ip_change_block(&change, prev, false);
-	ip_op_ring(ops, IpPageGetSpecial(BufferGetPage(buffer))->u.lock.next, 0);
+	if (BufferIsValid(prev))
+	{
+		if (prev != meta)
+			ops = ip_change_block(&change, prev, false);
+		ip_op_ring(ops, IpPageGetSpecial(BufferGetPage(buffer))->u.lock.next, 0);
+	}
 	ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
 	ip_change_apply(&change);
 }
 
+/* The list ends at the page in the buffer; sets that it was continued with are lost. */
+static void
+end_list(Relation rel, Buffer buffer)
+{
+	bool		continued = continued_on(BufferGetPage(buffer)) != 0;
+	IpChange	change;
+	ByteWriter *ops;
+
+	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
+	ops = ip_change_block(&change, buffer, false);
+	ip_op_ring(ops, 0, 0);
+	if (continued)
+		ip_op_lost(ops, ip_xid_next());
+	ip_change_apply(&change);
+}
+
+/* The damaged page is made anew, and is the list's last one.  buffer: it, locked, or InvalidBuffer. */
+static void
+renew_page(Relation rel, BlockNumber block, Buffer buffer)
+{
+	bool		locked = BufferIsValid(buffer);
+	IpChange	change;
+	ByteWriter *ops;
+
+	if (!locked)
+	{
+		buffer = ip_rel_read_soft(rel, block, NULL);
+		if (BufferIsValid(buffer))
+			LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+		else
+			buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_ZERO_AND_LOCK, NULL);
+	}
+	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
+	ops = ip_change_block(&change, buffer, true);
+	ip_op_simple(ops, IP_OP_INIT_LOCK);
+	ip_op_lost(ops, ip_xid_next());
+	ip_change_apply(&change);
+	if (!locked)
+		UnlockReleaseBuffer(buffer);
+}
+
+/* Is the block in the list?  Lock: the metapage exclusively, so that it does not change. */
+static bool
+is_in_list(LockList *l, Buffer meta, BlockNumber block)
+{
+	BlockNumber at = next_of(meta);
+
+	for (BlockNumber pages = 0; at != 0 && at != block && may_go_on(l->rel, pages); pages++)
+	{
+		Buffer		buffer = ip_lockset_open(l->rel, at, BUFFER_LOCK_SHARE);
+
+		if (!BufferIsValid(buffer))
+			return false;
+		at = next_of(buffer);
+		UnlockReleaseBuffer(buffer);
+	}
+	return at != 0;
+}
+
+/* Note that the block is in the list; false: it has been there, or is newer than the walk. */
+static bool
+note_seen(LockList *l, BlockNumber block)
+{
+	if (block >= l->nblocks || is_seen(l, block))
+		return false;
+	l->seen[block / 8] |= 1 << (block % 8);
+	return true;
+}
+
+/*
+ * What is behind "before", locked exclusively, or InvalidBuffer: nothing.  Damage is mended.  A page that a page of the list leads to, and that the
+ * metapage lists, was a lock page, whatever it is now.
+ */
+static Buffer
+look_behind(LockList *l, Buffer meta, Buffer before)
+{
+	BlockNumber block = IpPageGetSpecial(BufferGetPage(before))->u.lock.next;
+	Page		page = BufferGetPage(meta);
+	Buffer		buffer;
+
+	if (block == 0 || (block >= l->nblocks && compat_has_block(l->rel, block)))
+		return InvalidBuffer;
+	l->bad = block;
+	if (block != next_of(before) || !note_seen(l, block))
+	{
+		l->problem = "list of lock pages leads nowhere, or back to itself";
+		end_list(l->rel, before);
+		return InvalidBuffer;
+	}
+	buffer = ip_lockset_open(l->rel, block, BUFFER_LOCK_EXCLUSIVE);
+	if (BufferIsValid(buffer))
+		l->problem = ip_page_problem(BufferGetPage(buffer), block);
+	else if (is_damaged(l->rel, block))
+		l->problem = "lock page cannot be read, or is none";
+	l->n += BufferIsValid(buffer) || l->problem != NULL;
+	if (l->problem == NULL)
+		return buffer;
+	if (BufferIsValid(buffer) || ip_runs_have(IpPageGetMeta(page)->runs, ip_runs_count(page), block))
+		renew_page(l->rel, block, buffer);
+	else
+		end_list(l->rel, before);
+	return buffer;
+}
+
 /* Look at the page behind *prev, and free it, or go on to it; false: there is none. */
 static bool
-vacuum_next(Relation rel, BlockNumber *prev, BlockNumber *freed)
+vacuum_next(LockList *l, BlockNumber *prev, BlockNumber *freed)
 {
+	Relation	rel = l->rel;
 	Buffer		meta = ip_rel_lock_meta(rel, BUFFER_LOCK_EXCLUSIVE);
 	Buffer		before;
 	Buffer		buffer = InvalidBuffer;
-	BlockNumber block = 0;
 
 	*freed = 0;
+	l->problem = NULL;
 	if (!BufferIsValid(meta))
 		return false;
 	before = *prev == IP_META_BLOCK ? meta : ip_lockset_open(rel, *prev, BUFFER_LOCK_EXCLUSIVE);
 	if (BufferIsValid(before))
-	{
-		block = IpPageGetSpecial(BufferGetPage(before))->u.lock.next;
-		buffer = ip_lockset_open(rel, block, BUFFER_LOCK_EXCLUSIVE);
-	}
+		buffer = look_behind(l, meta, before);
 	if (BufferIsValid(buffer))
 	{
-		if (!(IpPageGetSpecial(BufferGetPage(buffer))->u.lock.flags & IP_LOCK_CONTINUED) &&
-			!has_live_set(BufferGetPage(buffer)))
+		if (!is_in_use(l, buffer))
 		{
+			*freed = BufferGetBlockNumber(buffer);
 			free_page(rel, meta, before, buffer);
-			*freed = block;
 		}
 		else
-			*prev = block;
+			*prev = BufferGetBlockNumber(buffer);
 		UnlockReleaseBuffer(buffer);
 	}
 	if (BufferIsValid(before) && before != meta)
@@ -432,22 +748,81 @@ vacuum_next(Relation rel, BlockNumber *prev, BlockNumber *freed)
 	return BufferIsValid(buffer);
 }
 
-BlockNumber
-ip_lockset_vacuum(Relation rel, IpFreeBlocks *lowest)
+/* Free a lock page that is not in the list, because a page before it, or the metapage, was damaged. */
+static bool
+free_stray(LockList *l, BlockNumber block)
 {
+	Buffer		meta = ip_rel_lock_meta(l->rel, BUFFER_LOCK_EXCLUSIVE);
+	Buffer		buffer = InvalidBuffer;
+	bool		free = false;
+
+	if (!BufferIsValid(meta))
+		return false;
+	if (!is_in_list(l, meta, block))
+		buffer = ip_lockset_open(l->rel, block, BUFFER_LOCK_EXCLUSIVE);
+	if (BufferIsValid(buffer))
+	{
+		free = !is_in_use(l, buffer);
+		if (free)
+			free_page(l->rel, meta, InvalidBuffer, buffer);
+		UnlockReleaseBuffer(buffer);
+	}
+	UnlockReleaseBuffer(meta);
+	return free;
+}
+
+static void
+note_freed(LockList *l, BlockNumber block)
+{
+	ip_space_record(l->rel, block, IpFreePageSpace(block));
+	ip_space_note_free(l->lowest, block);
+}
+
+/* What VACUUM knows of undo pages and lock pages is more than what is in rings and in the list. */
+static void
+free_strays(LockList *l, const BlockNumber *pages, BlockNumber npages)
+{
+	for (BlockNumber i = 0; i < npages; i++)
+	{
+		Buffer		buffer;
+
+		compat_vacuum_delay_point(false);
+		if (pages[i] == IP_META_BLOCK || pages[i] >= l->nblocks || is_seen(l, pages[i]))
+			continue;
+		buffer = ip_lockset_open(l->rel, pages[i], BUFFER_LOCK_SHARE);
+		if (!BufferIsValid(buffer))
+			continue;
+		UnlockReleaseBuffer(buffer);
+		if (free_stray(l, pages[i]))
+			note_freed(l, pages[i]);
+	}
+}
+
+void
+ip_lockset_vacuum(Relation rel, const BlockNumber *pages, BlockNumber npages, BlockNumber nundo, IpFreeBlocks *lowest)
+{
+	LockList	l = {.rel = rel,.lowest = lowest,.nblocks = RelationGetNumberOfBlocks(rel)};
 	BlockNumber prev = IP_META_BLOCK;
-	BlockNumber n = 0;
 	BlockNumber freed;
+	bool		more;
 
 	Assert(ip_page_none_is_locked());
-	while (vacuum_next(rel, &prev, &freed))
+	if (l.nblocks <= IP_META_BLOCK)
+		return;
+	l.seen = MemoryContextAllocExtended(CurrentMemoryContext, l.nblocks / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	do
 	{
 		compat_vacuum_delay_point(false);
-		if (freed == 0)
-			continue;
-		ip_space_record(rel, freed, IpFreePageSpace(freed));
-		ip_space_note_free(lowest, freed);
-		n++;
-	}
-	return n;
+		more = vacuum_next(&l, &prev, &freed);
+		if (l.problem)
+			ereport(WARNING,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("list of lock pages of relation \"%s\" is mended at block %u: %s",
+							RelationGetRelationName(rel), l.bad, l.problem)));
+		if (freed != 0)
+			note_freed(&l, freed);
+	} while (more);
+	if (npages > nundo + l.n)
+		free_strays(&l, pages, npages);
+	pfree(l.seen);
 }

@@ -23,8 +23,8 @@ extern bool ip_lockset_is_live(IpXid xid, bool *mine);
 extern void ip_lockset_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpLockers *lockers);
 
 /*
- * Add the row to a set of xid in that mode.  any: has the data page a live set?  Lock: the data page exclusively, since that
- * was asked.  Errors: what extending the table may raise.
+ * Add the row to a set of xid in that mode.  any: had the data page a live set?  Lock: the data page exclusively, since that
+ * was asked.  Errors: what extending the table may raise; data_corrupted if the list of lock pages is endless.
  */
 extern void ip_lockset_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mode, bool any);
 
@@ -37,12 +37,16 @@ extern bool ip_lockset_add_alike(Relation rel, Buffer data, OffsetNumber off, Tr
 /* Which of the page's items are in live sets?  False: none is.  Lock: the data page exclusively. */
 extern bool ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked);
 
-/* Free lock pages whose sets are dead; how many.  No lock is held. */
-extern BlockNumber ip_lockset_vacuum(Relation rel, IpFreeBlocks *lowest);
+/*
+ * Free lock pages whose sets are dead, and mend what is damaged of their list.  pages: the undo pages and lock pages that VACUUM has met, of which
+ * nundo are undo pages, as far as rings know.  No lock is held.
+ */
+extern void ip_lockset_vacuum(Relation rel, const BlockNumber *pages, BlockNumber npages, BlockNumber nundo,
+							  IpFreeBlocks *lowest);
 
 /*
- * A lock page, or the metapage, locked in this mode; InvalidBuffer if the block is something else, or not there.  It may be a data page
- * that the caller has locked.
+ * A lock page, or the metapage, locked in this mode; InvalidBuffer if the block is something else, not there, or damaged: it has no
+ * sets then.  It may be a data page that the caller has locked.
  */
 extern Buffer ip_lockset_open(Relation rel, BlockNumber block, int mode);
 

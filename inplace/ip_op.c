@@ -352,6 +352,13 @@ ip_op_lock_page(ByteWriter *w, BlockNumber block)
 }
 
 void
+ip_op_lost(ByteWriter *w, IpXid xid)
+{
+	bytes_put_u8(w, IP_OP_LOST);
+	bytes_put_u64(w, xid);
+}
+
+void
 ip_op_ring(ByteWriter *w, BlockNumber next, uint16 flags)
 {
 	Assert((flags & ~(IP_UNDO_CURRENT | IP_LOCK_CONTINUED)) == 0);

@@ -48,7 +48,9 @@ typedef enum IpOp
 								 * what they are */
 	IP_OP_DECOY,				/* block 0's decoy is put anew */
 	IP_OP_LOCK,					/* lock page: add a row to a set */
-	IP_OP_LOCK_PAGE				/* where a data page's lock sets begin */
+	IP_OP_LOCK_PAGE,			/* where a data page's lock sets begin */
+	IP_OP_LOST					/* lock page: sets of transactions before this
+								 * one have been lost */
 } IpOp;
 
 /* Where IP_OP_ROW's delta starts from */
@@ -208,6 +210,7 @@ extern void ip_op_lock(ByteWriter *w, int set, OffsetNumber off, bool fresh, Blo
 
 /* 0: nowhere. */
 extern void ip_op_lock_page(ByteWriter *w, BlockNumber block);
+extern void ip_op_lost(ByteWriter *w, IpXid xid);
 extern void ip_op_slot(ByteWriter *w, uint16 slot, BlockNumber entry, uint32 npages);
 
 #endif							/* IP_OP_H */

@@ -122,6 +122,7 @@ find_new_row(IpNewRows *n, IpRowHead *alone)
 		{
 			case IP_OP_INIT_DATA:
 			case IP_OP_BASE:
+			case IP_OP_LOST:
 				(void) bytes_get_u64(&n->ops);
 				break;
 			case IP_OP_DEFAULT:

@@ -68,7 +68,7 @@ ip_page_other_version(Page page)
 	if (special->magic != IP_OLD_PAGE_MAGIC)
 		return special->magic & 0xFF;
 	/* its other pages do not tell: the last such version */
-	return special->kind == IP_PAGE_META ? ((uint32 *) PageGetContents(page))[1] : 6;
+	return special->kind == IP_PAGE_META ? ((uint32 *) PageGetContents(page))[1] : IP_OLD_VERSIONS;
 }
 
 void

@@ -53,12 +53,14 @@ init_page(Page page, BlockNumber block, IpPageKind kind)
 	}
 }
 
+/* A metapage that is made anew keeps its lock sets if these are sound. */
 static void
 init_meta(Page page, BlockNumber block)
 {
 	IpMeta	   *meta = IpPageGetMeta(page);
 
-	init_page(page, block, IP_PAGE_META);
+	if (!ip_page_has_sound_locks(page))
+		init_page(page, block, IP_PAGE_META);
 	meta->nruns = 0;
 	for (int i = 0; i < IP_UNDO_SLOTS; i++)
 	{
@@ -260,6 +262,20 @@ apply_undo_pages(Page page, ByteReader *r)
 }
 
 static const char *
+apply_lock_op(Page page, BlockNumber block, IpOp op, ByteReader *r)
+{
+	if (op == IP_OP_LOCK)
+		return ip_lockset_apply(page, r);
+	if (op == IP_OP_INIT_LOCK)
+		init_page(page, block, IP_PAGE_LOCK);
+	else if (op == IP_OP_LOCK_PAGE)
+		IpPageGetSpecial(page)->lock_page = bytes_get_varint(r);
+	else
+		IpPageGetSpecial(page)->u.lock.lost = bytes_get_u64(r);
+	return NULL;
+}
+
+static const char *
 apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 {
 	IpSpecial  *special = PageIsNew(page) ? NULL : IpPageGetSpecial(page);
@@ -325,13 +341,10 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 		case IP_OP_UNDO:
 			return apply_undo(page, r, ctx);
 		case IP_OP_INIT_LOCK:
-			init_page(page, block, IP_PAGE_LOCK);
-			return NULL;
 		case IP_OP_LOCK:
-			return ip_lockset_apply(page, r);
 		case IP_OP_LOCK_PAGE:
-			special->lock_page = bytes_get_varint(r);
-			return NULL;
+		case IP_OP_LOST:
+			return apply_lock_op(page, block, op, r);
 		case IP_OP_RING:
 			special->u.undo.next = bytes_get_u32(r);
 			special->u.undo.flags = bytes_get_u16(r);
@@ -346,17 +359,32 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 	return "unknown operation";
 }
 
+/*
+ * Does the operation change what the metapage's checksum is of, and was that right?  Replay may find a damaged page, which must not
+ * look sound afterwards.
+ */
+static bool
+changes_sealed(Page page, IpOp op)
+{
+	return op == IP_OP_INIT_META ||
+		((op == IP_OP_SLOT || op == IP_OP_UNDO_PAGES) && ip_runs_problem(page) == NULL);
+}
+
 static const char *
 apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContext *ctx)
 {
 	ByteReader	r = {ops, ops + len, false};
 	TransactionId xid = ctx->xid;
+	bool		seals = false;
 
 	ip_items_begin();
 	while (r.p < r.end)
 	{
 		IpOp		op = bytes_get_u8(&r);
-		const char *problem = apply_op(page, block, op, &r, ctx);
+		const char *problem;
+
+		seals = seals || changes_sealed(page, op);
+		problem = apply_op(page, block, op, &r, ctx);
 
 		if (problem == NULL && r.bad)
 			problem = "operation is too short";
@@ -365,7 +393,7 @@ apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContex
 	}
 	/* IP_OP_XID is about the block */
 	ctx->xid = xid;
-	if (block == IP_META_BLOCK)
+	if (seals)
 		ip_runs_seal(page);
 	return ip_items_end(page) ? NULL : "items overlap";
 }

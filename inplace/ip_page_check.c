@@ -393,3 +393,12 @@ ip_page_problem(Page page, BlockNumber block)
 		(void) ip_page_check(&c, page, block);
 	return text[0] != '\0' ? text : NULL;
 }
+
+bool
+ip_page_has_sound_locks(Page page)
+{
+	IpPageCheck c;
+
+	return !PageIsNew(page) && ip_page_check_header(&c, page) == NULL && IpPageGetSpecial(page)->kind == IP_PAGE_META &&
+		ip_lockset_problem(page) == NULL;
+}

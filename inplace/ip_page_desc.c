@@ -181,11 +181,26 @@ desc_undo_pages(StringInfo buf, ByteReader *r)
 }
 
 static void
+desc_meta(StringInfo buf, ByteReader *r, IpOp op)
+{
+	if (op == IP_OP_SLOT)
+		desc_slot(buf, r);
+	else
+		desc_undo_pages(buf, r);
+}
+
+static void
 desc_lock(StringInfo buf, ByteReader *r, IpOp op)
 {
-	uint32		set = bytes_get_varint(r);
 	OffsetNumber off;
+	uint32		set;
 
+	if (op == IP_OP_LOST)
+	{
+		appendStringInfo(buf, "sets before xid " UINT64_FORMAT " lost", bytes_get_u64(r));
+		return;
+	}
+	set = bytes_get_varint(r);
 	if (op == IP_OP_LOCK_PAGE)
 	{
 		appendStringInfo(buf, "lock page %u", set);
@@ -283,16 +298,15 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 			return;
 		case IP_OP_LOCK:
 		case IP_OP_LOCK_PAGE:
+		case IP_OP_LOST:
 			desc_lock(buf, r, op);
 			return;
 		case IP_OP_RING:
 			desc_ring(buf, r);
 			return;
 		case IP_OP_SLOT:
-			desc_slot(buf, r);
-			return;
 		case IP_OP_UNDO_PAGES:
-			desc_undo_pages(buf, r);
+			desc_meta(buf, r, op);
 			return;
 	}
 	appendStringInfo(buf, "unknown operation %d", op);
@@ -321,7 +335,7 @@ ip_page_desc_name(IpOp op)
 		[IP_OP_CLEAR_CHANGER] = "clear default changer",[IP_OP_CHANGED] = "changed",[IP_OP_DROP] = "drop",
 		[IP_OP_RESTORE] = "restore",[IP_OP_FREEZE] = "freeze",[IP_OP_KEYS] = "changed keys",
 		[IP_OP_UNDO_PAGES] = "undo pages",[IP_OP_MOVED] = "moved",[IP_OP_DECOY] = "decoy",
-		[IP_OP_LOCK] = "lock",[IP_OP_LOCK_PAGE] = "lock page"
+		[IP_OP_LOCK] = "lock",[IP_OP_LOCK_PAGE] = "lock page",[IP_OP_LOST] = "lost"
 	};
 
 	return op > 0 && op < lengthof(names) && names[op] ? names[op] : "unknown";

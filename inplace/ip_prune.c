@@ -209,14 +209,16 @@ prune_page(IpPrune *p)
 		ip_op_base(p->w, IpDataBase(next - NEW_BASE_AGE));
 		p->changed = true;
 	}
-	if (!apply_prune(p))
+	p->damaged = !apply_prune(p);
+	if (p->damaged && !p->soft)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("items of block %u of relation \"%s\" overlap, reach outside of it, or are too many",
 						p->block, RelationGetRelationName(p->rel)),
 				 errhint("Run inplace_check('%s') to find all damage.",
 						 RelationGetRelationName(p->rel))));
-	ip_prune_set_hint(p->page);
+	if (!p->damaged)
+		ip_prune_set_hint(p->page);
 }
 
 static void
@@ -391,7 +393,7 @@ prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 static IpNeed
 prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids, BlockNumber undo_block)
 {
-	Buffer		buffer = ip_rel_read_soft(rel, ItemPointerGetBlockNumber(tids));
+	Buffer		buffer = ip_rel_read_soft(rel, ItemPointerGetBlockNumber(tids), NULL);
 	IpNeed		need = IP_NEED_NONE;
 	Page		page;
 

@@ -33,6 +33,9 @@
 #define TELL_EVERY			8
 #define is_told(block)		(murmurhash32(block) % TELL_EVERY == 0)
 
+/* So many pages on, there has been such a one, but for one case in millions. */
+#define TELL_SURELY			(16 * TELL_EVERY)
+
 /*
  * Do all see the page's changes that have not aborted?  *newest: of their xids, or IP_XID_NONE.  Readers below an aborted change, which
  * has been put back (U2), look at the row again if they do not find its record, whatever their snapshots are.
@@ -128,7 +131,7 @@ seems_of_ring(Relation rel, BlockNumber block, uint16 slot)
 
 	if (block == IP_META_BLOCK || block == InvalidBlockNumber)
 		return false;
-	buffer = ip_rel_read_soft(rel, block);
+	buffer = ip_rel_read_soft(rel, block, NULL);
 	if (BufferIsInvalid(buffer))
 		return false;
 	special = IpPageGetSpecial(BufferGetPage(buffer));
@@ -157,6 +160,20 @@ ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot)
 	}
 	ip_ring_drop_oldest(rel, current, InvalidBuffer, slot);
 	return current;
+}
+
+/* Where to look for the current page from; a metapage that was made anew does not know how many pages the ring has. */
+static IpMetaSlot
+from_slot(IpMetaSlot ms)
+{
+	ms.npages = Max(ms.npages, TELL_SURELY);
+	return ms;
+}
+
+Buffer
+ip_ring_follow_slot(Relation rel, IpMetaSlot ms, uint16 slot)
+{
+	return ip_ring_follow(rel, from_slot(ms), slot, BUFFER_LOCK_SHARE, NULL);
 }
 
 /* What the metapage says of a slot's ring. */
@@ -308,7 +325,7 @@ ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode, bo
 		Buffer		buffer;
 
 		if (*block == InvalidBlockNumber)
-			from = read_slot(rel, slot);
+			from = from_slot(read_slot(rel, slot));
 		if (from.entry == InvalidBlockNumber)
 			return InvalidBuffer;
 

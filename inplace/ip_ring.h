@@ -92,6 +92,9 @@ extern bool ip_ring_is_current(Page page, uint16 slot);
  */
 extern Buffer ip_ring_follow(Relation rel, IpMetaSlot from, uint16 slot, int mode, bool *waited);
 
+/* The same, locked in share mode, for what the metapage says of the slot. */
+extern Buffer ip_ring_follow_slot(Relation rel, IpMetaSlot ms, uint16 slot);
+
 /* Let the backend use its own ring from now on, which may have to be made. */
 extern void ip_ring_use_own(IpRelCache *cache);
 

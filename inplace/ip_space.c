@@ -82,7 +82,7 @@ ip_space_try_free(Relation rel, BlockNumber block)
 
 	if (block == IP_DECOY_BLOCK)
 		return InvalidBuffer;
-	buffer = ip_rel_read_soft(rel, block);
+	buffer = ip_rel_read_soft(rel, block, NULL);
 	if (BufferIsInvalid(buffer))
 	{
 		/* so that others do not look at it */
@@ -173,7 +173,7 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	*found = block == IP_META_BLOCK ? 0 : NOT_LOOKED_AT;
 	if (block == IP_META_BLOCK || (BufferIsValid(other) && BufferGetBlockNumber(other) == block))
 		return InvalidBuffer;
-	buffer = strategy ? ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy) : ip_rel_read_soft(rel, block);
+	buffer = ip_rel_read_soft(rel, block, strategy);
 	if (BufferIsInvalid(buffer))
 	{
 		/* damaged, or cut off: another one will do */

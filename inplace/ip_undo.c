@@ -82,7 +82,7 @@ read_known(Relation rel, BlockNumber block, bool soft)
 	 * number of another one
 	 */
 	if (VacuumCostActive || RelationUsesLocalBuffers(rel))
-		return soft ? ip_rel_read_soft(rel, block) : ip_rel_read(rel, block);
+		return soft ? ip_rel_read_soft(rel, block, NULL) : ip_rel_read(rel, block);
 	if (known->uses > 0 && known->block == block &&
 		ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, known->buffer))
 	{
@@ -91,7 +91,7 @@ read_known(Relation rel, BlockNumber block, bool soft)
 		return known->buffer;
 	}
 	known->uses = 0;
-	known->buffer = soft ? ip_rel_read_soft(rel, block) : ip_rel_read(rel, block);
+	known->buffer = soft ? ip_rel_read_soft(rel, block, NULL) : ip_rel_read(rel, block);
 	if (BufferIsInvalid(known->buffer))
 		return InvalidBuffer;
 	known->block = block;
@@ -152,7 +152,7 @@ is_unreadable(Relation rel, BlockNumber block)
 
 	if (block == IP_META_BLOCK || block == InvalidBlockNumber || !compat_has_block(rel, block))
 		return false;
-	buffer = ip_rel_read_soft(rel, block);
+	buffer = ip_rel_read_soft(rel, block, NULL);
 	if (BufferIsInvalid(buffer))
 		return true;
 	ReleaseBuffer(buffer);

@@ -140,7 +140,7 @@ look_at_current(Buffer current, uint32 *free)
 static BlockNumber
 look_at_other(Relation rel, uint16 slot, IpMetaSlot ms, BlockNumber *oldest, uint32 *free)
 {
-	Buffer		buffer = ip_ring_follow(rel, ms, slot, BUFFER_LOCK_SHARE, NULL);
+	Buffer		buffer = ip_ring_follow_slot(rel, ms, slot);
 	BlockNumber current;
 
 	if (!BufferIsValid(buffer))

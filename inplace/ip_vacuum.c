@@ -265,6 +265,7 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 	return space_of(block, page);
 }
 
+/* A page of undo, or of locks. */
 static void
 note_undo_page(IpVacuum *v, BlockNumber block)
 {
@@ -313,9 +314,9 @@ vacuum_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, i
 		space = vacuum_data_page(v, block, buffer, dead, ndead);
 	else
 		ip_vacuum_map_distrust(v, block, buffer, false);
-	if (kind == IP_PAGE_UNDO)
+	if (kind == IP_PAGE_UNDO || kind == IP_PAGE_LOCK)
 		note_undo_page(v, block);
-	else if (kind != IP_PAGE_DATA && kind != IP_PAGE_META && kind != IP_PAGE_LOCK)
+	else if (kind != IP_PAGE_DATA && kind != IP_PAGE_META)
 	{
 		/* a free page, or one left empty by a crash */
 		space = IpFreePageSpace(block);
@@ -601,21 +602,6 @@ estimate_rows(IpVacuum *v)
 	return v->n.data_pages > 0 ? v->n.live / v->n.data_pages * (v->n.data_pages + skipped) : -1;
 }
 
-/* All that the metapage knows is a hint, so that a new one is as good. */
-static void
-repair_meta(IpVacuum *v)
-{
-	const char *problem = ip_rel_meta_problem(v->rel);
-
-	if (problem == NULL)
-		return;
-	ereport(WARNING,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("metapage of relation \"%s\" is damaged, and is made anew: %s",
-					RelationGetRelationName(v->rel), problem)));
-	UnlockReleaseBuffer(ip_rel_make_meta(v->rel));
-}
-
 /* Returns an estimate of the table's live rows. */
 static double
 vacuum_table(IpVacuum *v)
@@ -624,7 +610,7 @@ vacuum_table(IpVacuum *v)
 	bool		skipped;
 
 	v->nblocks = RelationGetNumberOfBlocks(v->rel);
-	repair_meta(v);
+	ip_rel_repair_meta(v->rel);
 	v->runs = ip_ring_read_runs(v->rel, v->nblocks);
 	check_failsafe(v);
 	ip_vacuum_indexes_begin(v);
@@ -640,7 +626,7 @@ vacuum_table(IpVacuum *v)
 	v->n.undo_freed = ip_undo_shrink_lost(v->rel, v->horizon, v->undo, v->n.undo_seen, &v->free);
 	v->n.undo_freed += ip_undo_shrink_rings(v->rel, v->horizon, &v->free, &v->rings_moved);
 	v->n.undo_pages = ip_ring_pages(v->rel) + v->n.undo_freed;
-	(void) ip_lockset_vacuum(v->rel, &v->free);
+	ip_lockset_vacuum(v->rel, v->undo, v->n.undo_seen, v->n.undo_pages, &v->free);
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_INDEX_CLEANUP);
 	if (v->params->index_cleanup != VACOPTVALUE_DISABLED && !v->failsafe)
 		ip_vacuum_indexes_cleanup(v, row_count, !skipped);

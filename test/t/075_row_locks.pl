@@ -96,6 +96,27 @@ is(sql(q(SELECT count(*) FROM generate_series(0, pg_relation_size('l') / 8192 - 
 	'VACUUM frees lock pages');
 tables_ok($node, 'no locks', 'l');
 
+# Between the look at a page's lockers and the next lock, the locker ends, and VACUUM frees the lock page.  It reads no page that all see.
+$holder = $node->background_psql('postgres');
+$holder->query_safe('BEGIN; SELECT count(*) FROM (SELECT FROM l FOR KEY SHARE) x');
+my $block = sql(q(SELECT block FROM inplace_locks('l') ORDER BY page DESC LIMIT 1));
+my $next = $node->background_psql('postgres');
+SKIP:
+{
+	my $hold = hold_backend($next->query_safe('SELECT pg_backend_pid()'), 'ip_lockset_add');
+	skip 'gdb may not attach to a server process', 4 if !$hold;
+	$next->query_until(qr/began/, "\\echo began\nBEGIN; SELECT id FROM l WHERE ctid = '($block,1)' FOR SHARE;\n\\echo it_ended\n");
+	ok(is_held($hold), 'held after the look');
+	$holder->query_safe('COMMIT');
+	sql('VACUUM l');
+	is(sql(q(SELECT DISTINCT page FROM inplace_locks('l'))), 1, 'the lock page is free');
+	release_backend($hold);
+	$next->query_until(qr/it_ended/, '');
+	is($node->psql('postgres', "SELECT FROM l WHERE ctid = '($block,1)' FOR UPDATE NOWAIT"), 3, 'the row is locked all the same');
+	tables_ok($node, 'a lock page freed', 'l');
+}
+$_->quit foreach $holder, $next;
+
 # ---- many lockers of one row; full pages -------------------------------------------------
 
 sql('CREATE TABLE f (id int, s text) USING inplace', 'ALTER TABLE f ALTER s SET STORAGE plain',
