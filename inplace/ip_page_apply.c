@@ -9,6 +9,7 @@
 
 #include "ip_items.h"
 #include "ip_lockset.h"
+#include "ip_map.h"
 #include "ip_moves.h"
 #include "ip_page_apply.h"
 #include "ip_page_apply_row.h"
@@ -331,6 +332,10 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 			return ip_lockset_apply(page, r);
 		case IP_OP_LOCK_PAGE:
 			special->lock_page = bytes_get_varint(r);
+			return NULL;
+		case IP_OP_VISIBLE:
+			if (ip_map_is_visible(page))
+				PageSetAllVisible(page);
 			return NULL;
 		case IP_OP_RING:
 			special->u.undo.next = bytes_get_u32(r);

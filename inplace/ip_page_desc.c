@@ -224,6 +224,7 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 		case IP_OP_CLEAR_DEFAULT:
 		case IP_OP_CLEAR_CHANGER:
 		case IP_OP_DECOY:
+		case IP_OP_VISIBLE:
 			appendStringInfoString(buf, ip_page_desc_name(op));
 			return;
 		case IP_OP_INIT_DATA:
@@ -321,7 +322,7 @@ ip_page_desc_name(IpOp op)
 		[IP_OP_CLEAR_CHANGER] = "clear default changer",[IP_OP_CHANGED] = "changed",[IP_OP_DROP] = "drop",
 		[IP_OP_RESTORE] = "restore",[IP_OP_FREEZE] = "freeze",[IP_OP_KEYS] = "changed keys",
 		[IP_OP_UNDO_PAGES] = "undo pages",[IP_OP_MOVED] = "moved",[IP_OP_DECOY] = "decoy",
-		[IP_OP_LOCK] = "lock",[IP_OP_LOCK_PAGE] = "lock page"
+		[IP_OP_LOCK] = "lock",[IP_OP_LOCK_PAGE] = "lock page",[IP_OP_VISIBLE] = "all-visible"
 	};
 
 	return op > 0 && op < lengthof(names) && names[op] ? names[op] : "unknown";

@@ -10,10 +10,13 @@
  */
 #include "compat.h"
 
+#include "access/visibilitymap.h"
+
 #include "ip_change.h"
 #include "ip_dead.h"
 #include "ip_default.h"
 #include "ip_home.h"
+#include "ip_map.h"
 #include "ip_moves.h"
 #include "ip_page_check.h"
 #include "ip_prune.h"
@@ -39,6 +42,7 @@ begin_prune(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizo
 	p->page = BufferGetPage(buffer);
 	p->thorough = thorough;
 	p->horizon = horizon;
+	p->map = InvalidBuffer;
 	p->soft = p->damaged = false;
 	p->changed = p->changer_is_over = false;
 	p->killer = IP_XID_NONE;
@@ -51,10 +55,11 @@ begin_prune(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizo
 
 /* The same for all of its rows: prune_page follows. */
 static void
-begin_page(IpPrune *p, Relation rel, Buffer buffer, bool thorough, bool soft, IpXid horizon)
+begin_page(IpPrune *p, Relation rel, Buffer buffer, bool thorough, bool soft, IpXid horizon, Buffer map)
 {
 	begin_prune(p, rel, buffer, thorough, horizon);
 	p->soft = soft;
+	p->map = map;
 	ip_row_list(p->page, &p->list);
 }
 
@@ -133,8 +138,7 @@ prune_row(IpPrune *p, OffsetNumber off)
 		case IPV_OK:
 			action = ip_prune_version(p, v);
 			p->damaged |= v->damaged;
-			if (action != PRUNE_DEAD && action != PRUNE_FREEZE && !IpXidIsFinal(v->xid) &&
-				!(action == PRUNE_CHANGE && ip_prune_is_removable(p, v->xid)))
+			if (action != PRUNE_DEAD && action != PRUNE_FREEZE && !IpXidIsFinal(v->xid))
 				p->oldest = Min(p->oldest, v->xid);
 			break;
 		case IPV_NONE:
@@ -145,6 +149,21 @@ prune_row(IpPrune *p, OffsetNumber off)
 				ip_version_missing(v);
 			p->damaged = true;
 	}
+}
+
+/*
+ * Does nothing stay that would keep the page from being all-visible?  Exactly, if nothing has been done to it; else IP_OP_VISIBLE
+ * looks again.
+ */
+static bool
+may_be_visible(IpPrune *p, IpXid next)
+{
+	const uint8 both = VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN;
+
+	if (BufferIsInvalid(p->map) || p->oldest < next || p->nfar > 0 || IpPageGetSpecial(p->page)->keys != 0)
+		return false;
+	return p->changed || (ip_map_is_visible(p->page) &&
+						  (!PageIsAllVisible(p->page) || visibilitymap_get_status(p->rel, p->block, &p->map) != both));
 }
 
 /* Write the changes; false if the page is so damaged that they might fail. */
@@ -204,6 +223,11 @@ prune_page(IpPrune *p)
 		next > ip_data_xid_base(IpPageGetSpecial(p->page)) + NEW_BASE_AGE + NEW_BASE_AGE / 2)
 	{
 		ip_op_base(p->w, IpDataBase(next - NEW_BASE_AGE));
+		p->changed = true;
+	}
+	if (may_be_visible(p, next))
+	{
+		ip_change_visible(&p->change, p->map);
 		p->changed = true;
 	}
 	if (!apply_prune(p))
@@ -283,14 +307,14 @@ restore_far_rows(const IpPrune *p, bool soft)
 }
 
 void
-ip_prune_page(Relation rel, Buffer buffer, IpXid horizon)
+ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, Buffer map)
 {
 	IpPrune		p;
 
 	/* once more at most, unless others roll back as many changes again */
 	do
 	{
-		begin_page(&p, rel, buffer, true, false, horizon);
+		begin_page(&p, rel, buffer, true, false, horizon, map);
 		prune_page(&p);
 		if (p.nfar == 0)
 			return;
@@ -305,7 +329,7 @@ ip_prune_for_base(Relation rel, Buffer buffer)
 {
 	IpPrune		p;
 
-	begin_page(&p, rel, buffer, true, true, IP_XID_NONE);
+	begin_page(&p, rel, buffer, true, true, IP_XID_NONE, InvalidBuffer);
 	prune_page(&p);
 	return p.nfar == 0 && !p.damaged;
 }
@@ -318,7 +342,7 @@ ip_prune_page_opt(Relation rel, Buffer buffer)
 
 	if (ip_prune_is_useless(rel, page))
 		return false;
-	begin_page(&p, rel, buffer, false, true, IP_XID_NONE);
+	begin_page(&p, rel, buffer, false, true, IP_XID_NONE, InvalidBuffer);
 	/* damage of one row is not to stop changes of others */
 	if (PageGetMaxOffsetNumber(page) > IP_MAX_ROWS_PER_PAGE || !ip_undo_rows_are_sound(p.block, page, &p.list))
 		return false;

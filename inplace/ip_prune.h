@@ -13,11 +13,12 @@
  * that nobody needs are stripped, dead rows become dead items.  This thorough
  * prune also drops ended row locks, renews the page's xid base, and flushes deletions
  * that a crash could take back.  horizon: what precedes it is removable (VACUUM's; or
- * IP_XID_NONE).  Lock: the buffer exclusively, held on return, but deletions are flushed, and rows with very many
+ * IP_XID_NONE).  map: the visibility map's page, pinned: the page becomes all-visible if that is true; or InvalidBuffer.
+ * Lock: the buffer exclusively, held on return, but deletions are flushed, and rows with very many
  * aborted changes are put back, with the page unlocked; no other buffer may be locked.
  * Pointers into the page become invalid.
  */
-extern void ip_prune_page(Relation rel, Buffer buffer, IpXid horizon);
+extern void ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, Buffer map);
 
 /*
  * Prune if there is something to win since the last time; was there?  Deletions that a crash could take back

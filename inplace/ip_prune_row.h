@@ -32,6 +32,8 @@ typedef struct IpPrune
 	bool		soft;			/* damage is no error, ... */
 	bool		damaged;		/* ... but told here; nothing is pruned then */
 	IpXid		horizon;		/* what precedes it is removable */
+	Buffer		map;			/* the visibility map's page, if the page may
+								 * become all-visible; or invalid */
 	IpChange	change;
 	ByteWriter *w;
 	bool		changed;
