@@ -229,6 +229,14 @@ set_default(IpSpecial *special, TransactionId xid, CommandId cid)
 }
 
 static void
+init_data(Page page, BlockNumber block, ByteReader *r)
+{
+	init_page(page, block, IP_PAGE_DATA);
+	IpPageGetSpecial(page)->u.data.xid_base = bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;
+	((PageHeader) page)->pd_prune_xid = ip_hint_of(FrozenTransactionId);
+}
+
+static void
 init_undo(Page page, BlockNumber block, ByteReader *r)
 {
 	IpSpecial  *special;
@@ -240,6 +248,13 @@ init_undo(Page page, BlockNumber block, ByteReader *r)
 	special->u.undo.slot = bytes_get_u16(r);
 	special->u.undo.flags = bytes_get_u16(r);
 	special->u.undo.next = bytes_get_u32(r);
+}
+
+static void
+apply_ring(IpSpecial *special, ByteReader *r)
+{
+	special->u.undo.next = bytes_get_u32(r);
+	special->u.undo.flags = bytes_get_u16(r);
 }
 
 static void
@@ -260,6 +275,15 @@ apply_undo_pages(Page page, ByteReader *r)
 	ip_runs_set(page, first, bytes_get_u32(r));
 }
 
+static void
+apply_visible(Page page)
+{
+	if (!ip_map_is_visible(page))
+		return;
+	PageSetAllVisible(page);
+	((PageHeader) page)->pd_prune_xid = InvalidTransactionId;
+}
+
 static const char *
 apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 {
@@ -271,8 +295,7 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 			init_meta(page, block);
 			return NULL;
 		case IP_OP_INIT_DATA:
-			init_page(page, block, IP_PAGE_DATA);
-			IpPageGetSpecial(page)->u.data.xid_base = bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;
+			init_data(page, block, r);
 			return NULL;
 		case IP_OP_INIT_UNDO:
 			init_undo(page, block, r);
@@ -307,14 +330,10 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 		case IP_OP_ROW:
 			return ip_page_apply_row(page, r, ctx);
 		case IP_OP_ROWS:
-			return ip_page_apply_rows(page, r, IP_ROW_DEFAULT, ctx->rows);
 		case IP_OP_FINAL_ROWS:
-			return ip_page_apply_rows(page, r, 0, ctx->rows);
+			return ip_page_apply_rows(page, r, op == IP_OP_ROWS ? IP_ROW_DEFAULT : 0, ctx->rows);
 		case IP_OP_UNUSED:
 			return apply_unused(page, r);
-		case IP_OP_INIT_FREE:
-			init_page(page, block, IP_PAGE_FREE);
-			return NULL;
 		case IP_OP_DECOY:
 			put_decoy(page);
 			return NULL;
@@ -325,8 +344,9 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 			return apply_dead(page, r, ctx);
 		case IP_OP_UNDO:
 			return apply_undo(page, r, ctx);
+		case IP_OP_INIT_FREE:
 		case IP_OP_INIT_LOCK:
-			init_page(page, block, IP_PAGE_LOCK);
+			init_page(page, block, op == IP_OP_INIT_FREE ? IP_PAGE_FREE : IP_PAGE_LOCK);
 			return NULL;
 		case IP_OP_LOCK:
 			return ip_lockset_apply(page, r);
@@ -334,12 +354,10 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 			special->lock_page = bytes_get_varint(r);
 			return NULL;
 		case IP_OP_VISIBLE:
-			if (ip_map_is_visible(page))
-				PageSetAllVisible(page);
+			apply_visible(page);
 			return NULL;
 		case IP_OP_RING:
-			special->u.undo.next = bytes_get_u32(r);
-			special->u.undo.flags = bytes_get_u16(r);
+			apply_ring(special, r);
 			return NULL;
 		case IP_OP_SLOT:
 			apply_slot(IpPageGetMeta(page), r);
@@ -349,6 +367,17 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 			return NULL;
 	}
 	return "unknown operation";
+}
+
+/* xid has changed the data page: when it is removable, there may be something to prune. */
+static void
+note_change(Page page, TransactionId xid)
+{
+	PageHeader	ph = (PageHeader) page;
+
+	if (TransactionIdIsValid(xid) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
+		(ph->pd_prune_xid == InvalidTransactionId || ph->pd_prune_xid == ip_hint_of(FrozenTransactionId)))
+		ph->pd_prune_xid = ip_hint_of(xid);
 }
 
 static const char *
@@ -368,6 +397,7 @@ apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContex
 		if (problem)
 			return problem;
 	}
+	note_change(page, ctx->xid);
 	/* IP_OP_XID is about the block */
 	ctx->xid = xid;
 	if (block == IP_META_BLOCK)

@@ -225,6 +225,7 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 		case IP_OP_CLEAR_CHANGER:
 		case IP_OP_DECOY:
 		case IP_OP_VISIBLE:
+		case IP_OP_INIT_FREE:
 			appendStringInfoString(buf, ip_page_desc_name(op));
 			return;
 		case IP_OP_INIT_DATA:
@@ -269,9 +270,6 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 			return;
 		case IP_OP_UNUSED:
 			desc_offsets(buf, r, "unused items");
-			return;
-		case IP_OP_INIT_FREE:
-			appendStringInfoString(buf, "free page");
 			return;
 		case IP_OP_XID:
 			appendStringInfo(buf, "xid %u", bytes_get_u32(r));

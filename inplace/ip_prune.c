@@ -231,12 +231,17 @@ prune_page(IpPrune *p)
 		p->changed = true;
 	}
 	if (!apply_prune(p))
+	{
+		p->damaged = true;
+		if (p->soft)
+			return;
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("items of block %u of relation \"%s\" overlap, reach outside of it, or are too many",
 						p->block, RelationGetRelationName(p->rel)),
 				 errhint("Run inplace_check('%s') to find all damage.",
 						 RelationGetRelationName(p->rel))));
+	}
 	ip_prune_set_hint(p->page);
 }
 
@@ -334,20 +339,52 @@ ip_prune_for_base(Relation rel, Buffer buffer)
 	return p.nfar == 0 && !p.damaged;
 }
 
+/* Does the page's head, or a row, name a transaction that has not begun?  What became of it nobody may ask; records' are known to be old. */
+static bool
+names_future(IpPrune *p)
+{
+	IpXid		next = ip_xid_next();
+	bool		found = ip_default_inserter(p->page) >= next || ip_default_changer(p->page) >= next;
+
+	for (int i = 0; i < p->list.n && !found; i++)
+	{
+		IpRow		row;
+
+		found = ip_row_read_sound(p->page, p->list.off[i], IP_ROW_VERSION, &row) && row.xid >= next;
+	}
+	return found;
+}
+
+/* Damage of one row is not to stop reads or changes of others: no error, but nothing is done. */
+static bool
+prune_softly(IpPrune *p, Relation rel, Buffer buffer, Buffer map)
+{
+	begin_page(p, rel, buffer, false, true, IP_XID_NONE, map);
+	if (PageGetMaxOffsetNumber(p->page) > IP_MAX_ROWS_PER_PAGE || !ip_undo_rows_are_sound(p->block, p->page, &p->list) ||
+		names_future(p))
+		return false;
+	prune_page(p);
+	return !p->damaged;
+}
+
 bool
 ip_prune_page_opt(Relation rel, Buffer buffer)
+{
+	IpPrune		p;
+
+	return !ip_prune_is_useless(rel, BufferGetPage(buffer)) && prune_softly(&p, rel, buffer, InvalidBuffer) && p.changed;
+}
+
+void
+ip_prune_page_heal(Relation rel, Buffer buffer, Buffer map)
 {
 	Page		page = BufferGetPage(buffer);
 	IpPrune		p;
 
-	if (ip_prune_is_useless(rel, page))
-		return false;
-	begin_page(&p, rel, buffer, false, true, IP_XID_NONE, InvalidBuffer);
-	/* damage of one row is not to stop changes of others */
-	if (PageGetMaxOffsetNumber(page) > IP_MAX_ROWS_PER_PAGE || !ip_undo_rows_are_sound(p.block, page, &p.list))
-		return false;
-	prune_page(&p);
-	return p.changed && !p.damaged;
+	/* others may have been here before us */
+	if (!PageIsNew(page) && ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
+		!ip_prune_is_useless(rel, page) && !prune_softly(&p, rel, buffer, map))
+		ip_prune_put_off(page);
 }
 
 /*

@@ -27,6 +27,12 @@ extern void ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, Buffer map
 extern bool ip_prune_page_opt(Relation rel, Buffer buffer);
 
 /*
+ * The same for a reader, which has found that it is worth it: bits in the visibility map are set, too (map: its page, pinned).  The page
+ * may be of any kind.  Lock: the buffer exclusively, throughout.
+ */
+extern void ip_prune_page_heal(Relation rel, Buffer buffer, Buffer map);
+
+/*
  * Do so; false if rows with very many aborted changes are in the way.  Lock: the buffer
  * exclusively, throughout.
  */
