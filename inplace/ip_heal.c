@@ -13,6 +13,8 @@
 #include "ip_prune.h"
 #include "ip_prune_hint.h"
 
+bool		ip_heal_enabled = true;
+
 /*
  * A standby's pages are the primary's work.  Who has locked the table to change it, or its rows, does not read to have it in order:
  * an UPDATE would log a prune before each of its changes, and clear the bits again.
@@ -21,7 +23,7 @@ static bool
 may_heal(Relation rel, IpHeals *heals)
 {
 	if (*heals == IP_HEALS_UNKNOWN)
-		*heals = !RecoveryInProgress() && !CheckRelationLockedByMe(rel, RowShareLock, true) ? IP_HEALS_YES : IP_HEALS_NO;
+		*heals = ip_heal_enabled && !RecoveryInProgress() && !CheckRelationLockedByMe(rel, RowShareLock, true) ? IP_HEALS_YES : IP_HEALS_NO;
 	return *heals == IP_HEALS_YES;
 }
 

@@ -14,6 +14,9 @@
 #include "ip_page.h"
 #include "ip_version.h"
 
+/* Setting, for tests. */
+extern bool ip_heal_enabled;
+
 /* May a scan do that?  It asks when it first meets a page that is worth it. */
 typedef enum IpHeals
 {
