@@ -42,7 +42,7 @@ renew_base(Relation rel, BlockNumber block, Buffer buffer)
 				 ip_page_check_hint(rel)));
 	if (!ip_prune_base_is_old(BufferGetPage(buffer)))
 		return true;
-	ip_prune_page(rel, buffer, IP_XID_NONE, ip_xid_kept_from(vacuum_freeze_min_age));
+	ip_prune_page(rel, buffer, IP_XID_NONE, ip_xid_kept_from(vacuum_freeze_min_age), InvalidBuffer);
 	return ip_page_kind(rel, block, BufferGetPage(buffer)) == IP_PAGE_DATA;
 }
 

@@ -12,7 +12,7 @@ void
 ip_op_simple(ByteWriter *w, IpOp op)
 {
 	Assert(op == IP_OP_INIT_META || op == IP_OP_INIT_FREE || op == IP_OP_INIT_LOCK || op == IP_OP_CLEAR_DEFAULT ||
-		   op == IP_OP_CLEAR_CHANGER || op == IP_OP_DECOY);
+		   op == IP_OP_CLEAR_CHANGER || op == IP_OP_DECOY || op == IP_OP_VISIBLE);
 	bytes_put_u8(w, op);
 }
 

@@ -49,8 +49,11 @@ typedef enum IpOp
 	IP_OP_DECOY,				/* block 0's decoy is put anew */
 	IP_OP_LOCK,					/* lock page: add a row to a set */
 	IP_OP_LOCK_PAGE,			/* where a data page's lock sets begin */
-	IP_OP_LOST					/* lock page: sets of transactions before this
+	IP_OP_LOST,					/* lock page: sets of transactions before this
 								 * one have been lost */
+	IP_OP_VISIBLE				/* the page is all-visible, if all see all of
+								 * its rows now; of a page of the visibility
+								 * map: reference 0 is */
 } IpOp;
 
 /* Where IP_OP_ROW's delta starts from */

@@ -161,6 +161,7 @@ find_new_row(IpNewRows *n, IpRowHead *alone)
 			case IP_OP_SLOT:
 			case IP_OP_UNDO_PAGES:
 			case IP_OP_DECOY:
+			case IP_OP_VISIBLE:
 			case IP_OP_UNUSED:
 			case IP_OP_INIT_FREE:
 				return false;	/* no record with new rows to be decoded has

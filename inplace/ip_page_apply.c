@@ -9,6 +9,7 @@
 
 #include "ip_items.h"
 #include "ip_lockset.h"
+#include "ip_map.h"
 #include "ip_moves.h"
 #include "ip_page_apply.h"
 #include "ip_page_apply_row.h"
@@ -230,6 +231,14 @@ set_default(IpSpecial *special, TransactionId xid, CommandId cid)
 }
 
 static void
+init_data(Page page, BlockNumber block, ByteReader *r)
+{
+	init_page(page, block, IP_PAGE_DATA);
+	IpPageGetSpecial(page)->u.data.xid_base = bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;
+	((PageHeader) page)->pd_prune_xid = ip_hint_of(FrozenTransactionId);
+}
+
+static void
 init_undo(Page page, BlockNumber block, ByteReader *r)
 {
 	IpSpecial  *special;
@@ -241,6 +250,13 @@ init_undo(Page page, BlockNumber block, ByteReader *r)
 	special->u.undo.slot = bytes_get_u16(r);
 	special->u.undo.flags = bytes_get_u16(r);
 	special->u.undo.next = bytes_get_u32(r);
+}
+
+static void
+apply_ring(IpSpecial *special, ByteReader *r)
+{
+	special->u.undo.next = bytes_get_u32(r);
+	special->u.undo.flags = bytes_get_u16(r);
 }
 
 static void
@@ -259,6 +275,15 @@ apply_undo_pages(Page page, ByteReader *r)
 	BlockNumber first = bytes_get_u32(r);
 
 	ip_runs_set(page, first, bytes_get_u32(r));
+}
+
+static void
+apply_visible(Page page)
+{
+	if (!ip_map_is_visible(page))
+		return;
+	PageSetAllVisible(page);
+	((PageHeader) page)->pd_prune_xid = InvalidTransactionId;
 }
 
 static const char *
@@ -286,8 +311,7 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 			init_meta(page, block);
 			return NULL;
 		case IP_OP_INIT_DATA:
-			init_page(page, block, IP_PAGE_DATA);
-			IpPageGetSpecial(page)->u.data.xid_base = bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;
+			init_data(page, block, r);
 			return NULL;
 		case IP_OP_INIT_UNDO:
 			init_undo(page, block, r);
@@ -322,14 +346,10 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 		case IP_OP_ROW:
 			return ip_page_apply_row(page, r, ctx);
 		case IP_OP_ROWS:
-			return ip_page_apply_rows(page, r, IP_ROW_DEFAULT, ctx->rows);
 		case IP_OP_FINAL_ROWS:
-			return ip_page_apply_rows(page, r, 0, ctx->rows);
+			return ip_page_apply_rows(page, r, op == IP_OP_ROWS ? IP_ROW_DEFAULT : 0, ctx->rows);
 		case IP_OP_UNUSED:
 			return apply_unused(page, r);
-		case IP_OP_INIT_FREE:
-			init_page(page, block, IP_PAGE_FREE);
-			return NULL;
 		case IP_OP_DECOY:
 			put_decoy(page);
 			return NULL;
@@ -340,14 +360,19 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 			return apply_dead(page, r, ctx);
 		case IP_OP_UNDO:
 			return apply_undo(page, r, ctx);
+		case IP_OP_INIT_FREE:
+			init_page(page, block, IP_PAGE_FREE);
+			return NULL;
 		case IP_OP_INIT_LOCK:
 		case IP_OP_LOCK:
 		case IP_OP_LOCK_PAGE:
 		case IP_OP_LOST:
 			return apply_lock_op(page, block, op, r);
+		case IP_OP_VISIBLE:
+			apply_visible(page);
+			return NULL;
 		case IP_OP_RING:
-			special->u.undo.next = bytes_get_u32(r);
-			special->u.undo.flags = bytes_get_u16(r);
+			apply_ring(special, r);
 			return NULL;
 		case IP_OP_SLOT:
 			apply_slot(IpPageGetMeta(page), r);
@@ -368,6 +393,17 @@ changes_sealed(Page page, IpOp op)
 {
 	return op == IP_OP_INIT_META ||
 		((op == IP_OP_SLOT || op == IP_OP_UNDO_PAGES) && ip_runs_problem(page) == NULL);
+}
+
+/* xid has changed the data page: when it is removable, there may be something to prune. */
+static void
+note_change(Page page, TransactionId xid)
+{
+	PageHeader	ph = (PageHeader) page;
+
+	if (TransactionIdIsValid(xid) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
+		(ph->pd_prune_xid == InvalidTransactionId || ph->pd_prune_xid == ip_hint_of(FrozenTransactionId)))
+		ph->pd_prune_xid = ip_hint_of(xid);
 }
 
 static const char *
@@ -391,6 +427,7 @@ apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContex
 		if (problem)
 			return problem;
 	}
+	note_change(page, ctx->xid);
 	/* IP_OP_XID is about the block */
 	ctx->xid = xid;
 	if (seals)

@@ -239,6 +239,8 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 		case IP_OP_CLEAR_DEFAULT:
 		case IP_OP_CLEAR_CHANGER:
 		case IP_OP_DECOY:
+		case IP_OP_VISIBLE:
+		case IP_OP_INIT_FREE:
 			appendStringInfoString(buf, ip_page_desc_name(op));
 			return;
 		case IP_OP_INIT_DATA:
@@ -283,9 +285,6 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 			return;
 		case IP_OP_UNUSED:
 			desc_offsets(buf, r, "unused items");
-			return;
-		case IP_OP_INIT_FREE:
-			appendStringInfoString(buf, "free page");
 			return;
 		case IP_OP_XID:
 			appendStringInfo(buf, "xid %u", bytes_get_u32(r));
@@ -335,7 +334,7 @@ ip_page_desc_name(IpOp op)
 		[IP_OP_CLEAR_CHANGER] = "clear default changer",[IP_OP_CHANGED] = "changed",[IP_OP_DROP] = "drop",
 		[IP_OP_RESTORE] = "restore",[IP_OP_FREEZE] = "freeze",[IP_OP_KEYS] = "changed keys",
 		[IP_OP_UNDO_PAGES] = "undo pages",[IP_OP_MOVED] = "moved",[IP_OP_DECOY] = "decoy",
-		[IP_OP_LOCK] = "lock",[IP_OP_LOCK_PAGE] = "lock page",[IP_OP_LOST] = "lost"
+		[IP_OP_LOCK] = "lock",[IP_OP_LOCK_PAGE] = "lock page",[IP_OP_LOST] = "lost",[IP_OP_VISIBLE] = "all-visible"
 	};
 
 	return op > 0 && op < lengthof(names) && names[op] ? names[op] : "unknown";

@@ -10,12 +10,14 @@
  */
 #include "compat.h"
 
+#include "access/visibilitymap.h"
 #include "commands/vacuum.h"
 
 #include "ip_change.h"
 #include "ip_dead.h"
 #include "ip_default.h"
 #include "ip_home.h"
+#include "ip_map.h"
 #include "ip_moves.h"
 #include "ip_page_check.h"
 #include "ip_prune.h"
@@ -42,6 +44,7 @@ begin_prune(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizo
 	p->thorough = thorough;
 	p->horizon = horizon;
 	p->kept_from = ip_xid_kept_from(vacuum_freeze_min_age);
+	p->map = InvalidBuffer;
 	p->soft = p->damaged = false;
 	p->changed = p->changer_is_over = false;
 	p->killer = IP_XID_NONE;
@@ -54,10 +57,11 @@ begin_prune(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizo
 
 /* The same for all of its rows: prune_page follows. */
 static void
-begin_page(IpPrune *p, Relation rel, Buffer buffer, bool thorough, bool soft, IpXid horizon)
+begin_page(IpPrune *p, Relation rel, Buffer buffer, bool thorough, bool soft, IpXid horizon, Buffer map)
 {
 	begin_prune(p, rel, buffer, thorough, horizon);
 	p->soft = soft;
+	p->map = map;
 	ip_row_list(p->page, &p->list);
 }
 
@@ -136,8 +140,7 @@ prune_row(IpPrune *p, OffsetNumber off)
 		case IPV_OK:
 			action = ip_prune_version(p, v);
 			p->damaged |= v->damaged;
-			if (action != PRUNE_DEAD && action != PRUNE_FREEZE && !IpXidIsFinal(v->xid) &&
-				!(action == PRUNE_CHANGE && ip_prune_may_forget(p, v->xid)))
+			if (action != PRUNE_DEAD && action != PRUNE_FREEZE && !IpXidIsFinal(v->xid))
 				p->oldest = Min(p->oldest, v->xid);
 			break;
 		case IPV_NONE:
@@ -148,6 +151,21 @@ prune_row(IpPrune *p, OffsetNumber off)
 				ip_version_missing(v);
 			p->damaged = true;
 	}
+}
+
+/*
+ * Does nothing stay that would keep the page from being all-visible?  Exactly, if nothing has been done to it; else IP_OP_VISIBLE
+ * looks again.
+ */
+static bool
+may_be_visible(IpPrune *p, IpXid next)
+{
+	const uint8 both = VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN;
+
+	if (BufferIsInvalid(p->map) || p->oldest < next || p->nfar > 0 || IpPageGetSpecial(p->page)->keys != 0)
+		return false;
+	return p->changed || (ip_map_is_visible(p->page) &&
+						  (!PageIsAllVisible(p->page) || visibilitymap_get_status(p->rel, p->block, &p->map) != both));
 }
 
 /* Write the changes; false if the page is so damaged that they might fail. */
@@ -209,6 +227,11 @@ prune_page(IpPrune *p)
 		ip_op_base(p->w, IpDataBase(next - NEW_BASE_AGE));
 		p->changed = true;
 	}
+	if (may_be_visible(p, next))
+	{
+		ip_change_visible(&p->change, p->map);
+		p->changed = true;
+	}
 	p->damaged = !apply_prune(p);
 	if (p->damaged && !p->soft)
 		ereport(ERROR,
@@ -230,7 +253,7 @@ apply_restore(IpPrune *p, IpPruneAction action, IpRowOp *op)
 	else
 		ip_op_row(p->w, op);
 	ip_change_apply(&p->change);
-	ip_prune_clear_hint(p->page);
+	ip_prune_at_once(p->page);
 }
 
 /*
@@ -289,14 +312,14 @@ restore_far_rows(const IpPrune *p, bool soft)
 }
 
 void
-ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from)
+ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from, Buffer map)
 {
 	IpPrune		p;
 
 	/* once more at most, unless others roll back as many changes again */
 	do
 	{
-		begin_page(&p, rel, buffer, true, false, horizon);
+		begin_page(&p, rel, buffer, true, false, horizon, map);
 		p.kept_from = kept_from;
 		prune_page(&p);
 		if (p.nfar == 0)
@@ -312,25 +335,57 @@ ip_prune_for_base(Relation rel, Buffer buffer)
 {
 	IpPrune		p;
 
-	begin_page(&p, rel, buffer, true, true, IP_XID_NONE);
+	begin_page(&p, rel, buffer, true, true, IP_XID_NONE, InvalidBuffer);
 	prune_page(&p);
 	return p.nfar == 0 && !p.damaged;
+}
+
+/* Does the page's head, or a row, name a transaction that has not begun?  What became of it nobody may ask; records' are known to be old. */
+static bool
+names_future(IpPrune *p)
+{
+	IpXid		next = ip_xid_next();
+	bool		found = ip_default_inserter(p->page) >= next || ip_default_changer(p->page) >= next;
+
+	for (int i = 0; i < p->list.n && !found; i++)
+	{
+		IpRow		row;
+
+		found = ip_row_read_sound(p->page, p->list.off[i], IP_ROW_VERSION, &row) && row.xid >= next;
+	}
+	return found;
+}
+
+/* Damage of one row is not to stop reads or changes of others: no error, but nothing is done. */
+static bool
+prune_softly(IpPrune *p, Relation rel, Buffer buffer, Buffer map)
+{
+	begin_page(p, rel, buffer, false, true, IP_XID_NONE, map);
+	if (PageGetMaxOffsetNumber(p->page) > IP_MAX_ROWS_PER_PAGE || !ip_undo_rows_are_sound(p->block, p->page, &p->list) ||
+		names_future(p))
+		return false;
+	prune_page(p);
+	return !p->damaged;
 }
 
 bool
 ip_prune_page_opt(Relation rel, Buffer buffer)
 {
+	IpPrune		p;
+
+	return !ip_prune_is_useless(rel, BufferGetPage(buffer)) && prune_softly(&p, rel, buffer, InvalidBuffer) && p.changed;
+}
+
+void
+ip_prune_page_heal(Relation rel, Buffer buffer, Buffer map)
+{
 	Page		page = BufferGetPage(buffer);
 	IpPrune		p;
 
-	if (ip_prune_is_useless(rel, page))
-		return false;
-	begin_page(&p, rel, buffer, false, true, IP_XID_NONE);
-	/* damage of one row is not to stop changes of others */
-	if (PageGetMaxOffsetNumber(page) > IP_MAX_ROWS_PER_PAGE || !ip_undo_rows_are_sound(p.block, page, &p.list))
-		return false;
-	prune_page(&p);
-	return p.changed && !p.damaged;
+	/* others may have been here before us */
+	if (!PageIsNew(page) && ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
+		!ip_prune_is_useless(rel, page) && !prune_softly(&p, rel, buffer, map))
+		ip_prune_put_off(page);
 }
 
 /*

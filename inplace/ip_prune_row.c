@@ -64,6 +64,7 @@ ip_prune_set_target(IpPrune *p, IpVersion *v, IpRowOp *op)
 		is_final_for_others(v, special, overlaid))
 	{
 		p->change.conflict = Max(p->change.conflict, v->xid);
+		v->xid = IP_XID_FROZEN;
 		op->state = 0;
 		op->bodylen = frozen_length(v);
 	}

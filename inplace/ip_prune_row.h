@@ -33,6 +33,8 @@ typedef struct IpPrune
 	bool		damaged;		/* ... but told here; nothing is pruned then */
 	IpXid		horizon;		/* what precedes it is removable */
 	IpXid		kept_from;		/* see ip_xid_kept_from */
+	Buffer		map;			/* the visibility map's page, if the page may
+								 * become all-visible; or invalid */
 	IpChange	change;
 	ByteWriter *w;
 	bool		changed;

@@ -134,7 +134,7 @@ restore_row(Restore *r, OffsetNumber off)
 		return;
 	ItemPointerSet(&tid, r->block, off);
 	if (!ip_undo_peek(r->rel, row.ptr, &tid, row.xid, r->page, buf, &rec) ||
-		!state_before(r, &rec, &result->state))
+		rec.prev_xid >= ip_xid_next() || !state_before(r, &rec, &result->state))
 		return;
 	whole = len = ip_undo_body(&row, &rec, bodies + r->used, sizeof(bodies) - r->used);
 	result->off = off;

@@ -47,6 +47,13 @@ set_block(IpScan *scan, BlockNumber block)
 	scan->horizon = ip_xid_horizon();
 }
 
+/* Other snapshots are of those who check or build something. */
+static inline bool
+may_heal(IpScan *scan)
+{
+	return scan->rs_base.rs_snapshot != NULL && scan->rs_base.rs_snapshot->snapshot_type == SNAPSHOT_MVCC;
+}
+
 void
 ip_scan_copy_page(IpScan *scan, Buffer buffer)
 {
@@ -56,6 +63,8 @@ ip_scan_copy_page(IpScan *scan, Buffer buffer)
 	bool		left_out;
 
 	set_block(scan, BufferGetBlockNumber(buffer));
+	if (unlikely(!ip_heal_is_healthy(BufferGetPage(buffer))) && may_heal(scan))
+		ip_heal_page(scan->rs_base.rs_rd, buffer, &scan->heals);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	page = (PageHeader) BufferGetPage(buffer);
 	left_out = unlikely(ip_salvage_wanted()) && !PageIsNew((Page) page) && !ip_page_is_ours((Page) page);
@@ -418,6 +427,7 @@ reset_position(IpScan *scan)
 	scan->off = 0;
 	scan->nwanted = scan->next_wanted = 0;
 	scan->known.seen = scan->known.unseen = IP_XID_NONE;
+	scan->heals = IP_HEALS_UNKNOWN;
 }
 
 /*

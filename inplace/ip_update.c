@@ -396,9 +396,8 @@ lacks_room(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w, bool 
 {
 	Page		page = BufferGetPage(buffer);
 
-	/* this notes that there is nothing to prune */
 	if (PageIsAllVisible(page))
-		return !ip_prune_is_useless(req->rel, page);
+		return false;			/* nor is there anything to prune */
 	if (in_place)
 		return ip_modify_lacks_home(v, buffer, w);
 	return v->top_itemlen + ip_page_free(page) <

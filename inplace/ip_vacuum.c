@@ -192,7 +192,10 @@ free_items(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
 	if (nused == ndead)
 		ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
 	else
+	{
 		ip_op_unused(ip_change_block(&change, buffer, false), dead, ndead);
+		ip_change_visible(&change, v->vm);
+	}
 	ip_change_apply(&change);
 	return nused == ndead;
 }
@@ -231,8 +234,8 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
 	bool		had_state[MaxOffsetNumber + 1];
 	bool		reports = ip_vacuum_may_report(v->params);
+	uint8		bits = ip_vacuum_map_distrust(v, block, buffer, true);
 	int			before = 0;
-	bool		freed;
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
@@ -240,7 +243,7 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 		if (reports)
 			had_state[off] = has_state(page, off);
 	}
-	ip_prune_page(v->rel, buffer, v->horizon, v->kept_from);
+	ip_prune_page(v->rel, buffer, v->horizon, v->kept_from, v->vm);
 	*ndead = look_at_page(v, block, page, dead);
 	if (reports)
 		count_frozen(v, page, had_state, max);
@@ -249,19 +252,18 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 	v->n.dead_item_pages += *ndead > 0 ? 1 : 0;
 	v->n.dead_items += *ndead;
 	ip_vacuum_keys_note(v, block, buffer);
-	/* before dead items go: they may have been called all-visible */
-	ip_vacuum_map_reconcile(v, block, buffer);
 	if (*ndead > 0 && ip_vacuum_nindexes(v) == 0)
 	{
-		freed = free_items(v, buffer, dead, *ndead);
+		int			n = *ndead;
+
 		*ndead = 0;
-		if (freed)
+		if (free_items(v, buffer, dead, n))
 		{
 			ip_space_note_free(&v->free, block);
 			return IpFreePageSpace(block);
 		}
-		ip_vacuum_map_reconcile(v, block, buffer);
 	}
+	ip_vacuum_map_count(v, block, buffer, bits);
 	return space_of(block, page);
 }
 
@@ -313,7 +315,7 @@ vacuum_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, i
 	if (kind == IP_PAGE_DATA)
 		space = vacuum_data_page(v, block, buffer, dead, ndead);
 	else
-		ip_vacuum_map_distrust(v, block, buffer, false);
+		(void) ip_vacuum_map_distrust(v, block, buffer, false);
 	if (kind == IP_PAGE_UNDO || kind == IP_PAGE_LOCK)
 		note_undo_page(v, block);
 	else if (kind != IP_PAGE_DATA && kind != IP_PAGE_META)
@@ -351,6 +353,7 @@ static void
 free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, int ndead)
 {
 	Size		space = IpFreePageSpace(block);
+	uint8		bits;
 
 	Assert(BufferGetBlockNumber(buffer) == block);
 	visibilitymap_pin(v->rel, block, &v->vm);
@@ -360,11 +363,12 @@ free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dea
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("block %u of relation \"%s\" had dead rows, but is no data page any more",
 						block, RelationGetRelationName(v->rel))));
+	bits = visibilitymap_get_status(v->rel, block, &v->vm);
 	if (free_items(v, buffer, dead, ndead))
 		ip_space_note_free(&v->free, block);
 	else
 	{
-		ip_vacuum_map_reconcile(v, block, buffer);
+		ip_vacuum_map_count(v, block, buffer, bits);
 		space = space_of(block, BufferGetPage(buffer));
 	}
 	UnlockReleaseBuffer(buffer);

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 test_seed();
-my $node = new_cluster('main', streaming => 1, conf => "autovacuum = off\nmax_prepared_transactions = 5\nwal_consistency_checking = 'inplace'\n");
+my $node = new_cluster('main', streaming => 1, conf => "autovacuum = off\ninplace.debug_heal = off\nmax_prepared_transactions = 5\nwal_consistency_checking = 'inplace'\n");
 
 sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
 

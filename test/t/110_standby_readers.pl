@@ -18,6 +18,7 @@ my $primary = new_cluster(
 	'primary',
 	streaming => 1,
 	conf      => q(
+inplace.debug_heal = off
 autovacuum = off
 inplace.debug_undo_at_home = off
 wal_keep_size = '1GB'

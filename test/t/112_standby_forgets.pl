@@ -17,6 +17,7 @@ my $primary = new_cluster(
 	'primary',
 	streaming => 1,
 	conf      => q(
+inplace.debug_heal = off
 autovacuum = off
 wal_keep_size = '1GB'
 ));
