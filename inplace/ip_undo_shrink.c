@@ -250,7 +250,8 @@ ip_undo_shrink_lost(Relation rel, IpXid limit, const BlockNumber *pages, BlockNu
 	return reclaimed;
 }
 
-BlockNumber
+/* Not inlined: a test stops processes here. */
+pg_noinline BlockNumber
 ip_undo_shrink_rings(Relation rel, IpXid limit, IpFreeBlocks *lowest, bool *moved)
 {
 	BlockNumber freed = 0;
