@@ -30,6 +30,12 @@ typedef struct LastLock
 
 static LastLock last_lock;
 
+/* So many sets of a data page are moved to another lock page, rather than continued there. */
+#define MAX_MOVED	8
+
+/* Nobody's lock: the set's place is free. */
+#define NO_LOCKER	((IpXid) FirstNormalTransactionId)
+
 /* ---- reading -------------------------------------------------------------------- */
 
 bool
@@ -414,12 +420,162 @@ refuse_endless_list(Relation rel)
 			 errhint("VACUUM mends the list.")));
 }
 
+/* ---- moving a data page's sets --------------------------------------------------- */
+
+typedef struct Moved
+{
+	int			n;
+	int			at[MAX_MOVED + 1];	/* on the old page, or the new one */
+	IpLockSet	set[MAX_MOVED + 1];
+} Moved;
+
+/*
+ * The data page's live sets on the page, which has no room for another.  False: they are too many, or may be on the next page, too; or there are
+ * none by now.
+ */
+static bool
+find_sets_to_move(Page page, BlockNumber block, Moved *moved)
+{
+	int			n = IpPageLockSets(page);
+	bool		mine;
+
+	moved->n = 0;
+	if (continued_on(page) != 0)
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		const IpLockSet *set = IpPageLockSet(page, i);
+
+		if (!is_live_set_of(set, block, &mine))
+			continue;
+		if (moved->n == MAX_MOVED)
+			return false;
+		moved->at[moved->n] = i;
+		moved->set[moved->n++] = *set;
+	}
+	return moved->n > 0;
+}
+
+/* Where n more sets can be; false: not here. */
+static bool
+find_rooms(Page page, int n, int *at)
+{
+	int			nsets = IpPageLockSets(page);
+	int			found = 0;
+	bool		mine;
+
+	for (int i = 0; i < ip_lockset_max(page) && found < n; i++)
+	{
+		if (i >= nsets || !ip_lockset_is_live(IpPageLockSet(page, i)->xid, &mine))
+			at[found++] = i;
+	}
+	return found == n;
+}
+
+static void
+put_set(ByteWriter *ops, int at, const IpLockSet *set)
+{
+	bool		fresh = true;
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= IP_MAX_ROWS_PER_PAGE; off++)
+	{
+		if (!IpLockSetHas(set, off))
+			continue;
+		ip_op_lock(ops, at, off, fresh, set->block, set->mode, set->xid);
+		fresh = false;
+	}
+}
+
+/* The data page's sets begin here from now on. */
+static void
+write_moved(Relation rel, Buffer locks, Buffer data, const Moved *moved, const int *at)
+{
+	IpChange	change;
+	ByteWriter *ops;
+
+	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
+	ops = ip_change_block(&change, locks, false);
+	for (int i = 0; i < moved->n; i++)
+		put_set(ops, at[i], &moved->set[i]);
+	ip_op_lock_page(ip_change_block(&change, data, false), BufferGetBlockNumber(locks));
+	ip_change_apply(&change);
+	last_lock.page = 0;
+}
+
+/* Their old places are free.  Not that anybody would mind if they were not: they say what is true. */
+static void
+clear_moved(Relation rel, BlockNumber from, const Moved *moved)
+{
+	Buffer		buffer = ip_lockset_open(rel, from, BUFFER_LOCK_EXCLUSIVE);
+	IpChange	change;
+	ByteWriter *ops;
+	bool		any = false;
+
+	if (!BufferIsValid(buffer))
+		return;
+	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
+	ops = ip_change_block(&change, buffer, false);
+	for (int i = 0; i < moved->n; i++)
+	{
+		const IpLockSet *set = &moved->set[i];
+
+		/* others have their sets there if it has ended */
+		if (moved->at[i] >= IpPageLockSets(BufferGetPage(buffer)) ||
+			memcmp(IpPageLockSet(BufferGetPage(buffer), moved->at[i]), set, sizeof(IpLockSet)) != 0)
+			continue;
+		ip_op_lock(ops, moved->at[i], FirstOffsetNumber, true, set->block, set->mode, NO_LOCKER);
+		any = true;
+	}
+	if (any)
+		ip_change_apply(&change);
+	UnlockReleaseBuffer(buffer);
+}
+
+/*
+ * Move the sets, and put one for the row beside them, to a page that has room for all.  If it were put on another page alone, each look
+ * at the data page's locks would go by all pages between: as many as there are, if two lock a whole table.  False: as with try_add.
+ */
+static bool
+try_move(Relation rel, Buffer data, BlockNumber from, Moved *moved, const IpLockSet *set, BlockNumber *last)
+{
+	bool		any = false;
+	Buffer		buffer = first_page(rel, BufferGetPage(data), &any);
+
+	for (BlockNumber pages = 0;; pages++)
+	{
+		int			at[MAX_MOVED + 1];
+		Buffer		next;
+
+		*last = BufferGetBlockNumber(buffer);
+		if (*last != from && find_rooms(BufferGetPage(buffer), moved->n + 1, at))
+		{
+			moved->set[moved->n++] = *set;
+			write_moved(rel, buffer, data, moved, at);
+			moved->n--;
+			UnlockReleaseBuffer(buffer);
+			ip_rel_cache(rel)->lock_page = *last;
+			clear_moved(rel, from, moved);
+			return true;
+		}
+		if (!may_go_on(rel, pages))
+			refuse_endless_list(rel);
+		next = ip_lockset_open(rel, next_of(buffer), BUFFER_LOCK_EXCLUSIVE);
+		UnlockReleaseBuffer(buffer);
+		if (!BufferIsValid(next))
+			return false;
+		buffer = next;
+	}
+}
+
+/* ---- any set --------------------------------------------------------------------- */
+
 /* Add the row to a set; false: no page from the first one on has room for another.  *last: the last of them. */
 static bool
 try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mode, bool any, BlockNumber *last)
 {
 	BlockNumber block = BufferGetBlockNumber(data);
 	Buffer		buffer = first_page(rel, BufferGetPage(data), &any);
+	Moved		moved;
 
 	for (BlockNumber pages = 0;; pages++)
 	{
@@ -433,11 +589,21 @@ try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mo
 		if (set >= 0)
 		{
 			write_set(rel, buffer, set, fresh, data, off, xid, mode, any);
-			ip_rel_cache(rel)->lock_page = BufferGetBlockNumber(buffer);
+			/* where others' sets are is no hint */
+			if (!any)
+				ip_rel_cache(rel)->lock_page = BufferGetBlockNumber(buffer);
 			UnlockReleaseBuffer(buffer);
 			return true;
 		}
 		*last = BufferGetBlockNumber(buffer);
+		if (any && pages == 0 && find_sets_to_move(page, block, &moved))
+		{
+			IpLockSet	another = {.xid = xid,.block = block,.mode = mode};
+
+			another.rows[(off - 1) / 8] |= 1 << ((off - 1) % 8);
+			UnlockReleaseBuffer(buffer);
+			return try_move(rel, data, *last, &moved, &another, last);
+		}
 		if (!may_go_on(rel, pages))
 			refuse_endless_list(rel);
 		/* with this one locked, the next one stays in the list */

@@ -18,7 +18,7 @@ my $node = new_cluster(
 	streaming => 1,
 	conf      => q(
 autovacuum = off
-max_prepared_transactions = 10
+max_prepared_transactions = 20
 max_connections = 30
 wal_consistency_checking = 'inplace'
 ));
@@ -116,6 +116,37 @@ SKIP:
 	tables_ok($node, 'a lock page freed', 'l');
 }
 $_->quit foreach $holder, $next;
+
+# Several lock all rows: the locks of a data page stay on one lock page, so that nobody has to look at more.
+my @all = map { $node->background_psql('postgres') } 1 .. 3;
+$_->query_safe('BEGIN; SELECT count(*) FROM (SELECT FROM l FOR KEY SHARE) x') foreach @all;
+my $live_sets = q(SELECT count(DISTINCT (block, locker)), sum(cardinality(rows)) FROM inplace_locks('l') WHERE live);
+is(sql($live_sets), sql('SELECT 3 * count(DISTINCT (ctid::text::point)[0]), 3000 FROM l'), 'all of their locks are there');
+is(sql(q(SELECT count(*) FROM (SELECT FROM inplace_locks('l') WHERE live GROUP BY block HAVING count(DISTINCT page) > 1) x)), 0,
+	'those of a data page together');
+sql('VACUUM l');
+$_->query_safe('COMMIT') foreach @all[0, 2];
+is(sql(q(SELECT count(*) FROM (SELECT FROM l FOR UPDATE SKIP LOCKED) x)), 0, 'each locker keeps the others out');
+tables_ok($node, 'several lockers', 'l');
+$all[1]->query_safe('COMMIT');
+is(sql(q(SELECT count(*) FROM (SELECT FROM l FOR UPDATE SKIP LOCKED) x)), 1000, 'until it ends');
+
+# Too many lockers to be moved, and a page without room for another: it is continued.
+sql('VACUUM l');
+my ($id, $other) = split /\|/, sql(q(SELECT min(id), max(id) FROM l GROUP BY (ctid::text::point)[0] HAVING count(*) = 2 ORDER BY 1 LIMIT 1));
+sql("BEGIN; SELECT id FROM l WHERE id = $id FOR KEY SHARE; PREPARE TRANSACTION 'q$_'") foreach 1 .. 10;
+$all[0]->query_safe("BEGIN; SELECT count(*) FROM (SELECT FROM l WHERE id NOT IN ($id, $other) FOR UPDATE) x");
+$all[1]->query_safe("BEGIN; SELECT id FROM l WHERE id = $id FOR KEY SHARE");
+is(sql("SELECT count(DISTINCT page), count(*) FROM inplace_locks('l') WHERE live AND block = (SELECT (ctid::text::point)[0] FROM l WHERE id = $id)"), '2|11', 'locks on two pages');
+$all[0]->query_safe('COMMIT');
+sql("COMMIT PREPARED 'q$_'") foreach 1 .. 10;
+sql('VACUUM l');
+is($node->psql('postgres', "SELECT FROM l WHERE id = $id FOR UPDATE NOWAIT"), 3, 'the last one is seen');
+is($node->psql('postgres', "SELECT FROM l WHERE id = $other FOR UPDATE NOWAIT"), 0, 'as one of its row');
+$all[1]->query_safe('COMMIT');
+is($node->psql('postgres', "SELECT FROM l WHERE id = $id FOR UPDATE NOWAIT"), 0, 'it has ended');
+tables_ok($node, 'locks on two pages', 'l');
+$_->quit foreach @all;
 
 # ---- many lockers of one row; full pages -------------------------------------------------
 
