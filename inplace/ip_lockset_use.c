@@ -437,6 +437,7 @@ static bool
 find_sets_to_move(Page page, BlockNumber block, Moved *moved)
 {
 	int			n = IpPageLockSets(page);
+	IpXid		lost = IP_XID_NONE;
 	bool		mine;
 
 	moved->n = 0;
@@ -446,14 +447,14 @@ find_sets_to_move(Page page, BlockNumber block, Moved *moved)
 	{
 		const IpLockSet *set = IpPageLockSet(page, i);
 
-		if (!is_live_set_of(set, block, &mine))
+		if (!is_live_set_of(set, block, &mine, &lost))
 			continue;
 		if (moved->n == MAX_MOVED)
 			return false;
 		moved->at[moved->n] = i;
 		moved->set[moved->n++] = *set;
 	}
-	return moved->n > 0;
+	return moved->n > 0 && lost == IP_XID_NONE;
 }
 
 /* Where n more sets can be; false: not here. */
@@ -464,6 +465,9 @@ find_rooms(Page page, int n, int *at)
 	int			found = 0;
 	bool		mine;
 
+	/* as for find_room */
+	if (IpPageGetSpecial(page)->u.lock.lost > ip_xid_full(RecentXmin))
+		return false;
 	for (int i = 0; i < ip_lockset_max(page) && found < n; i++)
 	{
 		if (i >= nsets || !ip_lockset_is_live(IpPageLockSet(page, i)->xid, &mine))
