@@ -427,14 +427,14 @@ typedef struct Moved
 	int			n;
 	int			at[MAX_MOVED + 1];	/* on the old page, or the new one */
 	IpLockSet	set[MAX_MOVED + 1];
-} Moved;
+}			Moved;
 
 /*
  * The data page's live sets on the page, which has no room for another.  False: they are too many, or may be on the next page, too; or there are
  * none by now.
  */
 static bool
-find_sets_to_move(Page page, BlockNumber block, Moved *moved)
+find_sets_to_move(Page page, BlockNumber block, Moved * moved)
 {
 	int			n = IpPageLockSets(page);
 	IpXid		lost = IP_XID_NONE;
@@ -492,7 +492,7 @@ put_set(ByteWriter *ops, int at, const IpLockSet *set)
 
 /* The data page's sets begin here from now on. */
 static void
-write_moved(Relation rel, Buffer locks, Buffer data, const Moved *moved, const int *at)
+write_moved(Relation rel, Buffer locks, Buffer data, const Moved * moved, const int *at)
 {
 	IpChange	change;
 	ByteWriter *ops;
@@ -508,7 +508,7 @@ write_moved(Relation rel, Buffer locks, Buffer data, const Moved *moved, const i
 
 /* Their old places are free.  Not that anybody would mind if they were not: they say what is true. */
 static void
-clear_moved(Relation rel, BlockNumber from, const Moved *moved)
+clear_moved(Relation rel, BlockNumber from, const Moved * moved)
 {
 	Buffer		buffer = ip_lockset_open(rel, from, BUFFER_LOCK_EXCLUSIVE);
 	IpChange	change;
@@ -540,7 +540,7 @@ clear_moved(Relation rel, BlockNumber from, const Moved *moved)
  * at the data page's locks would go by all pages between: as many as there are, if two lock a whole table.  False: as with try_add.
  */
 static bool
-try_move(Relation rel, Buffer data, BlockNumber from, Moved *moved, const IpLockSet *set, BlockNumber *last)
+try_move(Relation rel, Buffer data, BlockNumber from, Moved * moved, const IpLockSet *set, BlockNumber *last)
 {
 	bool		any = false;
 	Buffer		buffer = first_page(rel, BufferGetPage(data), &any);
