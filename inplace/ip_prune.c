@@ -45,7 +45,7 @@ begin_prune(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizo
 	p->horizon = horizon;
 	p->kept_from = ip_xid_kept_from(vacuum_freeze_min_age);
 	p->map = InvalidBuffer;
-	p->soft = p->damaged = false;
+	p->soft = p->damaged = p->waits = false;
 	p->changed = p->changer_is_over = false;
 	p->killer = IP_XID_NONE;
 	p->unflushed = InvalidXLogRecPtr;
@@ -86,6 +86,7 @@ prune_default(IpPrune *p, IpXid xid, IpXidStatus status)
 		p->change.conflict = Max(p->change.conflict, xid);
 	else if (status != IP_STATUS_ABORTED)
 	{
+		p->waits |= status != IP_STATUS_COMMITTED || !ip_prune_is_removable(p, xid);
 		p->oldest = Min(p->oldest, xid);
 		return;
 	}
@@ -116,8 +117,11 @@ static void
 prune_homes(IpPrune *p)
 {
 	OffsetNumber offs[IP_MAX_ROWS_PER_PAGE];
-	int			n = ip_home_useless(&p->homes, p->rel, p->horizon, offs, &p->change.conflict,
-									&p->oldest);
+	IpXid		oldest = IP_XID_MAX;
+	int			n = ip_home_useless(&p->homes, p->rel, p->horizon, offs, &p->change.conflict, &oldest);
+
+	p->waits |= oldest != IP_XID_MAX;
+	p->oldest = Min(p->oldest, oldest);
 
 	if (n > 0)
 		ip_op_drop(p->w, offs, n);	/* I22 */
@@ -141,7 +145,11 @@ prune_row(IpPrune *p, OffsetNumber off)
 			action = ip_prune_version(p, v);
 			p->damaged |= v->damaged;
 			if (action != PRUNE_DEAD && action != PRUNE_FREEZE && !IpXidIsFinal(v->xid))
+			{
+				/* but for what only kept_from keeps */
+				p->waits |= action != PRUNE_KEEP || !ip_prune_is_removable(p, v->xid);
 				p->oldest = Min(p->oldest, v->xid);
+			}
 			break;
 		case IPV_NONE:
 			break;
@@ -241,7 +249,7 @@ prune_page(IpPrune *p)
 				 errhint("Run inplace_check('%s') to find all damage.",
 						 RelationGetRelationName(p->rel))));
 	if (!p->damaged)
-		ip_prune_set_hint(p->page);
+		ip_prune_set_hint(p->page, p->waits);
 }
 
 static void

@@ -23,9 +23,9 @@ ip_prune_put_off(Page page)
 }
 
 void
-ip_prune_set_hint(Page page)
+ip_prune_set_hint(Page page, bool waits)
 {
-	if (ip_map_is_plain(page))
+	if (!waits || ip_map_is_plain(page))
 		((PageHeader) page)->pd_prune_xid = InvalidTransactionId;
 	else
 		ip_prune_put_off(page);

@@ -12,10 +12,10 @@
 #include "ip_xid.h"
 
 /*
- * The data page has been pruned.  If something has stayed, the next prune is worth it when all of that may have ended: when the next xid is
+ * The data page has been pruned.  If something has stayed that will end (waits), the next prune is worth it when all of that may have ended: when the next xid is
  * removable, or our own transaction, whose change is to come, and can then go at once.  Lock: exclusive.
  */
-extern void ip_prune_set_hint(Page page);
+extern void ip_prune_set_hint(Page page, bool waits);
 
 /* A rolled-back change has been put back: what it has left goes whatever snapshots there are, so the next prune is worth it. */
 extern void ip_prune_at_once(Page page);

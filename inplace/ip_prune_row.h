@@ -45,6 +45,8 @@ typedef struct IpPrune
 	XLogRecPtr	unflushed;		/* where the deletions of rows that go are in
 								 * the WAL, or invalid: on disk (I16) */
 	IpXid		oldest;			/* of the xids that stay */
+	bool		waits;			/* does something stay only until it ends, or
+								 * all see it? */
 	int			nfar;			/* rows whose aborted changes are too many */
 	OffsetNumber far[IP_MAX_ROWS_PER_PAGE];
 	IpItemList	list;			/* of a whole page: what to look at */
