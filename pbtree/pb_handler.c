@@ -53,6 +53,8 @@ _PG_init(void)
 	options_kind = add_reloption_kind();
 	add_int_reloption(options_kind, "fillfactor", "Packs index pages only to this percentage",
 					  PB_DEFAULT_FILLFACTOR, PB_MIN_FILLFACTOR, 100, ShareUpdateExclusiveLock);
+	add_bool_reloption(options_kind, "deduplicate_items", "Has no effect: equal keys that are identical always share an entry",
+					   true, ShareUpdateExclusiveLock);
 	pb_stale_init(&keys);
 	if (process_shared_preload_libraries_in_progress)
 	{
@@ -65,7 +67,8 @@ static bytea *
 pb_options(Datum options, bool validate)
 {
 	static const relopt_parse_elt table[] = {
-		{"fillfactor", RELOPT_TYPE_INT, offsetof(PbOptions, fillfactor)}
+		{"fillfactor", RELOPT_TYPE_INT, offsetof(PbOptions, fillfactor)},
+		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(PbOptions, deduplicate_items)}
 	};
 
 	return (bytea *) build_reloptions(options, validate, options_kind, sizeof(PbOptions), table,

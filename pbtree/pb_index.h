@@ -40,6 +40,8 @@ typedef struct PbOptions
 {
 	int32		vl_len_;
 	int			fillfactor;
+	bool		deduplicate_items;	/* btree's, so that its definitions can be
+									 * used */
 } PbOptions;
 
 #define PB_MIN_FILLFACTOR		10

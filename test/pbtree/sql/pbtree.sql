@@ -91,7 +91,7 @@ SELECT descents, keys + heads BETWEEN 1 AND 20 AS few FROM pbtree_counters();
 -- what there is not
 -- unique indexes: races.py
 CREATE INDEX ON s USING pbtree (a) WITH (fillfactor = 5);
-CREATE INDEX ON s USING pbtree (a) WITH (deduplicate_items = on);
+CREATE INDEX ON s USING pbtree (a) WITH (buffering = on);
 CREATE TABLE p (x point);
 CREATE INDEX ON p USING pbtree (x);
 -- long keys
@@ -210,3 +210,11 @@ SELECT count(n) FROM k WHERE a = 1;
 RESET statement_timeout;
 SELECT 'garbage' = ANY (flags) AS marked FROM pbtree_page('k_a', 1);
 DROP TABLE k;
+
+-- btree's definitions are accepted
+CREATE TABLE o (a int);
+CREATE INDEX o_a ON o USING pbtree (a) WITH (deduplicate_items = off, fillfactor = 70);
+ALTER INDEX o_a SET (deduplicate_items = on);
+ALTER INDEX o_a SET (deduplicate_items = maybe);
+SELECT reloptions FROM pg_class WHERE relname = 'o_a';
+DROP TABLE o;
