@@ -20,6 +20,8 @@ usage() {
 	cat <<HELP
 ./run.sh demo [options]     heap against inplace side by side: a table and an HTML report, under 5 minutes
 ./run.sh bench [options]    the full benchmark against its bars, over an hour (--help lists the options)
+./run.sh bench growth [options] [workload ...]
+                            does a table grow, or become dear to read, where heap's does not? 87 workloads
 ./run.sh test [--full] [--minutes=n] [suite | suite/name ...]
                             the tests; suites: $SUITES; --full takes longer and looks deeper, and without it
                             $LONG run only by name;
@@ -189,6 +191,25 @@ measure() {
 	apart "$PYTHON" "$ROOT/bench/$script" --out "$STATE" "$@"
 }
 
+# grow [options]: does a table grow where heap's does not?
+grow() {
+	need_packages python3 python3-psycopg2
+	build
+	install_pbtree
+	say "Starting a cluster"
+	new_cluster <<-CONF
+		shared_preload_libraries = 'inplace,pbtree'
+		autovacuum_naptime = 1s
+		max_prepared_transactions = 50
+		synchronous_commit = off
+		fsync = off
+		max_wal_size = 8GB
+		shared_buffers = 512MB
+		max_parallel_workers_per_gather = 0
+	CONF
+	apart "$PYTHON" "$ROOT/bench/growth.py" --out "$STATE" "$@"
+}
+
 # ----------------------------------------------------------------------------
 
 mkdir -p "$LOGS"
@@ -198,7 +219,9 @@ server_options "$@"
 set -- ${ARGUMENTS[@]+"${ARGUMENTS[@]}"}
 case $verb in
 demo) measure demo.py "$@" ;;
-bench) measure bench.py "$@" ;;
+bench)
+	if [[ ${1:-} == growth ]]; then grow "${@:2}"; else measure bench.py "$@"; fi
+	;;
 test) cmd_test "$@" ;;
 psql) cmd_psql "$@" ;;
 stop) cmd_stop ;;
