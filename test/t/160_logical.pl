@@ -464,6 +464,8 @@ same_everywhere('after crashes');
 sub differences
 {
 	my ($lines, $seen) = @_;
+	# core ends the decoding of a prepared transaction, somewhere, when it sees that it was rolled back
+	my %rolled_back = map { /^ROLLBACK PREPARED '([^']+)'/ ? ($1 => 1) : () } @$lines;
 	my %part = (i => [], h => []);
 	my @found;
 	my $end = sub {
@@ -484,6 +486,7 @@ sub differences
 		}
 		else
 		{
+			%part = (i => [], h => []) if /^PREPARE TRANSACTION '([^']+)'/ && $rolled_back{$1};
 			$end->();
 		}
 	}
