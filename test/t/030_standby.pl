@@ -155,7 +155,9 @@ note("$result->{retried} were cancelled, $result->{transactions} ran");
 # Now replay cancels queries that are in its way.  Those that it lets run must
 # still be right.
 $standby->append_conf('postgresql.conf',
-	"max_standby_streaming_delay = '10ms'");
+	"max_standby_streaming_delay = '10ms'\n" .
+	# after the crash replay reads local files first
+	"max_standby_archive_delay = '10ms'");
 crash_and_recover($standby, 'kill');
 $queries = start_pgbench(
 	$standby,
