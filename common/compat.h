@@ -40,6 +40,7 @@
 #include "access/genam.h"
 #include "access/tableam.h"
 #include "access/transam.h"
+#include "access/twophase.h"
 #include "access/xlog_internal.h"
 #include "access/xloginsert.h"
 #include "access/xlogutils.h"
@@ -62,6 +63,9 @@
 #include "utils/tuplesort.h"
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
+#endif
+#if PG_VERSION_NUM < 170000
+#include "storage/sinvaladt.h"
 #endif
 
 /* ---- files --------------------------------------------------------------------------- */
@@ -149,6 +153,27 @@ CompatCountBufferHit(Relation rel)
 #define CompatMyLocalXid		(MyProc->vxid.lxid)
 #define CompatSnapshotsGrowTooOld() false
 #endif
+
+/* A transaction that is running, or prepared; its xid, if it has one.  Two prepared ones may share a vxid: *more. */
+static inline TransactionId
+compat_vxid_xid(VirtualTransactionId vxid, bool *more)
+{
+	PGPROC	   *proc;
+
+	*more = false;
+	if (VirtualTransactionIdIsRecoveredPreparedXact(vxid))
+		return vxid.localTransactionId;
+#if PG_VERSION_NUM < 170000
+	proc = BackendIdGetProc(vxid.backendId);
+	if (proc != NULL && proc->lxid == vxid.localTransactionId)
+		return proc->xid;
+#else
+	proc = ProcNumberGetProc(vxid.procNumber);
+	if (proc != NULL && proc->vxid.lxid == vxid.localTransactionId)
+		return proc->xid;
+#endif
+	return TwoPhaseGetXidByVirtualXID(vxid, more);
+}
 
 /* ---- slots --------------------------------------------------------------------------- */
 
@@ -283,12 +308,12 @@ struct VacuumCutoffs
 	MultiXactId relminmxid;
 	TransactionId OldestXmin;
 	MultiXactId OldestMxact;
+	TransactionId FreezeLimit;
 };
 
 static inline void
 vacuum_get_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs *c)
 {
-	TransactionId freeze_limit;
 	MultiXactId multi_cutoff;
 
 	c->relfrozenxid = rel->rd_rel->relfrozenxid;
@@ -296,7 +321,7 @@ vacuum_get_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs *c)
 	(void) vacuum_set_xid_limits(rel, p->freeze_min_age, p->freeze_table_age,
 								 p->multixact_freeze_min_age, p->multixact_freeze_table_age,
 								 &c->OldestXmin, &c->OldestMxact,
-								 &freeze_limit, &multi_cutoff);
+								 &c->FreezeLimit, &multi_cutoff);
 }
 
 #define CompatFailsafeCheck(cutoffs) \

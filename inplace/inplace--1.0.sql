@@ -19,7 +19,7 @@ COMMENT ON ACCESS METHOD inplace IS
 CREATE FUNCTION inplace_page(
 	rel regclass,
 	block int8,
-	OUT kind text,				-- meta, data, undo, free, new
+	OUT kind text,				-- meta, data, undo, free, lock, new
 	OUT lsn pg_lsn,
 	OUT lower int4,
 	OUT upper int4,
@@ -31,8 +31,9 @@ CREATE FUNCTION inplace_page(
 	OUT default_cid int8,
 	OUT newest_xid int8,		-- undo pages
 	OUT slot int4,
-	OUT next int8,
-	OUT current bool)
+	OUT next int8,				-- of lock pages and the metapage, too
+	OUT current bool,
+	OUT lock_page int8)			-- data pages: where their lock sets begin
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION inplace_page(regclass, int8) IS
@@ -61,7 +62,7 @@ CREATE FUNCTION inplace_undo_records(
 	rel regclass,
 	block int8,
 	OUT off int4,
-	OUT kind text,				-- lock, update, delete
+	OUT kind text,				-- update, delete, moves
 	OUT flags text[],
 	OUT xid int8,
 	OUT row_tid tid,
@@ -70,8 +71,6 @@ CREATE FUNCTION inplace_undo_records(
 	OUT prev_undo tid,
 	OUT prev_cid int8,			-- the version before was inserted by this command
 	OUT forward tid,			-- where an update has moved the row
-	OUT locker xid,				-- or MultiXactId, if flags has "multi"
-	OUT mode text,
 	OUT delta_len int4)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
@@ -104,8 +103,6 @@ CREATE FUNCTION inplace_versions(
 	OUT kind text,				-- insert, update, delete, base; gone: undo is no longer there
 	OUT cid int8,
 	OUT undo tid,
-	OUT locker xid,				-- on the newest version
-	OUT lock_mode text,
 	OUT body_len int4,
 	OUT contents text)			-- NULL if the caller may not read the table
 RETURNS SETOF record
@@ -113,6 +110,21 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
 COMMENT ON FUNCTION inplace_versions(regclass, tid) IS
 	'versions of a row of an inplace table, newest first';
+
+CREATE FUNCTION inplace_locks(
+	rel regclass,
+	OUT page int8,				-- the set's, and its number there
+	OUT set int4,
+	OUT locker int8,
+	OUT mode text,
+	OUT live bool,				-- the locker is running; else the set's place is free
+	OUT block int8,				-- these rows are locked
+	OUT rows int4[])
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 100;
+COMMENT ON FUNCTION inplace_locks(regclass) IS
+	'row locks of an inplace table, those that have ended included, as long as nothing else has come in their place';
 
 -- ---- WAL ------------------------------------------------------------------
 
@@ -151,6 +163,7 @@ REVOKE ALL ON FUNCTION inplace_rows(regclass, int8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_undo_records(regclass, int8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_undo_rings(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_versions(regclass, tid) FROM PUBLIC;
+REVOKE ALL ON FUNCTION inplace_locks(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_check(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_wal_summary(pg_lsn, pg_lsn) FROM PUBLIC;
 
@@ -159,6 +172,7 @@ GRANT EXECUTE ON FUNCTION inplace_rows(regclass, int8) TO pg_stat_scan_tables;
 GRANT EXECUTE ON FUNCTION inplace_undo_records(regclass, int8) TO pg_stat_scan_tables;
 GRANT EXECUTE ON FUNCTION inplace_undo_rings(regclass) TO pg_stat_scan_tables;
 GRANT EXECUTE ON FUNCTION inplace_versions(regclass, tid) TO pg_stat_scan_tables;
+GRANT EXECUTE ON FUNCTION inplace_locks(regclass) TO pg_stat_scan_tables;
 GRANT EXECUTE ON FUNCTION inplace_check(regclass) TO pg_stat_scan_tables;
 -- as pg_walinspect's
 GRANT EXECUTE ON FUNCTION inplace_wal_summary(pg_lsn, pg_lsn) TO pg_read_server_files;

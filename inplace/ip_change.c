@@ -8,6 +8,7 @@
 #include "access/visibilitymap.h"
 
 #include "ip_change.h"
+#include "ip_map.h"
 #include "ip_page_apply.h"
 
 /* Operations of one change.  A page's worth of rows, twice, and some more. */
@@ -34,6 +35,7 @@ ip_change_begin(IpChange *c, Relation rel, uint8 info, TransactionId xid)
 	c->nrestored = 0;
 	c->made.start = NULL;
 	c->dead_until = 0;
+	c->map = InvalidBuffer;
 	c->nblocks = 0;
 	c->w.p = change_space;
 	c->w.end = change_space + IP_CHANGE_SPACE;
@@ -85,6 +87,20 @@ ip_change_block(IpChange *c, Buffer buffer, bool init)
 	return &c->w;
 }
 
+void
+ip_change_visible(IpChange *c, Buffer map)
+{
+	Assert(c->nblocks == 1 && BufferIsValid(map));
+	ip_op_simple(&c->w, IP_OP_VISIBLE);
+	c->map = map;
+}
+
+bool
+ip_change_is_hint(const uint8 *ops, uint32 len)
+{
+	return len == 1 && ops[0] == IP_OP_VISIBLE && !XLogHintBitIsNeeded();
+}
+
 /* Pin the visibility map's pages for blocks that are all-visible; a bit for each. */
 static uint16
 find_visible(IpChange *c)
@@ -96,7 +112,7 @@ find_visible(IpChange *c)
 	{
 		IpChangeBlock *b = &c->blocks[i];
 
-		if (!b->init && PageIsAllVisible(BufferGetPage(b->buffer)))
+		if (!b->init && c->info != IP_XLOG_LOCK && PageIsAllVisible(BufferGetPage(b->buffer)))
 		{
 			visibilitymap_pin(c->rel, BufferGetBlockNumber(b->buffer), &b->vm);
 			visible |= 1 << i;
@@ -191,12 +207,23 @@ register_visible(const IpChange *c, const Buffer *pages, int n)
 		XLogRegisterBuffer(c->nblocks + i, pages[i], REGBUF_NO_IMAGE | REGBUF_NO_CHANGE);
 }
 
+/* The page of the map in which bits are set is changed by the record, unlike those others. */
+static void
+register_map(const IpChange *c)
+{
+	static const uint8 op = IP_OP_VISIBLE;
+
+	/* the map's pages are not of the standard layout */
+	XLogRegisterBuffer(c->nblocks, c->map, 0);
+	CompatXLogRegisterBufData(c->nblocks, &op, 1);
+}
+
 static XLogRecPtr
-log_change(IpChange *c, uint16 visible)
+log_change(IpChange *c, uint16 visible, bool set)
 {
 	uint8		head[IP_MAIN_MAX_HEAD];
 	Buffer		vm[IP_CHANGE_MAX_BLOCKS];
-	int			nvm = visible != 0 ? visible_pages(c, vm) : 0;
+	int			nvm = visible != 0 && !set ? visible_pages(c, vm) : 0;
 	bool		images = wal_consistency_checking[IP_RMGR_ID];
 	XLogRecPtr	lsn;
 
@@ -208,12 +235,17 @@ log_change(IpChange *c, uint16 visible)
 
 		uint8		flags = REGBUF_STANDARD | (b->init ? REGBUF_WILL_INIT : 0);
 
+		if (ip_change_is_hint(b->ops, b->len))
+			flags |= REGBUF_NO_IMAGE;
 		if (c->logical_rows && i == IP_REF_DATA)
 			flags |= REGBUF_KEEP_DATA;
 		XLogRegisterBuffer(i, b->buffer, flags);
 		CompatXLogRegisterBufData(i, b->ops, b->len);
 	}
-	register_visible(c, vm, nvm);
+	if (set)
+		register_map(c);
+	else
+		register_visible(c, vm, nvm);
 
 	/*
 	 * others change the map's pages, which must not change while images of
@@ -227,18 +259,43 @@ log_change(IpChange *c, uint16 visible)
 	return lsn;
 }
 
+/* The page is all-visible, and so are its bits in the map; the map's page stays locked. */
+static void
+set_map(IpChange *c)
+{
+	LockBuffer(c->map, BUFFER_LOCK_EXCLUSIVE);
+	ip_map_set(BufferGetPage(c->map), BufferGetBlockNumber(c->blocks[0].buffer));
+	MarkBufferDirty(c->map);
+}
+
+/* Log it, and set the pages' LSNs. */
+static void
+write_wal(IpChange *c, uint16 visible, bool set)
+{
+	XLogRecPtr	lsn = log_change(c, visible, set);
+
+	for (int i = 0; i < c->nblocks; i++)
+	{
+		if (!ip_change_is_hint(c->blocks[i].ops, c->blocks[i].len))
+			PageSetLSN(BufferGetPage(c->blocks[i].buffer), lsn);
+	}
+	if (set)
+		PageSetLSN(BufferGetPage(c->map), lsn);
+}
+
 void
 ip_change_apply(IpChange *c)
 {
 	IpOpContext ctx;
 	bool		wal = RelationNeedsWAL(c->rel);
+	bool		set;
 	uint16		visible;
 	int			nrefs;			/* at most */
 
 	end_block(c);
 	Assert(c->rows == NULL || c->nblocks == 1);
 	Assert(c->dead_until == 0 || wal);	/* I16 */
-	Assert(c->nblocks > 0);
+	Assert(c->nblocks > 0 && (c->nblocks == 1 || BufferIsInvalid(c->map)));
 	Assert(!c->logical_rows || c->logical != NULL);
 	Assert(c->replay || c->xid == InvalidTransactionId || c->xid == GetCurrentTransactionIdIfAny());
 	visible = find_visible(c);
@@ -272,15 +329,15 @@ ip_change_apply(IpChange *c)
 		if (unlikely(problem != NULL))
 			elog(PANIC, "could not change block %u of relation \"%s\": %s",
 				 BufferGetBlockNumber(b->buffer), RelationGetRelationName(c->rel), problem);
-		Assert(!PageIsAllVisible(BufferGetPage(b->buffer)));	/* I10, I12 */
+		Assert(c->info == IP_XLOG_LOCK || BufferIsValid(c->map) || !PageIsAllVisible(BufferGetPage(b->buffer)));	/* I10, I12 */
 	}
+	set = BufferIsValid(c->map) && PageIsAllVisible(BufferGetPage(c->blocks[0].buffer));
+	if (set)
+		set_map(c);
 	if (wal)
-	{
-		XLogRecPtr	lsn = log_change(c, visible);
-
-		for (int i = 0; i < c->nblocks; i++)
-			PageSetLSN(BufferGetPage(c->blocks[i].buffer), lsn);
-	}
+		write_wal(c, visible, set);
+	if (set)
+		LockBuffer(c->map, BUFFER_LOCK_UNLOCK);
 	END_CRIT_SECTION();
 	if (visible != 0)
 		release_visible(c);

@@ -16,7 +16,8 @@
  * buffers must be locked exclusively from ip_change_block to after
  * ip_change_apply.
  *
- * A page that is all-visible is so no more after any change.
+ * A page that is all-visible is so no more after any change but IP_XLOG_LOCK,
+ * unless ip_change_visible finds that it still is.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_CHANGE_H
@@ -97,6 +98,8 @@ typedef struct IpChange
 								 * is NULL */
 	uint16		dead_until;		/* what its IP_OP_DEADs' items say, see
 								 * ip_dead.h */
+	Buffer		map;			/* of its IP_OP_VISIBLE: the visibility map's
+								 * page, or invalid */
 	int			nblocks;
 	IpChangeBlock blocks[IP_CHANGE_MAX_BLOCKS];
 	ByteWriter	w;
@@ -107,6 +110,18 @@ extern void ip_change_begin(IpChange *c, Relation rel, uint8 info, TransactionId
 
 /* Begin the operations of another block; returns where to put them. */
 extern ByteWriter *ip_change_block(IpChange *c, Buffer buffer, bool init);
+
+/*
+ * Last of all: if all see all rows of the page, the change's only block, after the change, mark it as all-visible, and set its bits in the
+ * map.  map: that page of the map, pinned, not locked.
+ */
+extern void ip_change_visible(IpChange *c, Buffer map);
+
+/*
+ * Do a block's operations only mark it as all-visible?  Then, as with hint bits, no image of it is taken and its LSN stays, unless
+ * checksums, or who copies changed pages only, need these.
+ */
+extern bool ip_change_is_hint(const uint8 *ops, uint32 len);
 
 /* Apply and log.  Afterwards the buffers are dirty and still locked. */
 extern void ip_change_apply(IpChange *c);

@@ -9,6 +9,7 @@
 #include "storage/procarray.h"
 #include "utils/builtins.h"
 
+#include "ip_lockset.h"
 #include "ip_check_page.h"
 #include "ip_salvage.h"
 
@@ -258,6 +259,22 @@ check_undo_page(IpCheck *c, BlockNumber block)
 						ip_check_fail(c, "newest xid " UINT64_FORMAT " is in the future", newest));
 }
 
+/* The same in lock sets */
+static void
+check_lock_sets(IpCheck *c, BlockNumber block)
+{
+	Page		page = c->page.data;
+
+	if (ip_lockset_problem(page) != NULL)
+		return;					/* reported */
+	for (int i = 0; i < IpPageLockSets(page); i++)
+	{
+		if (ip_check_in_future(c, IpPageLockSet(page, i)->xid))
+			ip_check_report(c, block, 0, ip_check_fail(c, "transaction id " UINT64_FORMAT " of lock set %d is in the future",
+													   IpPageLockSet(page, i)->xid, i));
+	}
+}
+
 static void
 report_of_page(void *arg, OffsetNumber off, const char *problem)
 {
@@ -279,6 +296,8 @@ check_sound_page(IpCheck *c, BlockNumber block)
 		check_undo_page(c, block);
 	else if (ip_check_page_kind(c, block) == IP_PAGE_DATA && has_items)
 		check_data_page(c, block);
+	else if (ip_check_page_kind(c, block) == IP_PAGE_LOCK || ip_check_page_kind(c, block) == IP_PAGE_META)
+		check_lock_sets(c, block);
 }
 
 void

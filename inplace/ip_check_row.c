@@ -74,40 +74,6 @@ load_record(IpCheck *c, Chain *ch, IpPtr ptr)
 	return problem;
 }
 
-/* Go below the lock record.  *saved: the overlaid bytes, if it has them */
-static const char *
-chain_unlock(IpCheck *c, Chain *ch, const uint8 **saved)
-{
-	IpPtr		ptr = ch->ptr;
-	const char *problem = load_record(c, ch, ptr);
-	const IpUndoRec *rec = &ch->rec;
-
-	if (problem == NULL && rec->kind != IP_UNDO_LOCK)
-		problem = "it is not a lock";
-	if (problem == NULL)
-		*saved = rec->saved;
-	/* if no version below the lock is needed, the record may have other plans */
-	if (!ip_check_is_needed(c, ch->xid))
-	{
-		ch->xid = IP_XID_NONE;
-		return problem == NULL || !(ch->state & IP_ROW_OVERLAID) ? NULL :
-			ip_check_fail(c, "lock record (%u,%u): %s", ptr.block, ptr.off, problem);
-	}
-	if (!(ch->state & IP_ROW_OVERLAID))
-		ch->needed_by = ch->xid;
-	if (problem == NULL &&
-		(rec->prev_xid != ch->xid ||
-		 ((rec->flags & IP_REC_PREV_INSERTED) != 0) != ((ch->state & IP_ROW_INSERTED) != 0)))
-		problem = "it has not kept the row's version block";
-	if (problem)
-	{
-		ch->gone = !(ch->state & IP_ROW_OVERLAID);
-		return ip_check_fail(c, "lock record (%u,%u): %s", ptr.block, ptr.off, problem);
-	}
-	ch->ptr = rec->prev_ptr;
-	return NULL;
-}
-
 /* Load the record of the change that made the version. */
 static const char *
 chain_load(IpCheck *c, Chain *ch)
@@ -148,9 +114,7 @@ chain_begin(IpCheck *c, Chain *ch, const IpRow *row)
 	ch->needed_by = IP_XID_NONE;
 	ch->gone = false;
 	ItemPointerSetInvalid(&ch->forward);
-	if (row->state & IP_ROW_LOCKED)
-		problem = chain_unlock(c, ch, &saved);
-	else if (row->state & IP_ROW_OVERLAID)
+	if (row->state & IP_ROW_OVERLAID)
 	{
 		problem = chain_load(c, ch);
 		saved = ch->rec.saved;
@@ -287,7 +251,7 @@ may_lack_undo(IpCheck *c, const IpRow *row)
 {
 	if (!(row->state & IP_ROW_VERSION))
 		return true;
-	if (row->state & (IP_ROW_OVERLAID | IP_ROW_LOCKED) || (row->hdr & IP_HDR_SPECULATIVE))
+	if ((row->state & IP_ROW_OVERLAID) || (row->hdr & IP_HDR_SPECULATIVE))
 		return false;
 	return (row->state & IP_ROW_INSERTED) || !ip_check_is_needed(c, row->xid);
 }

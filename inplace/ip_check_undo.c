@@ -5,20 +5,16 @@
  */
 #include "compat.h"
 
-#include "access/multixact.h"
 #include "common/hashfn.h"
 
 #include "ip_check_undo.h"
 #include "ip_runs.h"
 
-/*
- * VACUUM removes no row as long as somebody may see an older version.  But a lock
- * may be younger than the row's removable deletion.
- */
+/* VACUUM removes no row as long as somebody may see an older version. */
 static bool
 row_must_exist(IpCheck *c, const IpUndoRec *rec)
 {
-	return rec->kind != IP_UNDO_LOCK && ip_check_is_needed(c, rec->xid) && !ip_check_may_be_gone(rec->xid) &&
+	return ip_check_is_needed(c, rec->xid) && !ip_check_may_be_gone(rec->xid) &&
 		ip_check_status(rec->xid) != IP_STATUS_ABORTED;
 }
 
@@ -33,13 +29,6 @@ record_problem(IpCheck *c, const IpUndoRec *rec, const IpSpecial *special)
 		return ip_check_fail(c, "undo record has bad transaction id " UINT64_FORMAT, rec->xid);
 	if ((rec->flags & IP_REC_PREV) && (IpXidIsFinal(rec->prev_xid) || rec->prev_xid > newest))
 		return ip_check_fail(c, "undo record has bad previous transaction id " UINT64_FORMAT, rec->prev_xid);
-	if (rec->kind == IP_UNDO_LOCK && !(rec->flags & IP_REC_MULTI) &&
-		(!TransactionIdIsNormal(rec->locker) || ip_check_in_future(c, ip_xid_after(ip_undo_xid_base(special), rec->locker))))
-		return ip_check_fail(c, "lock record has bad locker %u", rec->locker);
-	if (rec->kind == IP_UNDO_LOCK && (rec->flags & IP_REC_MULTI) &&
-		(!MultiXactIdIsValid(rec->locker) ||
-		 !MultiXactIdPrecedes(rec->locker, ReadNextMultiXactId())))
-		return ip_check_fail(c, "lock record has bad MultiXactId %u", rec->locker);
 	if (block >= c->nblocks)
 		(void) ip_check_new_pages(c);
 	else if (ip_check_page_kind(c, block) == PAGE_NEW)
@@ -218,7 +207,7 @@ check_lost_pages(IpCheck *c, BlockNumber nblocks, const bool *ring_ok)
 	}
 }
 
-/* Does the metapage say that the block is undo, and its page that it is not?  The metapage must not change meanwhile. */
+/* Does the metapage say that the block is undo, or of locks, and its page that it is not?  The metapage must not change meanwhile. */
 static bool
 is_wrongly_undo(IpCheck *c, BlockNumber block)
 {
@@ -234,7 +223,8 @@ is_wrongly_undo(IpCheck *c, BlockNumber block)
 			return false;
 		lsn = PageGetLSN(page);
 		if (look == 0 && block < RelationGetNumberOfBlocks(c->rel))
-			is_undo = ip_check_copy_page(c, block, page) == NULL && ip_check_page_is(c, page, IP_PAGE_UNDO);
+			is_undo = ip_check_copy_page(c, block, page) == NULL &&
+				(ip_check_page_is(c, page, IP_PAGE_UNDO) || ip_check_page_is(c, page, IP_PAGE_LOCK));
 	}
 	return !is_undo;
 }
@@ -260,7 +250,8 @@ check_runs(IpCheck *c)
 		for (BlockNumber block = runs[i].first; block < Min(nblocks, runs[i].first + runs[i].n); block++)
 		{
 			CHECK_FOR_INTERRUPTS();
-			if ((block >= c->nblocks || ip_check_page_kind(c, block) != IP_PAGE_UNDO) && is_wrongly_undo(c, block))
+			if ((block >= c->nblocks || (ip_check_page_kind(c, block) != IP_PAGE_UNDO && ip_check_page_kind(c, block) != IP_PAGE_LOCK)) &&
+				is_wrongly_undo(c, block))
 				ip_check_report(c, block, 0, "metapage takes the page for one of undo");
 		}
 	}

@@ -34,11 +34,6 @@ bool
 ip_default_changer_is_over(Page page)
 {
 	IpXid		xid = ip_default_changer(page);
-	IpXidStatus status;
 
-	if (IpXidIsFinal(xid))
-		return false;
-	status = ip_xid_status_locked(xid);
-	return status == IP_STATUS_ABORTED ||
-		(status == IP_STATUS_COMMITTED && IpPageGetSpecial(page)->word >= IP_CHANGE_LOCK);
+	return !IpXidIsFinal(xid) && ip_xid_status_locked(xid) == IP_STATUS_ABORTED;
 }

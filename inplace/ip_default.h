@@ -15,8 +15,7 @@ extern IpXid ip_default_inserter(Page page);
 extern IpXid ip_default_changer(Page page);
 
 /*
- * Is what the default changer did undone, as it has aborted, or over, as it has locked rows and ended?  Then
- * IP_OP_CLEAR_CHANGER may come.  The page is locked.
+ * Is what the default changer did undone, as it has aborted?  Then IP_OP_CLEAR_CHANGER may come.  The page is locked.
  */
 extern bool ip_default_changer_is_over(Page page);
 

@@ -79,7 +79,6 @@ fetch_exact_once(IpVersion *v, Relation rel, const IpTarget *target, IpPtr *ende
 		   (!ip_version_is_target(v, target) || (v->state & IP_ROW_DELETED)))
 	{
 		CHECK_FOR_INTERRUPTS();
-		ip_version_skip_lock(v);
 		*ended_by = v->ptr;
 		result = ip_version_older(v);
 	}
@@ -168,7 +167,7 @@ set_queue_tid(IpVersion *v, const ItemPointerData *tid, IpPtr ended_by, bool is_
 		/* a row changed before has no deletion without a record */
 		Assert(OffsetNumberIsValid(ended_by.off));
 	}
-	ip_version_tid(ended_by, &slot->tts_tid);
+	ip_version_tid_below(ended_by, &slot->tts_tid);
 }
 
 /* SnapshotAny.  A fetch of what our last change ended is noted: the trigger queue asks for NEW next. */

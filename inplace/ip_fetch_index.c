@@ -14,6 +14,7 @@
 #include "ip_dead.h"
 #include "ip_fetch.h"
 #include "ip_fetch_index.h"
+#include "ip_heal.h"
 #include "ip_memo.h"
 #include "ip_rel.h"
 #include "ip_version_satisfy.h"
@@ -22,6 +23,9 @@
 /* A scan that has met so many dead rows whose deletion is not flushed flushes it. */
 #define MAX_UNFLUSHED	32
 
+/* One that has fetched so many rows of pages that are not all-visible puts such pages in order: of few, that is not worth it. */
+#define MAX_UNHEALED	8
+
 static IpVersion fetch_v;
 
 typedef struct IpIndexFetch
@@ -29,6 +33,8 @@ typedef struct IpIndexFetch
 	IndexFetchTableData base;
 	Buffer		buffer;			/* pinned: the last row's page */
 	int			unflushed;		/* dead rows met whose deletion is not on disk */
+	int			unhealed;		/* rows fetched that may be worth healing */
+	IpHeals		heals;
 	XLogRecPtr	gone_lsn;		/* of the last row, if it was gone: see
 								 * ip_dead_lsn */
 	InplaceKeyMatch match;		/* or NULL: the index has no stale entries */
@@ -52,6 +58,8 @@ ip_fetch_begin(Relation rel)
 	fetch->base.rel = rel;
 	fetch->buffer = InvalidBuffer;
 	fetch->unflushed = 0;
+	fetch->unhealed = 0;
+	fetch->heals = IP_HEALS_UNKNOWN;
 	fetch->match = NULL;
 	fetch->below = NULL;
 	fetch->is_scan = false;
@@ -256,6 +264,15 @@ deleted_is_all_dead(IpIndexFetch *fetch, Snapshot snapshot, IpXid deleter, IpXid
 		is_durable(fetch, snapshot, ip_version_deletion_unflushed(rel, deleter));
 }
 
+/* The row that v began at, or (NULL) a plain one, has been fetched. */
+static void
+heal_opt(IpIndexFetch *fetch, IpVersion *v, Snapshot snapshot)
+{
+	if (snapshot->snapshot_type == SNAPSHOT_MVCC &&
+		(++fetch->unhealed > MAX_UNHEALED || (v != NULL && ip_heal_is_costly(v))))
+		ip_heal_page(fetch->base.rel, fetch->buffer, &fetch->heals);
+}
+
 /* Store what the snapshot sees of the row in the slot, if anything. */
 static bool
 store_visible(IpIndexFetch *fetch, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot, bool *all_dead)
@@ -265,6 +282,8 @@ store_visible(IpIndexFetch *fetch, ItemPointer tid, Snapshot snapshot, TupleTabl
 	IpXid		deleter;
 	IpvResult	result = fetch_pinned(fetch, v, tid, snapshot, slot, &plain, &deleter);
 
+	if (plain && unlikely(!ip_heal_is_healthy(BufferGetPage(fetch->buffer))))
+		heal_opt(fetch, NULL, snapshot);
 	if (plain)
 		return true;
 	if (deleter != IP_XID_NONE)
@@ -287,6 +306,8 @@ store_visible(IpIndexFetch *fetch, ItemPointer tid, Snapshot snapshot, TupleTabl
 	if (result != IPV_OK || !ip_fetch_predicate_lock(v, snapshot))
 		return false;
 	ip_version_to_slot(v, slot);
+	if (!ip_heal_is_healthy(BufferGetPage(fetch->buffer)))
+		heal_opt(fetch, v, snapshot);
 	return true;
 }
 

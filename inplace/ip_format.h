@@ -41,6 +41,7 @@
 #define IP_PAGE_MAGIC			(IP_MAGIC_LETTER << 8 | IP_FORMAT_VERSION)
 /* ... but up to version 6 it was "IP", and the metapage, block 0, had the version as its second word. */
 #define IP_OLD_PAGE_MAGIC		0x4950
+#define IP_OLD_VERSIONS			6
 
 /*
  * The metapage's block is left out when the relation is extended, and all zeros until the first ring is
@@ -53,6 +54,7 @@ typedef uint64 IpXid;
 
 #define IP_XID_NONE				((IpXid) 0)
 #define IP_XID_FROZEN			((IpXid) FrozenTransactionId)
+#define IP_XID_MAX				((IpXid) PG_UINT64_MAX)
 
 /* Visible to everybody for ever: no transaction id, or the frozen one. */
 #define IpXidIsFinal(xid) ((xid) < FirstNormalTransactionId)
@@ -62,7 +64,8 @@ typedef enum IpPageKind
 	IP_PAGE_META = 1,
 	IP_PAGE_DATA = 2,
 	IP_PAGE_UNDO = 3,
-	IP_PAGE_FREE = 4
+	IP_PAGE_FREE = 4,
+	IP_PAGE_LOCK = 5
 } IpPageKind;
 
 /* Special space of every page; the last four bytes name the kind. */
@@ -77,7 +80,7 @@ typedef struct IpSpecial
 			TransactionId default_xid;	/* inserter of rows with
 										 * IP_ROW_DEFAULT */
 			CommandId	default_cid;
-			TransactionId change_xid;	/* who deleted or locked the rows with
+			TransactionId change_xid;	/* who deleted or moved the rows with
 										 * IP_ROW_CHANGED */
 		}			data;
 		struct
@@ -88,17 +91,31 @@ typedef struct IpSpecial
 			uint16		slot;
 			uint16		flags;	/* IP_UNDO_CURRENT */
 		}			undo;
+		struct
+		{
+			IpXid		lost;	/* sets of transactions before this one have
+								 * been lost here, through damage; or 0 */
+			BlockNumber next;	/* in the list of lock pages, or 0 */
+			uint16		unused2;
+			uint16		flags;	/* IP_LOCK_CONTINUED */
+		}			lock;		/* lock page, and the metapage */
 	}			u;
 	uint32		word;			/* undo page: low half of its xid base; data
-								 * page: the default changer's command id, or
-								 * IP_CHANGE_LOCK and the mode; else 0 */
+								 * page: the default changer's command id;
+								 * else 0 */
+	BlockNumber lock_page;		/* data page: where its lock sets begin, or 0;
+								 * out of date if all of them are dead */
+	uint32		unused;
 	uint8		kind;			/* IpPageKind */
 	uint8		keys;			/* data page: IP_KEYS_*; else 0 */
 	uint16		magic;			/* IP_PAGE_MAGIC */
 } IpSpecial;
 
-StaticAssertDecl(sizeof(IpSpecial) == 24, "special space is 24 bytes");
-StaticAssertDecl(offsetof(IpSpecial, kind) == 20, "kind is at byte 20");
+StaticAssertDecl(sizeof(IpSpecial) == 32, "special space is 32 bytes");
+StaticAssertDecl(offsetof(IpSpecial, kind) == 28, "kind is at byte 28");
+StaticAssertDecl(offsetof(IpSpecial, u.lock.next) == offsetof(IpSpecial, u.undo.next) &&
+				 offsetof(IpSpecial, u.lock.flags) == offsetof(IpSpecial, u.undo.flags),
+				 "rings and the list of lock pages share an operation");
 
 /* All xids of a data page are in [base, base + 2^32); the base's lowest bits are 0. */
 #define IP_DATA_BASE_SHIFT		16
@@ -112,11 +129,12 @@ StaticAssertDecl(offsetof(IpSpecial, kind) == 20, "kind is at byte 20");
 /* ... and VACUUM has seen each row with one version, and none has been updated in place since. */
 #define IP_KEYS_QUIET			0x02
 
-/* Only command ids below this are a default changer's. */
-#define IP_CHANGE_LOCK			0x80000000
-
 #define IP_UNDO_CURRENT			0x0001	/* records are being appended to this
 										 * page */
+
+#define IP_LOCK_CONTINUED		0x0002	/* sets of a data page that begin on
+										 * this page, or before it, may also
+										 * be on the next one */
 
 /* An undo page's xid base is so far before the newest xid that it is made with ... */
 #define IP_UNDO_XIDS_BEFORE		((IpXid) 1 << 31)
@@ -187,6 +205,38 @@ StaticAssertDecl(offsetof(IpMeta, runs) == 8 + 8 * IP_UNDO_SLOTS, "metapage layo
  */
 #define IP_MAX_ROWS_PER_PAGE	MaxHeapTuplesPerPage
 
+/* ---- row locks ----------------------------------------------------------- */
+
+/*
+ * Rows of one data page that a transaction has locked in one mode.  They are locked as long as that runs: then its set is
+ * dead, and anybody may put another one in its place.  A row's lockers are those of all of its page's live sets that have it.
+ *
+ * Sets are on the metapage, which is the first of a list of lock pages, and on the other pages of that list.  They
+ * fill the page from its special space downwards, without line pointers, which heap code would look at.
+ */
+typedef struct IpLockSet
+{
+	IpXid		xid;
+	BlockNumber block;
+	uint8		mode;			/* LockTupleMode */
+	uint8		unused[3];
+	uint8		rows[MAXALIGN((IP_MAX_ROWS_PER_PAGE + 7) / 8)]; /* bit n: item n + 1 */
+} IpLockSet;
+
+StaticAssertDecl(BLCKSZ != 8192 || sizeof(IpLockSet) == 56, "a lock set is 56 bytes");
+StaticAssertDecl(sizeof(IpLockSet) % MAXIMUM_ALIGNOF == 0, "lock sets are aligned");
+
+/* Sets that fit into so many bytes: behind a page header, or behind a metapage with all of its runs. */
+#define IpLockSetsIn(bytes)		((int) ((bytes) / sizeof(IpLockSet)))
+#define IP_LOCK_SETS_PER_PAGE	IpLockSetsIn(IP_SPECIAL_START - SizeOfPageHeaderData)
+#define IP_LOCK_SETS_OF_META	IpLockSetsIn(IP_SPECIAL_START - MAXALIGN(SizeOfPageHeaderData) - sizeof(IpMeta))
+
+#define IpPageLockSets(page)	IpLockSetsIn(IP_SPECIAL_START - ((PageHeader) (page))->pd_upper)
+#define IpPageLockSet(page, i)	((IpLockSet *) ((char *) (page) + IP_SPECIAL_START) - ((i) + 1))
+
+#define IpLockSetHas(set, off) \
+	(((set)->rows[((off) - 1) / 8] & (1 << (((off) - 1) % 8))) != 0)
+
 /*
  * Line pointers of rows and undo records are redirections to heap code, which thus does not take
  * them for tuples.  Some of it looks at the tuple's header all the same: lp_off is so much less
@@ -223,17 +273,15 @@ StaticAssertDecl(IP_HDR_HEAP_MASK == 0x0300, "bits 8 and 9 of hdr are heap's");
 										 * older one */
 #define IP_ROW_DELETED			0x08	/* the change that made this state was
 										 * a delete */
-#define IP_ROW_LOCKED			0x10	/* the undo pointer leads to a lock
-										 * record */
 #define IP_ROW_OVERLAID			0x20	/* version block covers the body's
 										 * first bytes */
 #define IP_ROW_MOVED			0x40	/* DELETED by an update to another TID */
-#define IP_ROW_CHANGED			0x80	/* DELETED, perhaps MOVED, or LOCKED
-										 * by the page's default changer;
-										 * without a version block or an undo
-										 * record: the version before is
-										 * visible to all, or (DEFAULT) the
-										 * default inserter's */
+#define IP_ROW_CHANGED			0x80	/* DELETED, perhaps MOVED, by the
+										 * page's default changer; without a
+										 * version block or an undo record:
+										 * the version before is visible to
+										 * all, or (DEFAULT) the default
+										 * inserter's */
 
 /* In the place of a row's state: the item is an undo record at home.  No row has these two. */
 #define IP_STATE_UNDO			(IP_ROW_VERSION | IP_ROW_DEFAULT)
@@ -260,8 +308,6 @@ StaticAssertDecl(IP_HDR_HEAP_MASK == 0x0300, "bits 8 and 9 of hdr are heap's");
 /* ---- undo records (items of undo pages) ---------------------------------- */
 typedef enum IpUndoKind
 {
-	IP_UNDO_LOCK = 1,			/* row lock; only ever the first record of a
-								 * chain */
 	IP_UNDO_UPDATE = 2,			/* update in place */
 	IP_UNDO_DELETE = 3,			/* delete, or update to another TID (FORWARD) */
 	IP_UNDO_MOVES = 4			/* at home: where the default changer has
@@ -278,7 +324,6 @@ typedef enum IpUndoKind
 									 * differs */
 #define IP_REC_FORWARD		0x10	/* DELETE: TID of the row's next version */
 #define IP_REC_KEYS			0x20	/* the change excludes FOR KEY SHARE */
-#define IP_REC_MULTI		0x40	/* LOCK: the locker is a MultiXactId */
 #define IP_REC_PARTITION	0x80	/* DELETE: the row moved to another
 									 * partition */
 
@@ -300,10 +345,10 @@ typedef enum IpUndoKind
 /*
  * Record: kind (1) flags (1) xid, row block, row offset, [cid]
  *		   [prev xid, prev pointer] [saved (10)] [hdr (2)]
- *		   [forward TID (6)] [LOCK: locker (4) mode (1)] [skip section] [UPDATE: delta]
+ *		   [forward TID (6)] [skip section] [UPDATE: delta]
  *
  * At home, a byte IP_STATE_UNDO is in front of xid (4), and there is no row block: it is the
- * record's own.  In undo pages, xid is a zigzag difference, see ip_undo_xid_origin().  There are no lock records at home.
+ * record's own.  In undo pages, xid is a zigzag difference, see ip_undo_xid_origin().
  *
  * Row block and what follows are varints, where no size is given.  The previous
  * xid is the zigzag difference to xid.  The previous pointer is a cid
@@ -318,7 +363,7 @@ typedef enum IpUndoKind
 /* up to the row's offset, at most */
 #define IP_REC_MAX_START		(2 + 5 + 5 + 3)
 /* everything but the delta, at most */
-#define IP_REC_MAX_HEAD			(IP_REC_MAX_START + 5 + 13 + 10 + 2 + 6 + 5 + IP_REC_MAX_SKIP)
+#define IP_REC_MAX_HEAD			(IP_REC_MAX_START + 5 + 13 + 10 + 2 + 6 + IP_REC_MAX_SKIP)
 #define IP_REC_MAX_SKIP			(5 + 5 + 1 + 2 * (5 + 3 + 5))
 #define IP_MAX_UNDO_REC		IP_MAX_ITEM
 

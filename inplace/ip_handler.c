@@ -107,14 +107,14 @@ ip_toast_am(Relation rel)
 }
 
 /*
- * What of the table is undo, and the metapage with it, has no rows, and is not read.  Core has taken it to be as full of rows as the rest: so it is where
+ * What of the table is undo or locks, and the metapage with it, has no rows, and is not read.  Core has taken it to be as full of rows as the rest: so it is where
  * it has been counted with the rest, in relpages, but not what has come since.
  */
 static void
 leave_out_undo(Relation rel, BlockNumber *pages, double *tuples, double *allvisfrac)
 {
 	BlockNumber known = rel->rd_rel->relpages;
-	BlockNumber rings = *pages > ESTIMATE_MIN_PAGES ? ip_ring_pages(rel) : 0;
+	BlockNumber rings = *pages > ESTIMATE_MIN_PAGES ? ip_ring_pages_without_rows(rel) : 0;
 	BlockNumber undo = rings + 1;
 	BlockNumber fresh;
 

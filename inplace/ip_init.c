@@ -10,6 +10,7 @@
 #include "ip_decode.h"
 #include "ip_guard.h"
 #include "ip_handler.h"
+#include "ip_heal.h"
 #include "ip_home.h"
 #include "ip_skip.h"
 #include "ip_wal.h"
@@ -47,6 +48,11 @@ _PG_init(void)
 							 "Gives long version chains skip lists.",
 							 "For tests of chains of which many versions have to be passed.",
 							 &ip_skip_enabled, true, PGC_SUSET,
+							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomBoolVariable("inplace.debug_heal",
+							 "Lets readers put pages in order that nobody changes any more.",
+							 "For tests of pages that they would put in order.",
+							 &ip_heal_enabled, true, PGC_SUSET,
 							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	ip_guard_init(&ip_handler_methods);
 	MarkGUCPrefixReserved("inplace");

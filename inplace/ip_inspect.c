@@ -24,7 +24,7 @@
 #include "utils/rls.h"
 
 #include "ip_default.h"
-#include "ip_lockers.h"
+#include "ip_lockset_use.h"
 #include "ip_moves.h"
 #include "ip_page_check.h"
 #include "ip_rel.h"
@@ -37,6 +37,7 @@ PG_FUNCTION_INFO_V1(inplace_page);
 PG_FUNCTION_INFO_V1(inplace_rows);
 PG_FUNCTION_INFO_V1(inplace_undo_records);
 PG_FUNCTION_INFO_V1(inplace_undo_rings);
+PG_FUNCTION_INFO_V1(inplace_locks);
 
 PGDLLEXPORT Datum inplace_page(PG_FUNCTION_ARGS);
 PGDLLEXPORT Datum inplace_rows(PG_FUNCTION_ARGS);
@@ -73,24 +74,27 @@ put_special(IpResult *r, IpPageKind kind, Page page)
 	bool		is_data = kind == IP_PAGE_DATA;
 	bool		is_undo = kind == IP_PAGE_UNDO;
 	bool		has_default;
+	bool		has_next;
 	IpSpecial	special = {0};
 
 	if (kind != 0)
 		memcpy(&special, IpPageGetSpecial(page), sizeof(special));
 	has_default = is_data && TransactionIdIsValid(special.u.data.default_xid);
+	has_next = is_undo || ((kind == IP_PAGE_LOCK || kind == IP_PAGE_META) && special.u.lock.next != 0);
 	ip_result_put_if(r, is_data, Int64GetDatum((int64) ip_data_xid_base(&special)));
 	ip_result_put_if(r, has_default, TransactionIdGetDatum(special.u.data.default_xid));
 	ip_result_put_if(r, has_default, Int64GetDatum(special.u.data.default_cid));
 	ip_result_put_xid(r, is_undo ? special.u.undo.newest_xid : IP_XID_NONE);
 	ip_result_put_if(r, is_undo, Int32GetDatum(special.u.undo.slot));
-	ip_result_put_if(r, is_undo, Int64GetDatum(special.u.undo.next));
+	ip_result_put_if(r, has_next, Int64GetDatum(is_undo ? special.u.undo.next : special.u.lock.next));
 	ip_result_put_if(r, is_undo, BoolGetDatum((special.u.undo.flags & IP_UNDO_CURRENT) != 0));
+	ip_result_put_if(r, is_data && special.lock_page != 0, Int64GetDatum(special.lock_page));
 }
 
 Datum
 inplace_page(PG_FUNCTION_ARGS)
 {
-	static const char *const kinds[] = {"new", "meta", "data", "undo", "free"};
+	static const char *const kinds[] = {"new", "meta", "data", "undo", "free", "lock"};
 	Relation	rel = ip_rel_open_to_inspect(PG_GETARG_OID(0));
 	PGAlignedBlock page;
 	PageHeader	ph = (PageHeader) page.data;
@@ -124,7 +128,6 @@ static const IpFlagName row_flags[] = {
 	{IP_ROW_DEFAULT, "default"},
 	{IP_ROW_INSERTED, "inserted"},
 	{IP_ROW_DELETED, "deleted"},
-	{IP_ROW_LOCKED, "locked"},
 	{IP_ROW_OVERLAID, "overlaid"},
 	{IP_ROW_MOVED, "moved"},
 	{IP_ROW_CHANGED, "changed"},
@@ -148,7 +151,7 @@ static void
 put_row(IpResult *r, Page page, ItemId lp, const IpRow *row, bool show_data)
 {
 	uint8		state = ip_item_state(page, lp);
-	bool		is_cid = (row->state & (IP_ROW_INSERTED | IP_ROW_LOCKED)) == IP_ROW_INSERTED;
+	bool		is_cid = (row->state & IP_ROW_INSERTED) != 0;
 	uint32		stored = row->bodylen;
 
 	if (state & IP_ROW_OVERLAID)
@@ -224,7 +227,6 @@ static const IpFlagName record_flags[] = {
 	{IP_REC_HDR, "hdr"},
 	{IP_REC_FORWARD, "forward"},
 	{IP_REC_KEYS, "keys"},
-	{IP_REC_MULTI, "multi"},
 	{IP_REC_PARTITION, "partition"},
 	{RECORD_SKIP, "skip"}
 };
@@ -233,11 +235,10 @@ static void
 put_record(IpResult *r, const IpUndoRec *rec)
 {
 	static const char *const kinds[] = {
-		[IP_UNDO_LOCK] = "lock",[IP_UNDO_UPDATE] = "update",[IP_UNDO_DELETE] = "delete",[IP_UNDO_MOVES] = "moves"
+		[IP_UNDO_UPDATE] = "update",[IP_UNDO_DELETE] = "delete",[IP_UNDO_MOVES] = "moves"
 	};
 	bool		has_prev = (rec->flags & IP_REC_PREV) != 0;
 	bool		prev_inserted = (rec->flags & IP_REC_PREV_INSERTED) != 0;
-	bool		is_lock = rec->kind == IP_UNDO_LOCK;
 
 	ip_result_put_text(r, kinds[rec->kind]);
 	ip_result_put_flags(r, record_flags, lengthof(record_flags), rec->flags | (rec->has_skip ? RECORD_SKIP : 0));
@@ -250,8 +251,6 @@ put_record(IpResult *r, const IpUndoRec *rec)
 	ip_result_put_tid_if(r, (rec->flags & IP_REC_FORWARD) != 0,
 						 ItemPointerGetBlockNumberNoCheck(&rec->forward),
 						 ItemPointerGetOffsetNumberNoCheck(&rec->forward));
-	ip_result_put_if(r, is_lock, TransactionIdGetDatum(is_lock ? rec->locker : 0));
-	ip_result_put_text(r, is_lock ? ip_result_mode_names[rec->mode] : NULL);
 	ip_result_put_int(r, rec->deltalen);
 }
 
@@ -406,6 +405,63 @@ inplace_undo_rings(PG_FUNCTION_ARGS)
 
 		if (ms->entry != InvalidBlockNumber)
 			emit_ring((ReturnSetInfo *) fcinfo->resultinfo, rel, slot, ms);
+	}
+	relation_close(rel, AccessShareLock);
+	return (Datum) 0;
+}
+
+/* ---- inplace_locks ----------------------------------------------------------------- */
+
+static void
+emit_set(ReturnSetInfo *rsinfo, BlockNumber page, int i, const IpLockSet *set)
+{
+	Datum		rows[IP_MAX_ROWS_PER_PAGE];
+	int			n = 0;
+	IpResult	r = {.n = 0};
+	bool		mine;
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= IP_MAX_ROWS_PER_PAGE; off++)
+	{
+		if (IpLockSetHas(set, off))
+			rows[n++] = Int32GetDatum(off);
+	}
+	ip_result_put(&r, Int64GetDatum(page));
+	ip_result_put_int(&r, i);
+	ip_result_put_xid(&r, set->xid);
+	ip_result_put_text(&r, set->mode <= LockTupleExclusive ? ip_result_mode_names[set->mode] : NULL);
+	ip_result_put(&r, BoolGetDatum(ip_lockset_is_live(set->xid, &mine)));
+	ip_result_put(&r, Int64GetDatum(set->block));
+	ip_result_put(&r, PointerGetDatum(construct_array(rows, n, INT4OID, sizeof(int32), true, TYPALIGN_INT)));
+	ip_result_emit(rsinfo, &r);
+}
+
+Datum
+inplace_locks(PG_FUNCTION_ARGS)
+{
+	Relation	rel = ip_rel_open_to_inspect(PG_GETARG_OID(0));
+	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+	BlockNumber block = IP_META_BLOCK;
+	PGAlignedBlock page;
+
+	CompatInitMaterializedSRF(fcinfo);
+	ip_rel_check_format(rel);
+	/* pages that come and go meanwhile are shown or not */
+	for (BlockNumber n = 0; n < nblocks && block != 0 && block < nblocks; n++)
+	{
+		IpPageKind	kind = copy_page(rel, block, page.data);
+		const char *problem;
+
+		CHECK_FOR_INTERRUPTS();
+		if (kind != IP_PAGE_META && kind != IP_PAGE_LOCK)
+			break;
+		problem = ip_lockset_problem(page.data);
+		if (problem)
+			ereport(WARNING,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("lock sets on block %u are corrupted: %s", block, problem)));
+		for (int i = 0; problem == NULL && i < IpPageLockSets(page.data); i++)
+			emit_set((ReturnSetInfo *) fcinfo->resultinfo, block, i, IpPageLockSet(page.data, i));
+		block = IpPageGetSpecial(page.data)->u.lock.next;
 	}
 	relation_close(rel, AccessShareLock);
 	return (Datum) 0;

@@ -147,20 +147,15 @@ emit_version(ReturnSetInfo *rsinfo, IpVersion *v, int n, bool show_contents)
 	bool		inserted = (v->state & IP_ROW_INSERTED) != 0;
 	bool		has_rec = v->rec_loaded;
 	bool		has_cid;
-	bool		has_lock;
 	IpResult	r = {.n = 0};
 
-	has_cid = has_rec || (inserted && !(v->hdr & IP_HDR_SPECULATIVE) &&
-						  v->ptr.block != InvalidBlockNumber);
-	has_lock = n == 1 && v->has_lock;
+	has_cid = has_rec || (inserted && !(v->hdr & IP_HDR_SPECULATIVE));
 	ip_result_put_int(&r, n);
 	ip_result_put_xid(&r, v->xid);
 	ip_result_put_text(&r, status_text(v));
 	ip_result_put_text(&r, kind_text(v));
 	ip_result_put_if(&r, has_cid, Int64GetDatum(has_rec ? v->rec.cid : v->ptr.block));
 	ip_result_put_tid_if(&r, has_rec, v->ptr.block, v->ptr.off);
-	ip_result_put_if(&r, has_lock, TransactionIdGetDatum(has_lock ? v->lock.locker : 0));
-	ip_result_put_text(&r, has_lock ? ip_result_mode_names[v->lock.mode] : NULL);
 	ip_result_put_int(&r, v->bodylen);
 	show_contents = show_contents && try_version(v, measure_body, false);
 	ip_result_put_if(&r, show_contents, show_contents ? contents(v) : (Datum) 0);
@@ -212,7 +207,6 @@ emit_versions(ReturnSetInfo *rsinfo, Relation rel, ItemPointer tid)
 		IpvResult	has_rec;
 
 		CHECK_FOR_INTERRUPTS();
-		ip_version_skip_lock(v);
 		has_rec = ip_version_load_rec(v);
 		emit_version(rsinfo, v, n++, show_contents);
 		result = previous_version(v, has_rec);

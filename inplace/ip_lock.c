@@ -5,14 +5,14 @@
  */
 #include "compat.h"
 
-#include "access/multixact.h"
 #include "access/xact.h"
 
 #include "ip_fetch.h"
 #include "ip_lock.h"
+#include "ip_rel.h"
+#include "ip_lockset_use.h"
 #include "ip_memo.h"
 #include "ip_modify.h"
-#include "ip_undo_use.h"
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
@@ -86,8 +86,6 @@ is_inserted_by(LockRequest *req, IpVersion *v, IpXid xid)
 static bool
 find_ended(IpVersion *v)
 {
-	/* the change, not a lock on top of it: others take locks all the time */
-	ip_version_skip_lock(v);
 	for (int n = 0; n < IP_MAX_LOCKED_STEPS / 2 && !(v->state & IP_ROW_INSERTED) &&
 		 ip_version_status(v) == IP_STATUS_RUNNING; n++)
 	{
@@ -175,17 +173,15 @@ lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_
 {
 	IpVersion  *v = &lock_v;
 	Forward		result = FORWARD_GONE;
-	IpLockState lock;
 	Buffer		buffer;
 
 	req->look_far = false;
-	ip_undo_use_prepare(req->rel);
 
 	/*
 	 * a move may have been rolled back, and its place been given to another
 	 * row
 	 */
-	if (ip_modify_begin(v, req->rel, tid, req->xid, false, &buffer) == IPF_OK)
+	if (ip_modify_begin(v, req->rel, tid, req->xid, IP_TO_LOCK, &buffer) == IPF_OK)
 	{
 		if (is_inserted_by(req, v, *mover))
 			result = later_key_is_unchanged(req, v, wait_for);
@@ -209,10 +205,7 @@ lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_
 	}
 	if (result == FORWARD_LOCKED && !ip_lockers_held(v, req->mode) &&
 		!((v->state & IP_ROW_DELETED) && ip_version_status(v) == IP_STATUS_COMMITTED))
-	{
-		ip_lockers_merge(v, req->xid, true, req->mode, &lock);
-		ip_modify_write_lock(v, buffer, req->xid, &lock, NULL);
-	}
+		ip_lockers_add(v, buffer, req->xid, req->mode);
 	UnlockReleaseBuffer(buffer);
 	return result;
 }
@@ -380,14 +373,13 @@ take_lock(LockRequest *req, IpVersion *v, Buffer buffer)
 	bool		unseen = !req->see_old && req->snapshot && IsMVCCSnapshot(req->snapshot) &&
 		!(req->flags & TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS) &&
 		!ip_version_change_visible(v, req->snapshot);
-	IpLockState lock;
 
 	Assert(v->locked && v->steps == 0);
 	ip_version_own_body(v);
-	if (!unseen && (ip_modify_lock_alike(v, buffer, req->xid, req->mode) || ip_lockers_held(v, req->mode)))
-		return;
-	ip_lockers_merge(v, req->xid, true, req->mode, &lock);
-	ip_modify_write_lock(v, buffer, req->xid, &lock, unseen ? &req->version_tid : NULL);
+	if (unseen)
+		ip_version_tid(v, &req->version_tid);
+	if (!ip_lockers_held(v, req->mode))
+		ip_lockers_add(v, buffer, req->xid, req->mode);
 }
 
 /*
@@ -421,8 +413,7 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 	Buffer		buffer;
 
 	req->look_far = false;
-	ip_undo_use_prepare(req->rel);
-	found = ip_modify_begin(v, req->rel, &tid, req->xid, false, &buffer);
+	found = ip_modify_begin(v, req->rel, &tid, req->xid, IP_TO_LOCK, &buffer);
 	if (found == IPF_OK)
 		found = ip_modify_classify(v, req->snapshot, req->cid, &req->target);
 	else
@@ -565,7 +556,8 @@ lock_next(const LockRequest *req, TupleTableSlot *slot)
 	buffer = ip_rel_read(req->rel, block);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	done = ip_page_kind(req->rel, block, BufferGetPage(buffer)) == IP_PAGE_DATA &&
-		ip_modify_lock_plain(req->rel, buffer, ItemPointerGetOffsetNumberNoCheck(&req->target.row), req->xid, req->mode, slot);
+		ip_version_store_plain(req->rel, block, BufferGetPage(buffer), ItemPointerGetOffsetNumberNoCheck(&req->target.row), slot) &&
+		ip_lockset_add_alike(req->rel, buffer, ItemPointerGetOffsetNumberNoCheck(&req->target.row), req->xid, req->mode);
 	UnlockReleaseBuffer(buffer);
 	return done;
 }
@@ -593,7 +585,6 @@ ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	req.was_seen = flags == 0 && ip_memo_was_seen(rel, tid, &req.seen);
 	req.is_conflict = req.was_seen && req.seen.by_index;
 	req.xid = GetCurrentTransactionId();
-	MultiXactIdSetOldestMember();
 	ip_version_target(rel, tid, &req.target);
 	ItemPointerSetInvalid(&req.forward);
 	ItemPointerSetInvalid(&req.version_tid);

@@ -5,12 +5,12 @@
  */
 #include "compat.h"
 
-#include "access/multixact.h"
 #include "access/subtrans.h"
 #include "access/xact.h"
 #include "storage/procarray.h"
 
 #include "ip_lockers.h"
+#include "ip_lockset_use.h"
 #include "ip_xid.h"
 
 static const LOCKMODE heavy_mode[] = {
@@ -20,13 +20,6 @@ static const LOCKMODE heavy_mode[] = {
 	[LockTupleExclusive] = AccessExclusiveLock
 };
 
-static const MultiXactStatus multi_status[] = {
-	[LockTupleKeyShare] = MultiXactStatusForKeyShare,
-	[LockTupleShare] = MultiXactStatusForShare,
-	[LockTupleNoKeyExclusive] = MultiXactStatusForNoKeyUpdate,
-	[LockTupleExclusive] = MultiXactStatusForUpdate
-};
-
 bool
 ip_lockers_modes_conflict(LockTupleMode a, LockTupleMode b)
 {
@@ -34,171 +27,43 @@ ip_lockers_modes_conflict(LockTupleMode a, LockTupleMode b)
 	return DoLockModesConflict(heavy_mode[a], heavy_mode[b]);
 }
 
-static LockTupleMode
-mode_of_status(MultiXactStatus status)
+/* Of the row that v stands on the newest version of. */
+static const IpLockers *
+lockers(IpVersion *v)
 {
-	for (int mode = LockTupleKeyShare; mode <= LockTupleExclusive; mode++)
-	{
-		if (multi_status[mode] == status)
-			return (LockTupleMode) mode;
-	}
-	return LockTupleExclusive;
-}
-
-/* Fill in the locker if its transaction is still running. */
-static bool
-live_locker(TransactionId xid, LockTupleMode mode, IpLocker *locker)
-{
-	locker->xid = xid;
-	locker->mode = mode;
-	locker->mine = TransactionIdIsCurrentTransactionId(xid);
-	return locker->mine || TransactionIdIsInProgress(xid);
-}
-
-int
-ip_lockers_members(const IpUndoRec *lock, IpLocker **lockers)
-{
-	MultiXactMember *members;
-	int			nmembers;
-	int			n = 0;
-
-	Assert(lock->kind == IP_UNDO_LOCK);
-	if (!(lock->flags & IP_REC_MULTI))
-	{
-		*lockers = palloc(sizeof(IpLocker));
-		return live_locker(lock->locker, lock->mode, *lockers) ? 1 : 0;
-	}
-	nmembers = GetMultiXactIdMembers(lock->locker, &members, false, true);
-	*lockers = palloc(sizeof(IpLocker) * Max(nmembers, 1));
-	for (int i = 0; i < nmembers; i++)
-	{
-		if (live_locker(members[i].xid, mode_of_status(members[i].status), *lockers + n))
-			n++;
-	}
-	if (nmembers > 0)
-		pfree(members);
-	return n;
-}
-
-bool
-ip_lockers_are_live(const IpUndoRec *lock)
-{
-	IpLocker   *lockers;
-	int			n = ip_lockers_members(lock, &lockers);
-
-	pfree(lockers);
-	return n > 0;
-}
-
-static int
-version_lockers(IpVersion *v, IpLocker **lockers)
-{
-	*lockers = NULL;
-	ip_version_skip_lock(v);
-	return v->has_lock ? ip_lockers_members(&v->lock, lockers) : 0;
-}
-
-static void
-make_lock_state(const IpLocker *lockers, int n, IpLockState *state)
-{
-	MultiXactMember *members = palloc(sizeof(MultiXactMember) * Max(n, 1));
-
-	state->any = n > 0;
-	state->multi = n > 1;
-	state->mode = LockTupleKeyShare;
-	state->newest = IP_XID_NONE;
-	for (int i = 0; i < n; i++)
-	{
-		state->mode = Max(state->mode, lockers[i].mode);
-		state->newest = Max(state->newest, ip_xid_full(lockers[i].xid));
-		members[i].xid = lockers[i].xid;
-		members[i].status = multi_status[lockers[i].mode];
-	}
-	Assert(n == 0 || !IpXidIsFinal(state->newest)); /* I9 */
-	if (n > 1)
-		state->locker = MultiXactIdCreateFromMembers(n, members);
-	else if (n == 1)
-		state->locker = lockers[0].xid;
-	pfree(members);
-}
-
-void
-ip_lockers_merge(IpVersion *v, TransactionId xid, bool add, LockTupleMode mode,
-				 IpLockState *state)
-{
-	IpLocker   *old;
-	IpLocker   *lockers;
-	int			nold;
-	int			n = 0;
-
-	Assert(!add || TransactionIdIsNormal(xid));
-	memset(state, 0, sizeof(*state));
-	nold = version_lockers(v, &old);
-	/* mostly there is no other locker */
-	if (nold == 0 && add)
-		*state = (IpLockState)
-	{
-		.any = true,.mode = mode,.newest = ip_xid_full(xid),.locker = xid
-	};
-	if (nold == 0)
-		return;
-	lockers = palloc(sizeof(IpLocker) * (nold + 1));
-	for (int i = 0; i < nold; i++)
-	{
-		if (old[i].xid != xid)
-			lockers[n++] = old[i];
-		else if (old[i].mode > mode)
-		{
-			mode = old[i].mode;
-			add = true;
-		}
-	}
-	if (add)
-	{
-		lockers[n].xid = xid;
-		lockers[n].mode = mode;
-		lockers[n++].mine = true;
-	}
-	make_lock_state(lockers, n, state);
-	pfree(lockers);
-	if (old)
-		pfree(old);
+	Assert(v->locked && v->steps == 0);
+	if (!v->lockers_known)
+		ip_lockset_read(v->rel, ItemPointerGetBlockNumber(&v->tid), v->page, ItemPointerGetOffsetNumber(&v->tid),
+						&v->lockers);
+	v->lockers_known = true;
+	return &v->lockers;
 }
 
 TransactionId
 ip_lockers_conflict(IpVersion *v, LockTupleMode mode)
 {
-	TransactionId xid = InvalidTransactionId;
-	IpLocker   *lockers;
-	int			n;
+	const IpLockers *l = lockers(v);
 
-	/* most rows */
-	if (!(v->top_state & IP_ROW_LOCKED))
-		return InvalidTransactionId;
-	n = version_lockers(v, &lockers);
-	for (int i = 0; i < n && !TransactionIdIsValid(xid); i++)
+	for (int i = 0; i < l->n; i++)
 	{
-		if (!lockers[i].mine && ip_lockers_modes_conflict(lockers[i].mode, mode))
-			xid = lockers[i].xid;
+		if (!l->list[i].mine && ip_lockers_modes_conflict(l->list[i].mode, mode))
+			return (TransactionId) l->list[i].xid;
 	}
-	if (lockers)
-		pfree(lockers);
-	return xid;
+	return InvalidTransactionId;
 }
 
-/* Do we hold a lock of at least that mode in v's lock record? */
+/* Are we one of them, in at least that mode? */
 static bool
 have_lock(IpVersion *v, LockTupleMode mode)
 {
-	IpLocker   *lockers;
-	bool		held = false;
-	int			n = version_lockers(v, &lockers);
+	const IpLockers *l = lockers(v);
 
-	for (int i = 0; i < n; i++)
-		held |= lockers[i].mine && lockers[i].mode >= mode;
-	if (lockers)
-		pfree(lockers);
-	return held;
+	for (int i = 0; i < l->n; i++)
+	{
+		if (l->list[i].mine && l->list[i].mode >= mode)
+			return true;
+	}
+	return false;
 }
 
 bool
@@ -220,6 +85,34 @@ ip_lockers_held(IpVersion *v, LockTupleMode mode)
 		 (TransactionId) v->xid == GetCurrentTransactionIdIfAny()))
 		return true;
 	return have_lock(v, mode);
+}
+
+void
+ip_lockers_add(IpVersion *v, Buffer data, TransactionId xid, LockTupleMode mode)
+{
+	bool		any = lockers(v)->any;
+
+	Assert(v->page == BufferGetPage(data));
+	ip_lockset_add(v->rel, data, ItemPointerGetOffsetNumber(&v->tid), ip_xid_full(xid), mode, any);
+	v->lockers_known = false;
+}
+
+void
+ip_lockers_carry(IpVersion *v, Buffer data, OffsetNumber off)
+{
+	const IpLockers *l = lockers(v);
+	IpLockers	there;
+
+	if (l->n == 0)
+		return;
+	ip_lockset_read(v->rel, BufferGetBlockNumber(data), BufferGetPage(data), off, &there);
+	for (int i = 0; i < l->n; i++)
+	{
+		if (l->list[i].mine)
+			continue;
+		ip_lockset_add(v->rel, data, off, l->list[i].xid, l->list[i].mode, there.any);
+		there.any = true;
+	}
 }
 
 /* ---- waiting ------------------------------------------------------------------- */

@@ -2,10 +2,7 @@
  * ip_lockers.h
  *	  The transactions that have locked a row, and waiting for other transactions.
  *
- * A row lock is an undo record on top of the row's chain, with the locker's xid
- * and mode, or a MultiXactId when there are several lockers.  There is at most
- * one such record in a chain; the next lock or change of the row takes the
- * live lockers over into a record of its own.
+ * See ip_lockset.h for where they are.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_LOCKERS_H
@@ -16,37 +13,7 @@
 
 #include "ip_version.h"
 
-typedef struct IpLocker
-{
-	TransactionId xid;
-	LockTupleMode mode;
-	bool		mine;			/* current transaction or a subtransaction of
-								 * it */
-} IpLocker;
-
-/* A lock record's contents: what to write, or nothing if !any. */
-typedef struct IpLockState
-{
-	bool		any;
-	bool		multi;
-	uint32		locker;			/* xid or MultiXactId */
-	LockTupleMode mode;			/* strongest */
-	IpXid		newest;			/* newest member */
-} IpLockState;
-
-/* Live lockers of a lock record, palloc'd; their number. */
-extern int	ip_lockers_members(const IpUndoRec *lock, IpLocker **lockers);
-
-/* Has a lock record a live locker? */
-extern bool ip_lockers_are_live(const IpUndoRec *lock);
-
-/*
- * What remains of v's lock after a change by xid, which excludes others like a
- * lock in that mode (with add: and is such a lock).  xid's own locks that are
- * not stronger are not kept.
- */
-extern void ip_lockers_merge(IpVersion *v, TransactionId xid, bool add, LockTupleMode mode,
-							 IpLockState *state);
+/* v stands on a row's newest version, with its page locked, as far as nothing else is said. */
 
 /* A live locker of v, not ours, that conflicts with mode; or invalid. */
 extern TransactionId ip_lockers_conflict(IpVersion *v, LockTupleMode mode);
@@ -58,6 +25,15 @@ extern bool ip_lockers_modes_conflict(LockTupleMode a, LockTupleMode b);
 
 /* Is the current transaction among v's lockers? */
 extern bool ip_lockers_are_ours(IpVersion *v);
+
+/* We lock v's row.  It has no conflicting lockers.  Lock: data, its page, exclusively. */
+extern void ip_lockers_add(IpVersion *v, Buffer data, TransactionId xid, LockTupleMode mode);
+
+/*
+ * v's row has moved to off of data: its lockers but ourselves, who do not mind that, lock that one, too.  v is as it was before.  Lock: v's page, and
+ * data, exclusively.
+ */
+extern void ip_lockers_carry(IpVersion *v, Buffer data, OffsetNumber off);
 
 /*
  * Wait for xid to end, as wait_policy says; *have_tuple_lock: the heavyweight

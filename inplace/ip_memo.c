@@ -99,7 +99,6 @@ is_now(const Moment *moment)
 IpSeen
 ip_memo_seen(IpVersion *v, bool by_index)
 {
-	ip_version_skip_lock(v);
 	return (IpSeen)
 	{
 		.relid = RelationGetRelid(v->rel),.tid = v->tid,.xid = v->xid,.ptr = v->ptr,.by_index = by_index
@@ -152,7 +151,6 @@ ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *result)
 bool
 ip_memo_is_seen(IpVersion *v, const IpSeen *version)
 {
-	ip_version_skip_lock(v);
 	if (v->xid == version->xid && IpPtrEquals(v->ptr, version->ptr))
 		return true;
 	/* ON CONFLICT does not wait before it asks for the lock */

@@ -5,6 +5,8 @@
  */
 #include "compat.h"
 
+#include "commands/vacuum.h"
+
 #include "ip_change.h"
 #include "ip_default.h"
 #include "ip_home.h"
@@ -15,99 +17,7 @@
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
-/* The body that the row has before the change. */
-static uint8 from_body[BLCKSZ];
-
 /* ---- finding the version to change ------------------------------------------------ */
-
-/* The insertion of the row was rolled back. */
-static void
-kill_row(IpVersion *v, Buffer buffer)
-{
-	IpChange	change;
-
-	ip_change_begin(&change, v->rel, IP_XLOG_RESTORE, InvalidTransactionId);
-	ip_op_dead(ip_change_block(&change, buffer, false), ItemPointerGetOffsetNumber(&v->tid));
-	ip_change_apply(&change);
-}
-
-/* Get ready to put back an older version of the row that top stands on, with its lockers. */
-static void
-begin_restore_locked(IpRowWrite *w, IpVersion *top, const IpLockState *lock, TransactionId xid)
-{
-	ip_modify_same(w, top, IP_XLOG_RESTORE, xid);
-	memcpy(from_body, top->body, top->bodylen);
-	w->from = from_body;
-	w->lock = *lock;
-}
-
-/* Put back the version that v stands on; below: what ip_version_skip_aborted said. */
-static void
-finish_restore_locked(IpRowWrite *w, IpVersion *v, IpvResult below, Buffer buffer)
-{
-	if (below == IPV_NONE)
-	{
-		kill_row(v, buffer);
-		return;
-	}
-	if (below != IPV_OK)
-		ip_version_missing(v);
-	/* what is put back was there before: it fits, or is damaged */
-	if (v->bodylen < IP_ROW_MIN_BODY || !ip_modify_fits(v, BufferGetPage(buffer), v->bodylen))
-		ip_version_damaged(v);
-	w->state = v->state & IP_ROW_INSERTED;
-	w->hdr = v->hdr;
-	w->body = v->body;
-	w->bodylen = v->bodylen;
-	ip_modify_write(v, buffer, w);
-}
-
-/* Put back the aborted changes of the row that v stands on; false: there are too many. */
-static bool
-restore(IpVersion *v, Buffer buffer, TransactionId xid)
-{
-	IpLockState lock;
-	IpvResult	below;
-	IpRowWrite	w;
-
-	Assert(v->locked && v->steps == 0);
-	ip_lockers_merge(v, InvalidTransactionId, false, LockTupleKeyShare, &lock);
-	if (!lock.any || (v->state & IP_ROW_INSERTED))
-		return ip_prune_restore(v, buffer);
-	begin_restore_locked(&w, v, &lock, xid);
-	below = ip_version_skip_aborted(v);
-	if (below == IPV_FAR)
-		return false;
-	finish_restore_locked(&w, v, below, buffer);
-	return true;
-}
-
-/* The same for too many; no lock may be held.  If the row changes meanwhile, nothing happens. */
-static void
-restore_far(Relation rel, const ItemPointerData *tid, TransactionId xid)
-{
-	static IpVersion v;
-	static IpVersion top;
-	IpLockState lock;
-	Buffer		buffer;
-	IpvResult	below = ip_version_find_far(&v, rel, tid, false, &buffer);
-	IpRowWrite	w;
-
-	if (below == IPV_STALE)
-		return;
-	if (ip_version_begin(&top, rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer),
-						 ItemPointerGetOffsetNumberNoCheck(tid)) != IPV_OK)
-		ip_version_missing(&top);
-	ip_lockers_merge(&top, InvalidTransactionId, false, LockTupleKeyShare, &lock);
-	if (lock.any)
-	{
-		begin_restore_locked(&w, &top, &lock, xid);
-		finish_restore_locked(&w, &v, below, buffer);
-	}
-	else
-		ip_prune_restore_found(&top, &v, below, buffer);
-	UnlockReleaseBuffer(buffer);
-}
 
 /* Lock the data page of a row that is to be changed; false if it is none. */
 static bool
@@ -132,7 +42,7 @@ renew_base(Relation rel, BlockNumber block, Buffer buffer)
 				 ip_page_check_hint(rel)));
 	if (!ip_prune_base_is_old(BufferGetPage(buffer)))
 		return true;
-	ip_prune_page(rel, buffer, IP_XID_NONE);
+	ip_prune_page(rel, buffer, IP_XID_NONE, ip_xid_kept_from(vacuum_freeze_min_age), InvalidBuffer);
 	return ip_page_kind(rel, block, BufferGetPage(buffer)) == IP_PAGE_DATA;
 }
 
@@ -160,14 +70,14 @@ prune_would_help(IpVersion *v, Page page, TransactionId xid, bool need_room)
 
 IpFound
 ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid, TransactionId xid,
-				bool need_room, Buffer *buffer)
+				IpPurpose purpose, Buffer *buffer)
 {
 	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
-	bool		may_prune = true;
+	bool		may_prune = purpose != IP_TO_LOCK;
 
 	Assert(ip_page_none_is_locked());
-	if (!lock_page(rel, block, buffer) || !renew_base(rel, block, *buffer))
+	if (!lock_page(rel, block, buffer) || (purpose != IP_TO_LOCK && !renew_base(rel, block, *buffer)))
 		return IPF_NONE;
 	for (;;)
 	{
@@ -180,15 +90,15 @@ ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid, Transact
 			ip_version_missing(v);
 		if (ip_version_status(v) == IP_STATUS_ABORTED)
 		{
-			if (restore(v, *buffer, xid))
+			if (ip_prune_restore(v, *buffer))
 				continue;
 			UnlockReleaseBuffer(*buffer);
 			CHECK_FOR_INTERRUPTS();
-			restore_far(rel, tid, xid);
+			(void) ip_prune_restore_far(rel, tid, false);
 			if (!lock_page(rel, block, buffer))
 				return IPF_NONE;
 		}
-		else if (!may_prune || !prune_would_help(v, page, xid, need_room) || !ip_prune_page_opt(rel, *buffer))
+		else if (!may_prune || !prune_would_help(v, page, xid, purpose == IP_TO_UPDATE) || !ip_prune_page_opt(rel, *buffer))
 			return IPF_OK;
 		else
 			may_prune = false;
@@ -394,7 +304,6 @@ ip_modify_self_failure(Relation rel, const IpTarget *target, Snapshot snapshot, 
 		return result;
 	while (ip_version_fetch_newest(&below, rel, &target->row))
 	{
-		ip_version_skip_lock(&below);
 		if (ending_command(&below, target, snapshot, cid, &tmfd->cmax, &is_last) != IPV_STALE)
 			break;
 		if (++stale > IP_MAX_STALE)

@@ -28,14 +28,21 @@ typedef enum IpFound
 	IPF_NONE					/* there is no such row */
 } IpFound;
 
+typedef enum IpPurpose
+{
+	IP_TO_LOCK,
+	IP_TO_DELETE,
+	IP_TO_UPDATE
+} IpPurpose;
+
 /*
  * Lock the row's page and stand on the row's newest version, which was not
- * rolled back: aborted changes are put back first.  need_room: prunes the page if the row
- * would have no room for a version block.  IPF_OK or IPF_NONE;
+ * rolled back: aborted changes are put back first.  For a change, the page may be pruned: for an update, whose row always needs a version
+ * block, and for a deletion, which may go without.  IPF_OK or IPF_NONE;
  * *buffer is locked exclusively in both cases.
  */
 extern IpFound ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid,
-							   TransactionId xid, bool need_room, Buffer *buffer);
+							   TransactionId xid, IpPurpose purpose, Buffer *buffer);
 
 /*
  * How v, a row's newest version, relates to a command.  snapshot may be NULL or

@@ -3,11 +3,13 @@
  *	  Writing a change of a row, and its undo record.
  *
  * The undo record is kept at home, on the row's page, if that has room; else in an undo page.
- * A deletion, or a lock, of a row that has no version block needs none at all, if the page's
+ * A deletion of a row that has no version block needs none at all, if the page's
  * default changer can be the one who does that.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
+
+#include "access/commit_ts.h"
 
 #include "ip_change.h"
 #include "ip_default.h"
@@ -36,7 +38,6 @@
 void
 ip_modify_same(IpRowWrite *w, IpVersion *v, uint8 info, TransactionId xid)
 {
-	ip_version_skip_lock(v);
 	memset(w, 0, sizeof(*w));
 	Assert(v->body != NULL && v->steps == 0);
 	w->info = info;
@@ -58,14 +59,14 @@ may_overlay(IpVersion *v)
 /*
  * Shall it, though the page has room?  If so many bytes lie below the row that would have to make way for the block, and once more when a
  * prune takes it away.  With the next change, if that comes before the prune, the row gets a block of its own: then records that
- * have not got the bytes are shorter.
+ * have not got the bytes are shorter.  A row that is to keep its xid keeps the block, too.
  */
 static bool
 spares_a_move(IpVersion *v, Page page, uint32 bodylen)
 {
 	ItemId		lp = PageGetItemId(page, ItemPointerGetOffsetNumber(&v->tid));
 
-	return !(v->top_state & IP_ROW_VERSION) &&
+	return !track_commit_timestamp && !(v->top_state & IP_ROW_VERSION) &&
 		ip_item_size(IP_ROW_VERSION | IP_ROW_OVERLAID, bodylen) == v->top_itemlen &&
 		ip_item_start(lp) - ((PageHeader) page)->pd_upper >= MIN_SPARED;
 }
@@ -90,14 +91,13 @@ ip_modify_may_grow(IpVersion *v, Page page, uint32 bodylen)
 }
 
 /*
- * Visible to all, so that its maker does not matter: it was so already
- * when its lock record was recycled, or it is so old that no record names it.  A standby's snapshot that
+ * Visible to all, so that its maker does not matter, or so old that no record names it.  A standby's snapshot that
  * is older conflicts with the change.
  */
 static bool
 is_final(IpVersion *v)
 {
-	return IpXidIsFinal(v->xid) || v->ptr.block == InvalidBlockNumber ||
+	return IpXidIsFinal(v->xid) ||
 		(v->xid + IP_UNDO_MAX_AGE < ip_xid_next() && !(v->state & IP_ROW_DELETED) &&
 		 ip_xid_removable(v->rel, v->xid) && ip_version_status(v) == IP_STATUS_COMMITTED);
 }
@@ -111,44 +111,9 @@ set_prev(IpUndoRec *rec, IpVersion *v, bool final)
 	rec->prev_ptr = ip_ptr_cid(0);
 	if (final)
 		return;
-	Assert(!(v->state & IP_ROW_LOCKED));	/* I5: v->ptr does not lead to a
-											 * lock record */
 	rec->prev_xid = v->xid;
 	rec->prev_inserted = (v->state & IP_ROW_INSERTED) != 0;
 	rec->prev_ptr = v->ptr;
-}
-
-/* Append the change's record and the lock record; *off is that of the topmost. */
-static void
-put_undo(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool final, bool overlaid,
-		 BlockNumber undo_block, OffsetNumber *off)
-{
-	const uint8 *saved = overlaid ? w->body : NULL;
-	OffsetNumber row_off = ItemPointerGetOffsetNumber(&v->tid);
-	IpUndoRec	lock = {.kind = IP_UNDO_LOCK};
-
-	if (w->has_undo)
-	{
-		set_prev(&w->undo, v, final || w->cut);
-		w->undo.saved = saved;
-		ip_undo_rec_put(ops, undo_block, w->xid, row_off, &w->undo);
-	}
-	if (!w->lock.any)
-		return;
-	if (w->has_undo)
-	{
-		lock.prev_xid = ip_xid_full(w->xid);
-		lock.prev_ptr.block = undo_block;
-		lock.prev_ptr.off = (*off)++;
-	}
-	else
-		set_prev(&lock, v, final);
-	lock.flags = w->lock.multi ? IP_REC_MULTI : 0;
-	lock.saved = saved;
-	lock.locker = w->lock.locker;
-	lock.mode = w->lock.mode;
-	ip_undo_rec_put(ops, undo_block, w->xid, row_off, &lock);
-	ip_op_newest(ops, w->lock.newest);
 }
 
 /* ---- undo at home ----------------------------------------------------------------- */
@@ -177,18 +142,10 @@ home_args(IpVersion *v, const IpRowWrite *w, IpHomeOp *op)
 	flags |= ItemPointerIsValid(&rec->forward) ? IP_HOME_FORWARD : 0;
 	flags |= w->oldlen != w->fromlen ? IP_HOME_LEN : 0;
 
-	/*
-	 * below a lock record, which is not at home, the row's version block does
-	 * not say what was before
-	 */
-	if (!IpXidIsFinal(rec->prev_xid))
-		flags |= (v->top_state & (IP_ROW_LOCKED | IP_ROW_CHANGED)) == IP_ROW_LOCKED ?
-			IP_HOME_PREV : IP_HOME_PREV_ROW;
+	flags |= IpXidIsFinal(rec->prev_xid) ? 0 : IP_HOME_PREV_ROW;
 	op->flags = flags;
 	op->cid = rec->cid;
 	op->forward = rec->forward;
-	op->prev_xid = (TransactionId) rec->prev_xid;
-	op->prev_ptr = rec->prev_ptr;
 	op->oldlen = w->oldlen;
 }
 
@@ -206,7 +163,7 @@ room_at_home(IpVersion *v, Buffer buffer, const IpRowWrite *w)
 static bool
 may_be_home(const IpRowWrite *w)
 {
-	return w->has_undo && !w->away && !w->undo.has_skip && !w->lock.any && ip_home_enabled;
+	return !w->away && !w->undo.has_skip && ip_home_enabled;
 }
 
 /* Make the record; what it takes with the row, or 0: it cannot be at home. */
@@ -295,7 +252,6 @@ ip_modify_lacks_home(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	w->away = is_too_long(w, have);
 	if (w->away)
 		return true;
-	ip_version_skip_lock(v);
 	size = make_home(v, buffer, w, is_final(v), false, &home_space);
 	w->away = size == 0 || size > have;
 	/* an item pointer, which others have that may go */
@@ -320,18 +276,11 @@ put_moved(ByteWriter *ops, IpVersion *v, const IpRowWrite *w, Buffer buffer)
 
 /* Could a default changer stand for that change, and is there nothing else that undo would have to keep? */
 static bool
-is_changers(IpVersion *v, const IpRowWrite *w, CommandId cid)
+is_changers(IpVersion *v, const IpRowWrite *w)
 {
-	if ((v->top_state & IP_ROW_VERSION) || w->exact || w->replay || !ip_home_enabled || (v->hdr & IP_HDR_SPECULATIVE))
+	if ((v->top_state & IP_ROW_VERSION) || w->replay || !ip_home_enabled || (v->hdr & IP_HDR_SPECULATIVE))
 		return false;
-
-	/*
-	 * a lock may outlive an insertion that is rolled back: then the row needs
-	 * a version block of its own
-	 */
-	if (!w->has_undo)
-		return !w->lock.multi && w->lock.locker == w->xid && ip_version_status(v) == IP_STATUS_COMMITTED;
-	return w->undo.kind == IP_UNDO_DELETE && !w->lock.any && cid < IP_CHANGE_LOCK &&
+	return w->undo.kind == IP_UNDO_DELETE &&
 		(BufferIsValid(w->moved.buffer) ? !(w->undo.flags & IP_REC_PARTITION) : w->undo.flags == IP_REC_KEYS);
 }
 
@@ -372,8 +321,16 @@ place_of_list(IpVersion *v, Buffer buffer, const IpRowWrite *w, bool clear)
 	return list <= IP_MAX_ROWS_PER_PAGE ? list : InvalidOffsetNumber;
 }
 
+/* If it was asked for v's lockers, and nobody has locked a row of the page, nobody need look for that again. */
+static void
+forget_locks(ByteWriter *ops, const IpVersion *v, Page page)
+{
+	if (v->lockers_known && !v->lockers.any && IpPageGetSpecial(page)->lock_page != 0)
+		ip_op_lock_page(ops, 0);
+}
+
 /*
- * Delete, move or lock the row without a version block, or an undo record, if the page's default changer is us, or
+ * Delete or move the row without a version block, or an undo record, if the page's default changer is us, or
  * may be; false if not.
  */
 static bool
@@ -381,7 +338,7 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 {
 	Page		page = BufferGetPage(buffer);
 	const IpSpecial *special = IpPageGetSpecial(page);
-	CommandId	cid = w->has_undo ? w->undo.cid : IP_CHANGE_LOCK | w->lock.mode;
+	CommandId	cid = w->undo.cid;
 	bool		is_ours = special->u.data.change_xid == w->xid && special->word == cid;
 	bool		clear = TransactionIdIsValid(special->u.data.change_xid) && !is_ours;
 	bool		moves = BufferIsValid(w->moved.buffer);
@@ -389,7 +346,7 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	IpChange	change;
 	ByteWriter *ops;
 
-	if (!is_changers(v, w, cid) || (clear && !ip_default_changer_is_over(page)))
+	if (!is_changers(v, w) || (clear && !ip_default_changer_is_over(page)))
 		return false;
 	/* damage: an item that overlaps the list which goes */
 	if (clear && ip_moves_find(page) != InvalidOffsetNumber && !ip_page_may_move_items(page))
@@ -413,7 +370,8 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	if (moves)
 		ip_op_moved(ops, ItemPointerGetOffsetNumber(&v->tid), list, &w->undo.forward, (w->undo.flags & IP_REC_KEYS) != 0);
 	else
-		ip_op_changed(ops, ItemPointerGetOffsetNumber(&v->tid), w->has_undo ? IP_ROW_DELETED : IP_ROW_LOCKED);
+		ip_op_changed(ops, ItemPointerGetOffsetNumber(&v->tid));
+	forget_locks(ops, v, page);
 	if (moves && w->moved.buffer != buffer)
 		put_moved(ip_change_block(&change, w->moved.buffer, w->moved.init), v, w, buffer);
 	ip_change_apply(&change);
@@ -421,61 +379,15 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	return true;
 }
 
-/* Is the page's default changer this lock already? */
-static bool
-changer_has_locked(Page page, TransactionId xid, LockTupleMode mode)
-{
-	const IpSpecial *special = IpPageGetSpecial(page);
-
-	return ip_home_enabled && special->u.data.change_xid == xid && special->word == (IP_CHANGE_LOCK | mode);
-}
-
-/* Then one more row of the page costs a byte. */
-static void
-lock_another(Relation rel, Buffer buffer, OffsetNumber off, TransactionId xid)
-{
-	IpChange	change;
-
-	ip_change_begin(&change, rel, IP_XLOG_LOCK, xid);
-	ip_op_changed(ip_change_block(&change, buffer, false), off, IP_ROW_LOCKED);
-	ip_change_apply(&change);
-}
-
-bool
-ip_modify_lock_plain(Relation rel, Buffer buffer, OffsetNumber off, TransactionId xid, LockTupleMode mode,
-					 TupleTableSlot *slot)
-{
-	Page		page = BufferGetPage(buffer);
-
-	if (!changer_has_locked(page, xid, mode) ||
-		!ip_version_store_plain(rel, BufferGetBlockNumber(buffer), page, off, slot))
-		return false;
-	lock_another(rel, buffer, off, xid);
-	return true;
-}
-
-bool
-ip_modify_lock_alike(IpVersion *v, Buffer buffer, TransactionId xid, LockTupleMode mode)
-{
-	Assert(v->locked && v->steps == 0);
-	if ((v->top_state & ~IP_ROW_INSERTED) != 0 || !changer_has_locked(BufferGetPage(buffer), xid, mode) ||
-		(v->hdr & IP_HDR_SPECULATIVE) || ip_version_status(v) != IP_STATUS_COMMITTED)
-		return false;
-	lock_another(v->rel, buffer, ItemPointerGetOffsetNumber(&v->tid), xid);
-	return true;
-}
-
 /* ---- any change ------------------------------------------------------------------------ */
 
 static IpRowMade
-put_row(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool final, bool overlaid,
-		OffsetNumber undo_off, const Home *home)
+put_row(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, OffsetNumber undo_off, const Home *home)
 {
 	IpRowOp		op = {
 		.off = ItemPointerGetOffsetNumber(&v->tid),.hdr = w->hdr,
 		.state = w->state | IP_ROW_VERSION,
-		.own_xid = w->has_undo,
-		.xid = final ? FrozenTransactionId : (TransactionId) v->xid,
+		.own_xid = true,
 		.undo_off = undo_off,
 		.base = w->saved ? IP_BASE_OVERLAID : IP_BASE_ROW,
 		.saved = w->saved,.saved_at_home = ip_version_saved_at_home(v),
@@ -484,8 +396,6 @@ put_row(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool final, bool overlaid,
 
 	if (overlaid)
 		op.state |= IP_ROW_OVERLAID;
-	if (w->lock.any)
-		op.state |= IP_ROW_LOCKED;
 	/* what undo has leads from the whole new body to the whole old one? */
 	if (w->undo.kind == IP_UNDO_UPDATE && !w->undo.has_skip && w->oldlen == w->fromlen)
 	{
@@ -507,13 +417,13 @@ may_write(IpVersion *v, const IpRowWrite *w)
 {
 	IpXidStatus status = ip_version_status(v);
 
-	/* I4; a lock may be put on a change that is running, and aborts meanwhile */
-	if (w->has_undo && !w->replay && (status == IP_STATUS_ABORTED || status == IP_STATUS_RUNNING))
+	/* I4 */
+	if (!w->replay && (status == IP_STATUS_ABORTED || status == IP_STATUS_RUNNING))
 		return false;
 	/* I6, unless no rollback can go below v */
-	if (w->has_undo && !w->cut && w->bodylen < w->fromlen)
+	if (!w->cut && w->bodylen < w->fromlen)
 		return false;
-	if (w->has_undo && (v->state & IP_ROW_DELETED))
+	if (v->state & IP_ROW_DELETED)
 		return false;
 	if ((w->state & IP_ROW_MOVED) && !(w->state & IP_ROW_DELETED))
 		return false;
@@ -522,8 +432,8 @@ may_write(IpVersion *v, const IpRowWrite *w)
 }
 
 /*
- * Is the record at w->top, which has just been written, a lock record if the row is locked (I5), does it
- * have the bytes under the version block (I8), and is no xid newer than its page says (I9)?
+ * Does the record at w->top, which has just been written, have the bytes under the version block (I8), and is no xid newer
+ * than its page says (I9)?
  */
 static bool
 top_is_right(Page undo, const IpRowWrite *w, bool overlaid)
@@ -535,26 +445,12 @@ top_is_right(Page undo, const IpRowWrite *w, bool overlaid)
 	bool		found;
 
 	if (ip_undo_item(undo, w->top, buf, &rec, &found) != NULL || !found ||
-		rec.kind != (w->lock.any ? IP_UNDO_LOCK : w->undo.kind) ||
+		rec.kind != w->undo.kind ||
 		(rec.saved != NULL) != overlaid)
 		return false;
-	return newest >= ip_xid_full(w->xid) && newest >= w->lock.newest;
+	return newest >= ip_xid_full(w->xid);
 }
 #endif
-
-/* The undo page for w's records; *off: the first one.  It is not left before it is full. */
-static Buffer
-begin_undo(IpVersion *v, const IpRowWrite *w, bool overlaid, OffsetNumber *off)
-{
-	static const IpUndoRec lock = {.kind = IP_UNDO_LOCK};
-	uint32		size = 0;
-
-	if (w->has_undo)
-		size += ip_undo_rec_space(&w->undo, overlaid);
-	if (w->lock.any)
-		size += ip_undo_rec_space(&lock, overlaid);
-	return ip_undo_use_begin(v->rel, size, off);
-}
 
 /*
  * I23: entries become stale; or the page is quiet no more.  That is so whatever columns
@@ -572,7 +468,6 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	uint32		have = room_at_home(v, buffer, w);
 	uint32		size;
 	OffsetNumber undo_off = 0;
-	OffsetNumber top_off = 0;
 	Buffer		undo = InvalidBuffer;
 	Home	   *home = &home_space;
 	IpRowMade	made;
@@ -581,11 +476,9 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	bool		overlaid;
 	bool		final;			/* once for row and undo: the horizon moves */
 
-	Assert(w->has_undo || w->lock.any);
 	Assert(ip_page_is_locked(BufferGetPage(buffer), true));
 	Assert(BufferGetBlockNumber(buffer) == ItemPointerGetBlockNumber(&v->tid));
 	Assert(may_write(v, w));
-	ip_version_skip_lock(v);
 	if (write_changed(v, buffer, w))
 		return;
 	final = is_final(v);
@@ -599,8 +492,7 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	{
 		home->off = 0;
 		overlaid = ip_item_size(IP_ROW_VERSION, w->bodylen) > have;
-		undo = begin_undo(v, w, overlaid, &undo_off);
-		top_off = undo_off + (w->has_undo && w->lock.any ? 1 : 0);
+		undo = ip_undo_use_begin(v->rel, ip_undo_rec_space(&w->undo, overlaid), &undo_off);
 	}
 
 	Assert(!overlaid || may_overlay(v));	/* I7 */
@@ -612,10 +504,11 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	/* before the row it is made from */
 	if (w->moved.buffer == buffer)
 		put_moved(ops, v, w, buffer);
-	made = put_row(ops, v, w, final, overlaid, top_off, home);
+	made = put_row(ops, v, w, overlaid, undo_off, home);
 	/* else the body may be the page's */
 	if (w->info == IP_XLOG_UPDATE || w->info == IP_XLOG_MOVE)
 		change.made = made;
+	forget_locks(ops, v, BufferGetPage(buffer));
 	if (makes_stale(w, IpPageGetSpecial(BufferGetPage(buffer))->keys))
 		ip_op_keys(ops, IP_KEYS_STALE);
 	if (home->off != 0)
@@ -628,9 +521,11 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	else
 	{
 		w->top.block = BufferGetBlockNumber(undo);
-		w->top.off = top_off;
+		w->top.off = undo_off;
 		ops = ip_change_block(&change, undo, false);
-		put_undo(ops, v, w, final, overlaid, w->top.block, &undo_off);
+		set_prev(&w->undo, v, final || w->cut);
+		w->undo.saved = overlaid ? w->body : NULL;
+		ip_undo_rec_put(ops, w->top.block, w->xid, ItemPointerGetOffsetNumber(&v->tid), &w->undo);
 	}
 	if (BufferIsValid(w->moved.buffer) && w->moved.buffer != buffer)
 		put_moved(ip_change_block(&change, w->moved.buffer, w->moved.init), v, w, buffer);
@@ -638,53 +533,4 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	Assert(top_is_right(BufferGetPage(BufferIsValid(undo) ? undo : buffer), w, overlaid));
 	if (BufferIsValid(undo))
 		UnlockReleaseBuffer(undo);
-}
-
-/*
- * The page's default changer has moved the row, and a lock is to come on top: then the move needs an undo record.  It is the mover's,
- * as if that had written it.  v begins anew.
- */
-static void
-give_record(IpVersion *v, Buffer buffer)
-{
-	static uint8 body[BLCKSZ];
-	IpRowWrite	w = {
-		.info = IP_XLOG_LOCK,.xid = (TransactionId) v->xid,.hdr = v->hdr,.body = body,.bodylen = v->bodylen,
-		.from = body,.fromlen = v->bodylen,.oldlen = v->bodylen,.state = IP_ROW_DELETED | IP_ROW_MOVED,
-		.cid = v->ptr.block,.has_undo = true,.away = true,.replay = true
-	};
-
-	if (ip_version_load_rec(v) != IPV_OK)
-		ip_version_missing(v);
-	w.undo.kind = IP_UNDO_DELETE;
-	w.undo.flags = v->rec.flags & IP_REC_KEYS;
-	w.undo.cid = v->rec.cid;
-	w.undo.forward = v->rec.forward;
-	memcpy(body, v->body, v->bodylen);
-	/* the version before, which is on the page, too */
-	v->xid = v->changed.inserter;
-	v->ptr = ip_ptr_cid(v->changed.inserter_cid);
-	v->state = IpXidIsFinal(v->xid) ? 0 : IP_ROW_INSERTED;
-	v->rec_loaded = false;
-	ip_modify_write(v, buffer, &w);
-	if (ip_version_begin(v, v->rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer),
-						 ItemPointerGetOffsetNumber(&v->tid)) != IPV_OK)
-		ip_version_missing(v);
-}
-
-void
-ip_modify_write_lock(IpVersion *v, Buffer buffer, TransactionId xid, const IpLockState *lock,
-					 ItemPointerData *version_tid)
-{
-	IpRowWrite	w;
-
-	Assert(lock->any);
-	if ((v->top_state & IP_ROW_CHANGED) && (v->state & IP_ROW_MOVED))
-		give_record(v, buffer);
-	ip_modify_same(&w, v, IP_XLOG_LOCK, xid);
-	w.lock = *lock;
-	w.exact = version_tid != NULL;
-	ip_modify_write(v, buffer, &w);
-	if (version_tid)
-		ip_version_tid(w.top, version_tid);
 }

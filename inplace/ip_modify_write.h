@@ -8,7 +8,7 @@
 
 #include "lib/stringinfo.h"
 
-#include "ip_lockers.h"
+#include "ip_version.h"
 #include "ip_version.h"
 
 /* Where an update to another TID puts the new row, and that row but for its version block. */
@@ -25,12 +25,10 @@ typedef struct IpRowMoved
 typedef struct IpRowWrite
 {
 	uint8		info;			/* IP_XLOG_* */
-	TransactionId xid;			/* ours, unless replay */
+	TransactionId xid;			/* the new version's maker: ours, unless
+								 * replay */
 	bool		replay;			/* see IpChange */
-	bool		has_undo;		/* undo is written, and xid is the new
-								 * version's maker */
 	IpUndoRec	undo;			/* prev, saved are filled in here */
-	IpLockState lock;			/* lockers of the new state */
 	uint8		state;			/* INSERTED, DELETED, MOVED */
 	uint16		hdr;
 	const uint8 *body;
@@ -40,7 +38,6 @@ typedef struct IpRowWrite
 	uint32		fromlen;
 	uint32		oldlen;			/* what of it the undo record restores */
 	const uint8 *saved;
-	bool		exact;			/* the lock record's address is wanted */
 	bool		away;			/* the page has no room for the undo record */
 	IpRowMoved	moved;			/* update to another TID */
 	CommandId	cid;
@@ -75,22 +72,5 @@ extern bool ip_modify_lacks_home(IpVersion *v, Buffer buffer, IpRowWrite *w);
  * exclusively, held on return.
  */
 extern void ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w);
-
-/*
- * Put the lock record that lock describes on top of the row.  version_tid (may
- * be NULL) becomes the locked version's TID.
- */
-extern void ip_modify_write_lock(IpVersion *v, Buffer buffer, TransactionId xid,
-								 const IpLockState *lock, ItemPointerData *version_tid);
-
-/*
- * The same for the lock of a row without a version block, as it is with each row of a statement but a page's first: the page's default changer
- * is this lock already, and nobody else has locked the row.  False: it is not so, and nothing is done.
- */
-extern bool ip_modify_lock_alike(IpVersion *v, Buffer buffer, TransactionId xid, LockTupleMode mode);
-
-/* The same for the row at off, if it is plain: it is stored in the slot, too. */
-extern bool ip_modify_lock_plain(Relation rel, Buffer buffer, OffsetNumber off, TransactionId xid, LockTupleMode mode,
-								 TupleTableSlot *slot);
 
 #endif							/* IP_MODIFY_WRITE_H */

@@ -25,13 +25,11 @@ ip_moves_is_list(Page page, OffsetNumber off)
 	return IpRecLoadKind(stored) == IP_UNDO_MOVES;
 }
 
-/* Does the page's default changer move rows, as it deletes them?  A locker has no list. */
+/* Has the page got a default changer, whose list it is? */
 static bool
 may_have_list(Page page)
 {
-	const IpSpecial *special = IpPageGetSpecial(page);
-
-	return TransactionIdIsValid(special->u.data.change_xid) && special->word < IP_CHANGE_LOCK;
+	return TransactionIdIsValid(IpPageGetSpecial(page)->u.data.change_xid);
 }
 
 /* Where the last one was, or from the end: rows mostly were there before. */

@@ -11,8 +11,8 @@
 void
 ip_op_simple(ByteWriter *w, IpOp op)
 {
-	Assert(op == IP_OP_INIT_META || op == IP_OP_INIT_FREE || op == IP_OP_CLEAR_DEFAULT ||
-		   op == IP_OP_CLEAR_CHANGER || op == IP_OP_DECOY);
+	Assert(op == IP_OP_INIT_META || op == IP_OP_INIT_FREE || op == IP_OP_INIT_LOCK || op == IP_OP_CLEAR_DEFAULT ||
+		   op == IP_OP_CLEAR_CHANGER || op == IP_OP_DECOY || op == IP_OP_VISIBLE);
 	bytes_put_u8(w, op);
 }
 
@@ -61,7 +61,6 @@ ip_op_xid(ByteWriter *w, TransactionId xid)
 static void
 put_home(ByteWriter *w, const IpHomeOp *home)
 {
-	Assert((home->flags & (IP_HOME_PREV | IP_HOME_PREV_ROW)) != (IP_HOME_PREV | IP_HOME_PREV_ROW));
 	bytes_put_u8(w, home->flags);
 	if (home->flags & IP_HOME_CID)
 		bytes_put_varint(w, home->cid);
@@ -69,12 +68,6 @@ put_home(ByteWriter *w, const IpHomeOp *home)
 	{
 		bytes_put_varint(w, ItemPointerGetBlockNumber(&home->forward));
 		bytes_put_varint(w, ItemPointerGetOffsetNumber(&home->forward));
-	}
-	if (home->flags & IP_HOME_PREV)
-	{
-		bytes_put_u32(w, home->prev_xid);
-		bytes_put_varint(w, home->prev_ptr.block);
-		bytes_put_varint(w, home->prev_ptr.off);
 	}
 	if (home->flags & IP_HOME_LEN)
 		bytes_put_varint(w, home->oldlen);
@@ -213,13 +206,11 @@ ip_op_changer(ByteWriter *w, CommandId change_cid)
 }
 
 void
-ip_op_changed(ByteWriter *w, OffsetNumber off, uint8 state)
+ip_op_changed(ByteWriter *w, OffsetNumber off)
 {
 	Assert(OffsetNumberIsValid(off));
-	Assert(state == IP_ROW_DELETED || state == IP_ROW_LOCKED);
 	bytes_put_u8(w, IP_OP_CHANGED);
 	bytes_put_varint(w, off);
-	bytes_put_u8(w, state);
 }
 
 void
@@ -339,16 +330,38 @@ ip_op_undo(ByteWriter *w, OffsetNumber row_off, uint8 kind, uint8 flags,
 }
 
 void
-ip_op_newest(ByteWriter *w, uint64 newest_xid)
+ip_op_lock(ByteWriter *w, int set, OffsetNumber off, bool fresh, BlockNumber block, uint8 mode, IpXid xid)
 {
-	bytes_put_u8(w, IP_OP_NEWEST);
-	bytes_put_u64(w, newest_xid);
+	Assert(set >= 0 && OffsetNumberIsValid(off));
+	bytes_put_u8(w, IP_OP_LOCK);
+	bytes_put_varint(w, set);
+	bytes_put_varint(w, off);
+	bytes_put_u8(w, fresh);
+	if (!fresh)
+		return;
+	bytes_put_varint(w, block);
+	bytes_put_u8(w, mode);
+	bytes_put_u64(w, xid);
+}
+
+void
+ip_op_lock_page(ByteWriter *w, BlockNumber block)
+{
+	bytes_put_u8(w, IP_OP_LOCK_PAGE);
+	bytes_put_varint(w, block);
+}
+
+void
+ip_op_lost(ByteWriter *w, IpXid xid)
+{
+	bytes_put_u8(w, IP_OP_LOST);
+	bytes_put_u64(w, xid);
 }
 
 void
 ip_op_ring(ByteWriter *w, BlockNumber next, uint16 flags)
 {
-	Assert((flags & ~IP_UNDO_CURRENT) == 0);
+	Assert((flags & ~(IP_UNDO_CURRENT | IP_LOCK_CONTINUED)) == 0);
 	bytes_put_u8(w, IP_OP_RING);
 	bytes_put_u32(w, next);
 	bytes_put_u16(w, flags);

@@ -26,8 +26,8 @@ typedef enum IpOp
 	IP_OP_ROW,					/* put or change a row */
 	IP_OP_DEAD,					/* a row's item becomes dead */
 	IP_OP_UNDO,					/* append an undo record */
-	IP_OP_NEWEST,				/* raise newest_xid */
-	IP_OP_RING,					/* next, flags of an undo page */
+	IP_OP_INIT_LOCK,
+	IP_OP_RING,					/* next, flags of an undo page or a lock page */
 	IP_OP_SLOT,					/* slot, entry, npages of the metapage */
 	IP_OP_ROWS,					/* put new rows of the default inserter */
 	IP_OP_FINAL_ROWS,			/* put new rows that all see */
@@ -41,12 +41,19 @@ typedef enum IpOp
 	IP_OP_DROP,					/* nobody needs these undo records at home */
 	IP_OP_RESTORE,				/* put back rows' last change */
 	IP_OP_KEYS,					/* IP_KEYS_* of a data page */
-	IP_OP_UNDO_PAGES,			/* metapage: these blocks are undo pages, or
-								 * one is no more */
+	IP_OP_UNDO_PAGES,			/* metapage: these blocks are undo or lock
+								 * pages, or one is no more */
 	IP_OP_MOVED,				/* the default changer moves a row */
 	IP_OP_FREEZE,				/* rows lose their version blocks: all see
 								 * what they are */
-	IP_OP_DECOY					/* block 0's decoy is put anew */
+	IP_OP_DECOY,				/* block 0's decoy is put anew */
+	IP_OP_LOCK,					/* lock page: add a row to a set */
+	IP_OP_LOCK_PAGE,			/* where a data page's lock sets begin */
+	IP_OP_LOST,					/* lock page: sets of transactions before this
+								 * one have been lost */
+	IP_OP_VISIBLE				/* the page is all-visible, if all see all of
+								 * its rows now; of a page of the visibility
+								 * map: reference 0 is */
 } IpOp;
 
 /* Where IP_OP_ROW's delta starts from */
@@ -75,9 +82,7 @@ typedef enum IpRowBase
 #define IP_HOME_PARTITION	0x08
 #define IP_HOME_FORWARD		0x10	/* block, offset follow */
 #define IP_HOME_PREV_ROW	0x20	/* the version before is that of the row */
-#define IP_HOME_PREV		0x40	/* the version before follows: xid, block,
-									 * offset (0: inserted) */
-#define IP_HOME_LEN			0x80	/* the length follows that the old body is
+#define IP_HOME_LEN			0x40	/* the length follows that the old body is
 									 * cut to */
 
 /* IP_OP_ROWS, for each row: hdr follows, else it is that of the row before; a delta to that one, else length and bytes */
@@ -129,8 +134,6 @@ typedef struct IpHomeOp
 								 * counts */
 	CommandId	cid;
 	ItemPointerData forward;
-	TransactionId prev_xid;
-	IpPtr		prev_ptr;		/* or a cid, with offset 0 */
 	uint32		oldlen;
 } IpHomeOp;
 
@@ -195,17 +198,22 @@ extern void ip_op_restore_add(ByteWriter *w, uint8 how, OffsetNumber prev_off, O
 							  const uint8 *saved, const uint8 *delta, uint32 deltalen, uint32 bodylen);
 extern void ip_op_restore_end(ByteWriter *w, uint8 *begin);
 
-/* state is IP_ROW_DELETED or IP_ROW_LOCKED. */
-extern void ip_op_changed(ByteWriter *w, OffsetNumber off, uint8 state);
+extern void ip_op_changed(ByteWriter *w, OffsetNumber off);
 
 /* list: where the page's list of moves is, or will be. */
 extern void ip_op_moved(ByteWriter *w, OffsetNumber off, OffsetNumber list, const ItemPointerData *forward, bool keys);
 extern void ip_op_unused(ByteWriter *w, const OffsetNumber *offs, int n);
 extern void ip_op_undo(ByteWriter *w, OffsetNumber row_off, uint8 kind, uint8 flags,
 					   const uint8 *tail, uint32 taillen);
-extern void ip_op_newest(ByteWriter *w, uint64 newest_xid);
 extern void ip_op_ring(ByteWriter *w, BlockNumber next, uint16 flags);
 extern void ip_op_undo_pages(ByteWriter *w, BlockNumber first, uint32 n);
+
+/* set: its number; block, mode, and xid are given if it begins anew (fresh). */
+extern void ip_op_lock(ByteWriter *w, int set, OffsetNumber off, bool fresh, BlockNumber block, uint8 mode, IpXid xid);
+
+/* 0: nowhere. */
+extern void ip_op_lock_page(ByteWriter *w, BlockNumber block);
+extern void ip_op_lost(ByteWriter *w, IpXid xid);
 extern void ip_op_slot(ByteWriter *w, uint16 slot, BlockNumber entry, uint32 npages);
 
 #endif							/* IP_OP_H */

@@ -21,12 +21,6 @@ read_home(ByteReader *r, IpHomeOp *home)
 
 		ItemPointerSet(&home->forward, block, bytes_get_varint(r));
 	}
-	if (home->flags & IP_HOME_PREV)
-	{
-		home->prev_xid = bytes_get_u32(r);
-		home->prev_ptr.block = bytes_get_varint(r);
-		home->prev_ptr.off = bytes_get_varint(r);
-	}
 	if (home->flags & IP_HOME_LEN)
 		home->oldlen = bytes_get_varint(r);
 }
@@ -128,9 +122,11 @@ find_new_row(IpNewRows *n, IpRowHead *alone)
 		{
 			case IP_OP_INIT_DATA:
 			case IP_OP_BASE:
+			case IP_OP_LOST:
 				(void) bytes_get_u64(&n->ops);
 				break;
 			case IP_OP_DEFAULT:
+			case IP_OP_LOCK_PAGE:
 				(void) bytes_get_varint(&n->ops);
 				break;
 			case IP_OP_ROW:
@@ -159,11 +155,13 @@ find_new_row(IpNewRows *n, IpRowHead *alone)
 			case IP_OP_INIT_UNDO:
 			case IP_OP_DEAD:
 			case IP_OP_UNDO:
-			case IP_OP_NEWEST:
+			case IP_OP_INIT_LOCK:
+			case IP_OP_LOCK:
 			case IP_OP_RING:
 			case IP_OP_SLOT:
 			case IP_OP_UNDO_PAGES:
 			case IP_OP_DECOY:
+			case IP_OP_VISIBLE:
 			case IP_OP_UNUSED:
 			case IP_OP_INIT_FREE:
 				return false;	/* no record with new rows to be decoded has

@@ -44,7 +44,7 @@ ip_page_is_ours(Page page)
 		return false;
 	special = IpPageGetSpecial(page);
 	return special->magic == IP_PAGE_MAGIC &&
-		special->kind >= IP_PAGE_META && special->kind <= IP_PAGE_FREE;
+		special->kind >= IP_PAGE_META && special->kind <= IP_PAGE_LOCK;
 }
 
 /* Not a damaged page of ours: heap's pages have no special space. */
@@ -68,7 +68,7 @@ ip_page_other_version(Page page)
 	if (special->magic != IP_OLD_PAGE_MAGIC)
 		return special->magic & 0xFF;
 	/* its other pages do not tell: the last such version */
-	return special->kind == IP_PAGE_META ? ((uint32 *) PageGetContents(page))[1] : 6;
+	return special->kind == IP_PAGE_META ? ((uint32 *) PageGetContents(page))[1] : IP_OLD_VERSIONS;
 }
 
 void
@@ -119,7 +119,7 @@ bool
 ip_page_meta_is_idle(Page page)
 {
 	const IpMeta *meta = IpPageGetMeta(page);
-	bool		idle = meta->nruns == 0;
+	bool		idle = meta->nruns == 0 && IpPageGetSpecial(page)->u.lock.next == 0;
 
 	for (int i = 0; i < IP_UNDO_SLOTS; i++)
 		idle &= meta->slots[i].entry == InvalidBlockNumber;

@@ -77,6 +77,20 @@ extern bool ip_page_is_locked(Page page, bool exclusive);
 #define ip_page_none_is_locked() (InterruptHoldoffCount == 0)
 #endif
 
+/* ---- prune hint ---------------------------------------------------------- */
+
+/* To heap code, which prunes pages too, the hint in pd_prune_xid is so far in the future. */
+#define IP_HINT_OFFSET	((TransactionId) 1 << 30)
+
+/* The hint that says that a prune is worth it when xid is removable; one that all see: at once. */
+static inline TransactionId
+ip_hint_of(TransactionId xid)
+{
+	TransactionId hint = xid + IP_HINT_OFFSET;
+
+	return hint != InvalidTransactionId ? hint : hint - 1;
+}
+
 /* ---- items --------------------------------------------------------------- */
 
 /* Is it the decoy of block 0? */

@@ -8,6 +8,8 @@
 #include "access/multixact.h"
 
 #include "ip_items.h"
+#include "ip_lockset.h"
+#include "ip_map.h"
 #include "ip_moves.h"
 #include "ip_page_apply.h"
 #include "ip_page_apply_row.h"
@@ -52,12 +54,14 @@ init_page(Page page, BlockNumber block, IpPageKind kind)
 	}
 }
 
+/* A metapage that is made anew keeps its lock sets if these are sound. */
 static void
 init_meta(Page page, BlockNumber block)
 {
 	IpMeta	   *meta = IpPageGetMeta(page);
 
-	init_page(page, block, IP_PAGE_META);
+	if (!ip_page_has_sound_locks(page))
+		init_page(page, block, IP_PAGE_META);
 	meta->nruns = 0;
 	for (int i = 0; i < IP_UNDO_SLOTS; i++)
 	{
@@ -199,12 +203,12 @@ put_move(Page page, OffsetNumber off, ByteReader *r)
 	return ip_moves_add(page, list, off, &forward, keys);
 }
 
-/* The default changer deletes, locks, or (state is not given) moves a row that has no version block. */
+/* The default changer deletes, or moves, a row that has no version block. */
 static const char *
 apply_changed(Page page, ByteReader *r, bool moved)
 {
 	OffsetNumber off = bytes_get_varint(r);
-	uint8		state = moved ? IP_ROW_DELETED | IP_ROW_MOVED : bytes_get_u8(r);
+	uint8		state = IP_ROW_DELETED | (moved ? IP_ROW_MOVED : 0);
 	ItemId		lp = PageGetItemId(page, off);
 	uint8	   *item;
 
@@ -227,6 +231,14 @@ set_default(IpSpecial *special, TransactionId xid, CommandId cid)
 }
 
 static void
+init_data(Page page, BlockNumber block, ByteReader *r)
+{
+	init_page(page, block, IP_PAGE_DATA);
+	IpPageGetSpecial(page)->u.data.xid_base = bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;
+	((PageHeader) page)->pd_prune_xid = ip_hint_of(FrozenTransactionId);
+}
+
+static void
 init_undo(Page page, BlockNumber block, ByteReader *r)
 {
 	IpSpecial  *special;
@@ -241,6 +253,13 @@ init_undo(Page page, BlockNumber block, ByteReader *r)
 }
 
 static void
+apply_ring(IpSpecial *special, ByteReader *r)
+{
+	special->u.undo.next = bytes_get_u32(r);
+	special->u.undo.flags = bytes_get_u16(r);
+}
+
+static void
 apply_slot(IpMeta *meta, ByteReader *r)
 {
 	uint16		slot = bytes_get_u16(r);
@@ -250,11 +269,41 @@ apply_slot(IpMeta *meta, ByteReader *r)
 	ms->npages = bytes_get_u32(r);
 }
 
+static void
+apply_undo_pages(Page page, ByteReader *r)
+{
+	BlockNumber first = bytes_get_u32(r);
+
+	ip_runs_set(page, first, bytes_get_u32(r));
+}
+
+static void
+apply_visible(Page page)
+{
+	if (!ip_map_is_visible(page))
+		return;
+	PageSetAllVisible(page);
+	((PageHeader) page)->pd_prune_xid = InvalidTransactionId;
+}
+
+static const char *
+apply_lock_op(Page page, BlockNumber block, IpOp op, ByteReader *r)
+{
+	if (op == IP_OP_LOCK)
+		return ip_lockset_apply(page, r);
+	if (op == IP_OP_INIT_LOCK)
+		init_page(page, block, IP_PAGE_LOCK);
+	else if (op == IP_OP_LOCK_PAGE)
+		IpPageGetSpecial(page)->lock_page = bytes_get_varint(r);
+	else
+		IpPageGetSpecial(page)->u.lock.lost = bytes_get_u64(r);
+	return NULL;
+}
+
 static const char *
 apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 {
 	IpSpecial  *special = PageIsNew(page) ? NULL : IpPageGetSpecial(page);
-	BlockNumber first;
 
 	switch (op)
 	{
@@ -262,8 +311,7 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 			init_meta(page, block);
 			return NULL;
 		case IP_OP_INIT_DATA:
-			init_page(page, block, IP_PAGE_DATA);
-			IpPageGetSpecial(page)->u.data.xid_base = bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;
+			init_data(page, block, r);
 			return NULL;
 		case IP_OP_INIT_UNDO:
 			init_undo(page, block, r);
@@ -298,14 +346,10 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 		case IP_OP_ROW:
 			return ip_page_apply_row(page, r, ctx);
 		case IP_OP_ROWS:
-			return ip_page_apply_rows(page, r, IP_ROW_DEFAULT, ctx->rows);
 		case IP_OP_FINAL_ROWS:
-			return ip_page_apply_rows(page, r, 0, ctx->rows);
+			return ip_page_apply_rows(page, r, op == IP_OP_ROWS ? IP_ROW_DEFAULT : 0, ctx->rows);
 		case IP_OP_UNUSED:
 			return apply_unused(page, r);
-		case IP_OP_INIT_FREE:
-			init_page(page, block, IP_PAGE_FREE);
-			return NULL;
 		case IP_OP_DECOY:
 			put_decoy(page);
 			return NULL;
@@ -316,22 +360,50 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 			return apply_dead(page, r, ctx);
 		case IP_OP_UNDO:
 			return apply_undo(page, r, ctx);
-		case IP_OP_NEWEST:
-			raise_newest(special, bytes_get_u64(r));
+		case IP_OP_INIT_FREE:
+			init_page(page, block, IP_PAGE_FREE);
+			return NULL;
+		case IP_OP_INIT_LOCK:
+		case IP_OP_LOCK:
+		case IP_OP_LOCK_PAGE:
+		case IP_OP_LOST:
+			return apply_lock_op(page, block, op, r);
+		case IP_OP_VISIBLE:
+			apply_visible(page);
 			return NULL;
 		case IP_OP_RING:
-			special->u.undo.next = bytes_get_u32(r);
-			special->u.undo.flags = bytes_get_u16(r);
+			apply_ring(special, r);
 			return NULL;
 		case IP_OP_SLOT:
 			apply_slot(IpPageGetMeta(page), r);
 			return NULL;
 		case IP_OP_UNDO_PAGES:
-			first = bytes_get_u32(r);
-			ip_runs_set(page, first, bytes_get_u32(r));
+			apply_undo_pages(page, r);
 			return NULL;
 	}
 	return "unknown operation";
+}
+
+/*
+ * Does the operation change what the metapage's checksum is of, and was that right?  Replay may find a damaged page, which must not
+ * look sound afterwards.
+ */
+static bool
+changes_sealed(Page page, IpOp op)
+{
+	return op == IP_OP_INIT_META ||
+		((op == IP_OP_SLOT || op == IP_OP_UNDO_PAGES) && ip_runs_problem(page) == NULL);
+}
+
+/* xid has changed the data page: when it is removable, there may be something to prune. */
+static void
+note_change(Page page, TransactionId xid)
+{
+	PageHeader	ph = (PageHeader) page;
+
+	if (TransactionIdIsValid(xid) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
+		(ph->pd_prune_xid == InvalidTransactionId || ph->pd_prune_xid == ip_hint_of(FrozenTransactionId)))
+		ph->pd_prune_xid = ip_hint_of(xid);
 }
 
 static const char *
@@ -339,21 +411,26 @@ apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContex
 {
 	ByteReader	r = {ops, ops + len, false};
 	TransactionId xid = ctx->xid;
+	bool		seals = false;
 
 	ip_items_begin();
 	while (r.p < r.end)
 	{
 		IpOp		op = bytes_get_u8(&r);
-		const char *problem = apply_op(page, block, op, &r, ctx);
+		const char *problem;
+
+		seals = seals || changes_sealed(page, op);
+		problem = apply_op(page, block, op, &r, ctx);
 
 		if (problem == NULL && r.bad)
 			problem = "operation is too short";
 		if (problem)
 			return problem;
 	}
+	note_change(page, ctx->xid);
 	/* IP_OP_XID is about the block */
 	ctx->xid = xid;
-	if (block == IP_META_BLOCK)
+	if (seals)
 		ip_runs_seal(page);
 	return ip_items_end(page) ? NULL : "items overlap";
 }

@@ -92,12 +92,6 @@ derive_record(Page page, const IpRowHead *h, const IpRow *row, int from, int to,
 		rec.prev_inserted = (row->state & IP_ROW_INSERTED) != 0;
 		rec.prev_ptr = row->ptr;
 	}
-	else if (home->flags & IP_HOME_PREV)
-	{
-		rec.prev_xid = ip_xid_after(ip_data_xid_base(IpPageGetSpecial(page)), home->prev_xid);
-		rec.prev_inserted = home->prev_ptr.off == 0;
-		rec.prev_ptr = home->prev_ptr;
-	}
 	if (home->flags & IP_HOME_DELETE)
 		rec.kind = IP_UNDO_DELETE;
 	else

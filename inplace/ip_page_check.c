@@ -5,6 +5,7 @@
  */
 #include "compat.h"
 
+#include "ip_lockset.h"
 #include "ip_moves.h"
 #include "ip_page_check.h"
 #include "ip_runs.h"
@@ -14,7 +15,7 @@
 	(IP_HDR_NATTS_MASK | IP_HDR_HASNULL | IP_HDR_HASEXTERNAL | IP_HDR_SPECULATIVE)
 #define ROW_STATE_MASK \
 	(IP_ROW_VERSION | IP_ROW_DEFAULT | IP_ROW_INSERTED | IP_ROW_DELETED | \
-	 IP_ROW_LOCKED | IP_ROW_OVERLAID | IP_ROW_MOVED | IP_ROW_CHANGED)
+	 IP_ROW_OVERLAID | IP_ROW_MOVED | IP_ROW_CHANGED)
 
 static const char *fail(IpPageCheck *c, const char *fmt,...) pg_attribute_printf(2, 3);
 
@@ -58,10 +59,12 @@ ip_page_check_header(IpPageCheck *c, Page page)
 		return fail(c, "page has format version %u", ip_page_other_version(page));
 	if (special->magic != IP_PAGE_MAGIC)
 		return fail(c, "page has magic number 0x%04X", special->magic);
-	if (special->kind < IP_PAGE_META || special->kind > IP_PAGE_FREE)
+	if (special->kind < IP_PAGE_META || special->kind > IP_PAGE_LOCK)
 		return fail(c, "page has unknown kind %u", special->kind);
 	if ((ph->pd_flags & ~flags) != 0)
 		return fail(c, "page has unknown flags 0x%04X", ph->pd_flags);
+	if (special->kind != IP_PAGE_DATA && special->lock_page != 0)
+		return fail(c, "page has a data page's lock page, %u", special->lock_page);
 	if (special->kind != IP_PAGE_UNDO && special->kind != IP_PAGE_DATA && special->word != 0)
 		return fail(c, "page has an undo page's xid base, 0x%08X", special->word);
 	if (special->keys != 0 && (special->kind != IP_PAGE_DATA || !(special->keys & IP_KEYS_STALE) ||
@@ -130,7 +133,7 @@ check_items(IpPageCheck *c, Page page, bool is_undo)
 static const char *
 state_problem(IpPageCheck *c, uint8 state, const IpRow *row)
 {
-	bool		has_undo = !(row->state & IP_ROW_INSERTED) || (row->state & IP_ROW_LOCKED);
+	bool		has_undo = !(row->state & IP_ROW_INSERTED);
 
 	if (row->hdr & ~HDR_MASK)
 		return fail(c, "row has unknown flags 0x%04X", row->hdr & ~HDR_MASK);
@@ -144,7 +147,7 @@ state_problem(IpPageCheck *c, uint8 state, const IpRow *row)
 		return "row is a speculative insertion, but not inserted";
 	if (!(state & IP_ROW_VERSION))
 		return NULL;			/* ip_row_decode has looked at the changer's */
-	if (IpXidIsFinal(row->xid) && !(state & IP_ROW_LOCKED))
+	if (IpXidIsFinal(row->xid))
 		return "row that is visible to all has a version block";
 	if (has_undo && (row->ptr.block == IP_META_BLOCK || row->ptr.off == 0))
 		return fail(c, "undo pointer (%u,%u) leads to no undo record", row->ptr.block, row->ptr.off);
@@ -258,10 +261,6 @@ record_flags_problem(const IpUndoRec *rec)
 		return "undo record says who inserted the row, but not when";
 	if ((flags & IP_REC_PREV) && ((flags & IP_REC_PREV_INSERTED) != 0) != (rec->prev_ptr.off == 0))
 		return "undo record's pointer to the version before is of the wrong kind";
-	if (rec->kind != IP_UNDO_LOCK && (flags & IP_REC_MULTI))
-		return "undo record of a change has a MultiXactId";
-	if (rec->kind == IP_UNDO_LOCK && (flags & IP_REC_KEYS))
-		return "lock record has a change's flags";
 	if (rec->kind != IP_UNDO_DELETE && (flags & (IP_REC_FORWARD | IP_REC_PARTITION)))
 		return "undo record says where the row moved, but not that it did";
 	if ((flags & IP_REC_FORWARD) && (flags & IP_REC_PARTITION))
@@ -317,9 +316,10 @@ check_meta_page(IpPageCheck *c, Page page, BlockNumber block)
 	if (block != IP_META_BLOCK)
 		report(c, 0, fail(c, "metapage is not in block %u", IP_META_BLOCK));
 	if (ph->pd_lower != (char *) &meta->runs[ip_runs_count(page)] - (char *) page ||
-		ph->pd_upper != ph->pd_special)
+		ph->pd_special != IP_SPECIAL_START)
 		report(c, 0, fail(c, "metapage has lower %u, upper %u", ph->pd_lower, ph->pd_upper));
 	report(c, 0, ip_runs_problem(page));
+	report(c, 0, ip_lockset_problem(page));
 }
 
 /* ---- any page -------------------------------------------------------------------------- */
@@ -349,6 +349,11 @@ ip_page_check(IpPageCheck *c, Page page, BlockNumber block)
 				return false;
 			check_undo_page(c, page, block);
 			break;
+		case IP_PAGE_LOCK:
+			if (((PageHeader) page)->pd_lower != SizeOfPageHeaderData)
+				report(c, 0, "lock page has line pointers");
+			report(c, 0, ip_lockset_problem(page));
+			break;
 		case IP_PAGE_FREE:
 			if (PageGetMaxOffsetNumber(page) >= IpFirstOffset(block))
 				report(c, 0, "free page has items");
@@ -357,8 +362,8 @@ ip_page_check(IpPageCheck *c, Page page, BlockNumber block)
 	}
 	if (block == IP_META_BLOCK && kind != IP_PAGE_META)
 		report(c, 0, "page is in the metapage's place");
-	if (block == IP_DECOY_BLOCK && kind == IP_PAGE_UNDO)
-		report(c, 0, "page of undo is in the place of rows");
+	if (block == IP_DECOY_BLOCK && (kind == IP_PAGE_UNDO || kind == IP_PAGE_LOCK))
+		report(c, 0, "page of undo, or of locks, is in the place of rows");
 	return true;
 }
 
@@ -387,4 +392,13 @@ ip_page_problem(Page page, BlockNumber block)
 	else
 		(void) ip_page_check(&c, page, block);
 	return text[0] != '\0' ? text : NULL;
+}
+
+bool
+ip_page_has_sound_locks(Page page)
+{
+	IpPageCheck c;
+
+	return !PageIsNew(page) && ip_page_check_header(&c, page) == NULL && IpPageGetSpecial(page)->kind == IP_PAGE_META &&
+		ip_lockset_problem(page) == NULL;
 }

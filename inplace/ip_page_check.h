@@ -42,4 +42,7 @@ extern bool ip_page_check(IpPageCheck *c, Page page, BlockNumber block);
 /* The first thing that is wrong with a page, or NULL.  Lock: share. */
 extern const char *ip_page_problem(Page page, BlockNumber block);
 
+/* Is it a metapage of which the lock sets can be kept, whatever else is damaged?  Any page. */
+extern bool ip_page_has_sound_locks(Page page);
+
 #endif							/* IP_PAGE_CHECK_H */

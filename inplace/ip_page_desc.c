@@ -145,15 +145,6 @@ desc_undo(StringInfo buf, ByteReader *r)
 }
 
 static void
-desc_changer(StringInfo buf, uint32 cid)
-{
-	if (cid & IP_CHANGE_LOCK)
-		appendStringInfo(buf, "default locker, mode %u", cid & ~IP_CHANGE_LOCK);
-	else
-		appendStringInfo(buf, "default deleter, cid %u", cid);
-}
-
-static void
 desc_init_undo(StringInfo buf, ByteReader *r)
 {
 	uint64		newest = bytes_get_u64(r);
@@ -190,11 +181,40 @@ desc_undo_pages(StringInfo buf, ByteReader *r)
 }
 
 static void
-desc_changed(StringInfo buf, ByteReader *r)
+desc_meta(StringInfo buf, ByteReader *r, IpOp op)
 {
-	OffsetNumber off = bytes_get_varint(r);
+	if (op == IP_OP_SLOT)
+		desc_slot(buf, r);
+	else
+		desc_undo_pages(buf, r);
+}
 
-	appendStringInfo(buf, "%s row %u", bytes_get_u8(r) == IP_ROW_DELETED ? "delete" : "lock", off);
+static void
+desc_lock(StringInfo buf, ByteReader *r, IpOp op)
+{
+	OffsetNumber off;
+	uint32		set;
+
+	if (op == IP_OP_LOST)
+	{
+		appendStringInfo(buf, "sets before xid " UINT64_FORMAT " lost", bytes_get_u64(r));
+		return;
+	}
+	set = bytes_get_varint(r);
+	if (op == IP_OP_LOCK_PAGE)
+	{
+		appendStringInfo(buf, "lock page %u", set);
+		return;
+	}
+	off = bytes_get_varint(r);
+	appendStringInfo(buf, "lock row %u in set %u", off, set);
+	if (bytes_get_u8(r) != 0)
+	{
+		BlockNumber block = bytes_get_varint(r);
+		uint8		mode = bytes_get_u8(r);
+
+		appendStringInfo(buf, ", of block %u, mode %u, xid " UINT64_FORMAT, block, mode, bytes_get_u64(r));
+	}
 }
 
 static void
@@ -215,9 +235,12 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 	switch (op)
 	{
 		case IP_OP_INIT_META:
+		case IP_OP_INIT_LOCK:
 		case IP_OP_CLEAR_DEFAULT:
 		case IP_OP_CLEAR_CHANGER:
 		case IP_OP_DECOY:
+		case IP_OP_VISIBLE:
+		case IP_OP_INIT_FREE:
 			appendStringInfoString(buf, ip_page_desc_name(op));
 			return;
 		case IP_OP_INIT_DATA:
@@ -230,10 +253,10 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 			appendStringInfo(buf, "default inserter, cid %u", bytes_get_varint(r));
 			return;
 		case IP_OP_CHANGER:
-			desc_changer(buf, bytes_get_varint(r));
+			appendStringInfo(buf, "default deleter, cid %u", bytes_get_varint(r));
 			return;
 		case IP_OP_CHANGED:
-			desc_changed(buf, r);
+			appendStringInfo(buf, "delete row %u", bytes_get_varint(r));
 			return;
 		case IP_OP_MOVED:
 			desc_moved(buf, r);
@@ -263,9 +286,6 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 		case IP_OP_UNUSED:
 			desc_offsets(buf, r, "unused items");
 			return;
-		case IP_OP_INIT_FREE:
-			appendStringInfoString(buf, "free page");
-			return;
 		case IP_OP_XID:
 			appendStringInfo(buf, "xid %u", bytes_get_u32(r));
 			return;
@@ -275,17 +295,17 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 		case IP_OP_UNDO:
 			desc_undo(buf, r);
 			return;
-		case IP_OP_NEWEST:
-			appendStringInfo(buf, "newest xid " UINT64_FORMAT, bytes_get_u64(r));
+		case IP_OP_LOCK:
+		case IP_OP_LOCK_PAGE:
+		case IP_OP_LOST:
+			desc_lock(buf, r, op);
 			return;
 		case IP_OP_RING:
 			desc_ring(buf, r);
 			return;
 		case IP_OP_SLOT:
-			desc_slot(buf, r);
-			return;
 		case IP_OP_UNDO_PAGES:
-			desc_undo_pages(buf, r);
+			desc_meta(buf, r, op);
 			return;
 	}
 	appendStringInfo(buf, "unknown operation %d", op);
@@ -308,12 +328,13 @@ ip_page_desc_name(IpOp op)
 		[IP_OP_INIT_META] = "init metapage",[IP_OP_INIT_DATA] = "init data page",[IP_OP_INIT_UNDO] = "init undo page",
 		[IP_OP_DEFAULT] = "default inserter",[IP_OP_CLEAR_DEFAULT] = "clear default inserter",
 		[IP_OP_BASE] = "xid base",[IP_OP_ROW] = "row",[IP_OP_DEAD] = "dead",[IP_OP_UNDO] = "undo",
-		[IP_OP_NEWEST] = "newest xid",[IP_OP_RING] = "ring",[IP_OP_SLOT] = "slot",[IP_OP_ROWS] = "rows",
+		[IP_OP_INIT_LOCK] = "init lock page",[IP_OP_RING] = "ring",[IP_OP_SLOT] = "slot",[IP_OP_ROWS] = "rows",
 		[IP_OP_FINAL_ROWS] = "final rows",[IP_OP_XID] = "xid",[IP_OP_UNUSED] = "unused",
 		[IP_OP_INIT_FREE] = "init free page",[IP_OP_CHANGER] = "default changer",
 		[IP_OP_CLEAR_CHANGER] = "clear default changer",[IP_OP_CHANGED] = "changed",[IP_OP_DROP] = "drop",
 		[IP_OP_RESTORE] = "restore",[IP_OP_FREEZE] = "freeze",[IP_OP_KEYS] = "changed keys",
-		[IP_OP_UNDO_PAGES] = "undo pages",[IP_OP_MOVED] = "moved",[IP_OP_DECOY] = "decoy"
+		[IP_OP_UNDO_PAGES] = "undo pages",[IP_OP_MOVED] = "moved",[IP_OP_DECOY] = "decoy",
+		[IP_OP_LOCK] = "lock",[IP_OP_LOCK_PAGE] = "lock page",[IP_OP_LOST] = "lost",[IP_OP_VISIBLE] = "all-visible"
 	};
 
 	return op > 0 && op < lengthof(names) && names[op] ? names[op] : "unknown";

@@ -10,11 +10,14 @@
  */
 #include "compat.h"
 
+#include "access/visibilitymap.h"
+#include "commands/vacuum.h"
+
 #include "ip_change.h"
 #include "ip_dead.h"
 #include "ip_default.h"
 #include "ip_home.h"
-#include "ip_lockers.h"
+#include "ip_map.h"
 #include "ip_moves.h"
 #include "ip_page_check.h"
 #include "ip_prune.h"
@@ -40,11 +43,13 @@ begin_prune(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizo
 	p->page = BufferGetPage(buffer);
 	p->thorough = thorough;
 	p->horizon = horizon;
-	p->soft = p->damaged = false;
+	p->kept_from = ip_xid_kept_from(vacuum_freeze_min_age);
+	p->map = InvalidBuffer;
+	p->soft = p->damaged = p->waits = false;
 	p->changed = p->changer_is_over = false;
 	p->killer = IP_XID_NONE;
 	p->unflushed = InvalidXLogRecPtr;
-	p->nrows = p->nfrozen = p->nfar = p->nchanged = p->nblocked = 0;
+	p->nrows = p->nfrozen = p->nfar = p->nchanged = 0;
 	p->oldest = ip_xid_next();
 	ip_change_begin(&p->change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
 	p->w = ip_change_block(&p->change, buffer, false);
@@ -52,10 +57,11 @@ begin_prune(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizo
 
 /* The same for all of its rows: prune_page follows. */
 static void
-begin_page(IpPrune *p, Relation rel, Buffer buffer, bool thorough, bool soft, IpXid horizon)
+begin_page(IpPrune *p, Relation rel, Buffer buffer, bool thorough, bool soft, IpXid horizon, Buffer map)
 {
 	begin_prune(p, rel, buffer, thorough, horizon);
 	p->soft = soft;
+	p->map = map;
 	ip_row_list(p->page, &p->list);
 }
 
@@ -76,10 +82,11 @@ prune_default(IpPrune *p, IpXid xid, IpXidStatus status)
 {
 	if (IpXidIsFinal(xid))
 		return;
-	if (status == IP_STATUS_COMMITTED && ip_prune_is_removable(p, xid))
+	if (status == IP_STATUS_COMMITTED && ip_prune_may_forget(p, xid))
 		p->change.conflict = Max(p->change.conflict, xid);
-	else if (status != IP_STATUS_ABORTED || p->nblocked > 0)
+	else if (status != IP_STATUS_ABORTED)
 	{
+		p->waits |= status != IP_STATUS_COMMITTED || !ip_prune_is_removable(p, xid);
 		p->oldest = Min(p->oldest, xid);
 		return;
 	}
@@ -110,8 +117,11 @@ static void
 prune_homes(IpPrune *p)
 {
 	OffsetNumber offs[IP_MAX_ROWS_PER_PAGE];
-	int			n = ip_home_useless(&p->homes, p->rel, p->horizon, offs, &p->change.conflict,
-									&p->oldest);
+	IpXid		oldest = IP_XID_MAX;
+	int			n = ip_home_useless(&p->homes, p->rel, p->horizon, offs, &p->change.conflict, &oldest);
+
+	p->waits |= oldest != IP_XID_MAX;
+	p->oldest = Min(p->oldest, oldest);
 
 	if (n > 0)
 		ip_op_drop(p->w, offs, n);	/* I22 */
@@ -134,9 +144,12 @@ prune_row(IpPrune *p, OffsetNumber off)
 		case IPV_OK:
 			action = ip_prune_version(p, v);
 			p->damaged |= v->damaged;
-			if (action != PRUNE_DEAD && action != PRUNE_FREEZE && !IpXidIsFinal(v->xid) &&
-				!(action == PRUNE_CHANGE && ip_prune_is_removable(p, v->xid)))
+			if (action != PRUNE_DEAD && action != PRUNE_FREEZE && !IpXidIsFinal(v->xid))
+			{
+				/* but for what only kept_from keeps */
+				p->waits |= action != PRUNE_KEEP || !ip_prune_is_removable(p, v->xid);
 				p->oldest = Min(p->oldest, v->xid);
+			}
 			break;
 		case IPV_NONE:
 			break;
@@ -146,6 +159,21 @@ prune_row(IpPrune *p, OffsetNumber off)
 				ip_version_missing(v);
 			p->damaged = true;
 	}
+}
+
+/*
+ * Does nothing stay that would keep the page from being all-visible?  Exactly, if nothing has been done to it; else IP_OP_VISIBLE
+ * looks again.
+ */
+static bool
+may_be_visible(IpPrune *p, IpXid next)
+{
+	const uint8 both = VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN;
+
+	if (BufferIsInvalid(p->map) || p->oldest < next || p->nfar > 0 || IpPageGetSpecial(p->page)->keys != 0)
+		return false;
+	return p->changed || (ip_map_is_visible(p->page) &&
+						  (!PageIsAllVisible(p->page) || visibilitymap_get_status(p->rel, p->block, &p->map) != both));
 }
 
 /* Write the changes; false if the page is so damaged that they might fail. */
@@ -184,7 +212,7 @@ prune_page(IpPrune *p)
 	 */
 	ip_home_note(&p->homes, p->block, p->page, &p->list);
 	p->changer_is_over = ip_default_changer_is_over(p->page);
-	p->nrows = ip_restore_rows(p->rel, p->block, p->page, &p->list, p->horizon, &p->change);
+	p->nrows = ip_restore_rows(p->rel, p->block, p->page, &p->list, p->horizon, p->kept_from, &p->change);
 	p->changed = p->nrows > 0;
 	for (int i = 0; i < p->list.n; i++)
 	{
@@ -207,19 +235,59 @@ prune_page(IpPrune *p)
 		ip_op_base(p->w, IpDataBase(next - NEW_BASE_AGE));
 		p->changed = true;
 	}
-	if (!apply_prune(p))
+	if (may_be_visible(p, next))
+	{
+		ip_change_visible(&p->change, p->map);
+		p->changed = true;
+	}
+	p->damaged = !apply_prune(p);
+	if (p->damaged && !p->soft)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("items of block %u of relation \"%s\" overlap, reach outside of it, or are too many",
 						p->block, RelationGetRelationName(p->rel)),
 				 errhint("Run inplace_check('%s') to find all damage.",
 						 RelationGetRelationName(p->rel))));
-	ip_prune_set_hint(p->page);
+	if (!p->damaged)
+		ip_prune_set_hint(p->page, p->waits);
 }
 
-/* Put back a row with very many aborted changes; no lock is held.  False: that was damaged. */
-static bool
-restore_far(Relation rel, const ItemPointerData *tid, bool soft)
+static void
+apply_restore(IpPrune *p, IpPruneAction action, IpRowOp *op)
+{
+	Assert(action == PRUNE_DEAD || action == PRUNE_CHANGE);
+	if (action == PRUNE_DEAD)
+		ip_op_dead(p->w, op->off);
+	else
+		ip_op_row(p->w, op);
+	ip_change_apply(&p->change);
+	ip_prune_at_once(p->page);
+}
+
+/*
+ * v stands below the aborted changes of a row, as ip_version_find_far has found (below), and top on the newest.  If v turns out to be damaged, nothing is
+ * done.
+ */
+static void
+restore_found(IpVersion *top, IpVersion *v, IpvResult below, Buffer buffer)
+{
+	IpRowOp		op = {0};
+	IpPrune		p;
+
+	Assert(below == IPV_OK || below == IPV_NONE);
+	Assert(top->steps == 0 && v->steps > 0);
+	begin_prune(&p, v->rel, buffer, false, IP_XID_NONE);
+	p.change.info = IP_XLOG_RESTORE;
+	ip_prune_set_base(top, &op);
+	if (below == IPV_OK)
+		ip_prune_set_target(&p, v, &op);
+	if (v->damaged)
+		return;
+	apply_restore(&p, below == IPV_OK ? PRUNE_CHANGE : PRUNE_DEAD, &op);
+}
+
+bool
+ip_prune_restore_far(Relation rel, const ItemPointerData *tid, bool soft)
 {
 	static IpVersion far_v;
 	IpVersion  *top = &row_v;
@@ -230,12 +298,7 @@ restore_far(Relation rel, const ItemPointerData *tid, bool soft)
 		return !far_v.damaged;
 	if (ip_version_begin(top, rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer),
 						 ItemPointerGetOffsetNumber(tid)) == IPV_OK)
-	{
-		ip_version_skip_lock(top);
-		/* the locker's next change does it */
-		if (!top->has_lock || !ip_lockers_are_live(&top->lock))
-			ip_prune_restore_found(top, &far_v, below, buffer);
-	}
+		restore_found(top, &far_v, below, buffer);
 	UnlockReleaseBuffer(buffer);
 	return !far_v.damaged;
 }
@@ -250,21 +313,22 @@ restore_far_rows(const IpPrune *p, bool soft)
 	{
 		CHECK_FOR_INTERRUPTS();
 		ItemPointerSet(&tid, p->block, p->far[i]);
-		if (!restore_far(p->rel, &tid, soft))
+		if (!ip_prune_restore_far(p->rel, &tid, soft))
 			return false;
 	}
 	return true;
 }
 
 void
-ip_prune_page(Relation rel, Buffer buffer, IpXid horizon)
+ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from, Buffer map)
 {
 	IpPrune		p;
 
 	/* once more at most, unless others roll back as many changes again */
 	do
 	{
-		begin_page(&p, rel, buffer, true, false, horizon);
+		begin_page(&p, rel, buffer, true, false, horizon, map);
+		p.kept_from = kept_from;
 		prune_page(&p);
 		if (p.nfar == 0)
 			return;
@@ -279,30 +343,62 @@ ip_prune_for_base(Relation rel, Buffer buffer)
 {
 	IpPrune		p;
 
-	begin_page(&p, rel, buffer, true, true, IP_XID_NONE);
+	begin_page(&p, rel, buffer, true, true, IP_XID_NONE, InvalidBuffer);
 	prune_page(&p);
 	return p.nfar == 0 && !p.damaged;
+}
+
+/* Does the page's head, or a row, name a transaction that has not begun?  What became of it nobody may ask; records' are known to be old. */
+static bool
+names_future(IpPrune *p)
+{
+	IpXid		next = ip_xid_next();
+	bool		found = ip_default_inserter(p->page) >= next || ip_default_changer(p->page) >= next;
+
+	for (int i = 0; i < p->list.n && !found; i++)
+	{
+		IpRow		row;
+
+		found = ip_row_read_sound(p->page, p->list.off[i], IP_ROW_VERSION, &row) && row.xid >= next;
+	}
+	return found;
+}
+
+/* Damage of one row is not to stop reads or changes of others: no error, but nothing is done. */
+static bool
+prune_softly(IpPrune *p, Relation rel, Buffer buffer, Buffer map)
+{
+	begin_page(p, rel, buffer, false, true, IP_XID_NONE, map);
+	if (PageGetMaxOffsetNumber(p->page) > IP_MAX_ROWS_PER_PAGE || !ip_undo_rows_are_sound(p->block, p->page, &p->list) ||
+		names_future(p))
+		return false;
+	prune_page(p);
+	return !p->damaged;
 }
 
 bool
 ip_prune_page_opt(Relation rel, Buffer buffer)
 {
+	IpPrune		p;
+
+	return !ip_prune_is_useless(rel, BufferGetPage(buffer)) && prune_softly(&p, rel, buffer, InvalidBuffer) && p.changed;
+}
+
+void
+ip_prune_page_heal(Relation rel, Buffer buffer, Buffer map)
+{
 	Page		page = BufferGetPage(buffer);
 	IpPrune		p;
 
-	if (ip_prune_is_useless(rel, page))
-		return false;
-	begin_page(&p, rel, buffer, false, true, IP_XID_NONE);
-	/* damage of one row is not to stop changes of others */
-	if (PageGetMaxOffsetNumber(page) > IP_MAX_ROWS_PER_PAGE || !ip_undo_rows_are_sound(p.block, page, &p.list))
-		return false;
-	prune_page(&p);
-	return p.changed && !p.damaged;
+	/* others may have been here before us */
+	if (!PageIsNew(page) && ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
+		!ip_prune_is_useless(rel, page) && !prune_softly(&p, rel, buffer, map))
+		ip_prune_put_off(page);
 }
 
 /*
- * A row that stays overlaid: could a rollback, or the end of a lock, make a
- * version current again whose first bytes are in undo_block?  One that has been
+ * A row that stays overlaid: could a rollback make a version
+ * current again whose first bytes are in undo_block?  One that has been
  * rolled back since we found it running could.
  */
 static bool
@@ -311,7 +407,6 @@ needs_saved_bytes(IpVersion *v, BlockNumber undo_block)
 	IpXidStatus status;
 	IpvResult	result = IPV_OK;
 
-	ip_version_skip_lock(v);
 	do
 	{
 		if (!(v->state & IP_ROW_INSERTED) && v->ptr.block == undo_block)
@@ -350,7 +445,7 @@ prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 	action = ip_prune_version(p, v);
 	if (v->damaged)
 		return IP_NEED_BAD;
-	if (action == PRUNE_BLOCKED || action == PRUNE_FAR)
+	if (action == PRUNE_DAMAGED || action == PRUNE_FAR)
 		return IP_NEED_NOW;
 	if (action == PRUNE_KEEP && (v->top_state & IP_ROW_OVERLAID) && needs_saved_bytes(v, undo_block))
 		return IP_NEED_NOW;
@@ -361,7 +456,7 @@ prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 static IpNeed
 prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids, BlockNumber undo_block)
 {
-	Buffer		buffer = ip_rel_read_soft(rel, ItemPointerGetBlockNumber(tids));
+	Buffer		buffer = ip_rel_read_soft(rel, ItemPointerGetBlockNumber(tids), NULL);
 	IpNeed		need = IP_NEED_NONE;
 	Page		page;
 
@@ -422,17 +517,6 @@ ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber 
 	return prune_rows(&p, rel, tids, ntids, undo_block);
 }
 
-static void
-apply_restore(IpPrune *p, IpPruneAction action, IpRowOp *op)
-{
-	Assert(action == PRUNE_DEAD || action == PRUNE_CHANGE);
-	if (action == PRUNE_DEAD)
-		ip_op_dead(p->w, op->off);
-	else
-		ip_op_row(p->w, op);
-	ip_change_apply(&p->change);
-}
-
 bool
 ip_prune_restore(IpVersion *v, Buffer buffer)
 {
@@ -442,7 +526,6 @@ ip_prune_restore(IpVersion *v, Buffer buffer)
 
 	Assert(v->locked && !v->soft && v->steps == 0);
 	Assert(ip_version_status(v) == IP_STATUS_ABORTED);
-	ip_version_skip_lock(v);
 	begin_prune(&p, v->rel, buffer, false, IP_XID_NONE);
 	p.change.info = IP_XLOG_RESTORE;
 	action = ip_prune_restore_target(&p, v, &op);
@@ -450,22 +533,4 @@ ip_prune_restore(IpVersion *v, Buffer buffer)
 		return false;
 	apply_restore(&p, action, &op);
 	return true;
-}
-
-void
-ip_prune_restore_found(IpVersion *top, IpVersion *v, IpvResult below, Buffer buffer)
-{
-	IpRowOp		op = {0};
-	IpPrune		p;
-
-	Assert(below == IPV_OK || below == IPV_NONE);
-	Assert(top->steps == 0 && v->steps > 0);
-	begin_prune(&p, v->rel, buffer, false, IP_XID_NONE);
-	p.change.info = IP_XLOG_RESTORE;
-	ip_prune_set_base(top, &op);
-	if (below == IPV_OK)
-		ip_prune_set_target(&p, v, &op);
-	if (v->damaged)
-		return;
-	apply_restore(&p, below == IPV_OK ? PRUNE_CHANGE : PRUNE_DEAD, &op);
 }

@@ -13,17 +13,25 @@
  * that nobody needs are stripped, dead rows become dead items.  This thorough
  * prune also drops ended row locks, renews the page's xid base, and flushes deletions
  * that a crash could take back.  horizon: what precedes it is removable (VACUUM's; or
- * IP_XID_NONE).  Lock: the buffer exclusively, held on return, but deletions are flushed, and rows with very many
+ * IP_XID_NONE).  kept_from: rows keep the xids from this one on.  map: the visibility map's page, pinned: the page becomes all-visible if that is
+ * true; or InvalidBuffer.
+ * Lock: the buffer exclusively, held on return, but deletions are flushed, and rows with very many
  * aborted changes are put back, with the page unlocked; no other buffer may be locked.
  * Pointers into the page become invalid.
  */
-extern void ip_prune_page(Relation rel, Buffer buffer, IpXid horizon);
+extern void ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from, Buffer map);
 
 /*
  * Prune if there is something to win since the last time; was there?  Deletions that a crash could take back
  * stay, and so do rows with very many aborted changes.  Lock: the buffer exclusively, throughout.
  */
 extern bool ip_prune_page_opt(Relation rel, Buffer buffer);
+
+/*
+ * The same for a reader, which has found that it is worth it: bits in the visibility map are set, too (map: its page, pinned).  The page
+ * may be of any kind.  Lock: the buffer exclusively, throughout.
+ */
+extern void ip_prune_page_heal(Relation rel, Buffer buffer, Buffer map);
 
 /*
  * Do so; false if rows with very many aborted changes are in the way.  Lock: the buffer
@@ -49,16 +57,15 @@ extern IpNeed ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids
 							BlockNumber undo_block);
 
 /*
- * v stands on the newest version of a row whose last change has aborted, and
- * its lockers, if any, have ended.  Put back the version before; false if there are too many
+ * v stands on the newest version of a row whose last change has aborted.  Put back the version before; false if there are too many
  * aborted changes (IPV_FAR).  Lock: the buffer exclusively, held on return.
  */
 extern bool ip_prune_restore(IpVersion *v, Buffer buffer);
 
 /*
- * The same when v stands below the aborted changes already, as ip_version_find_far has found
- * (below), and top on the newest.  If v turns out to be damaged, nothing is done.
+ * The same for a row with too many of them.  If it changes meanwhile, nothing happens.  False: it is damaged, which is an error unless soft.  No lock
+ * is held.
  */
-extern void ip_prune_restore_found(IpVersion *top, IpVersion *v, IpvResult below, Buffer buffer);
+extern bool ip_prune_restore_far(Relation rel, const ItemPointerData *tid, bool soft);
 
 #endif							/* IP_PRUNE_H */

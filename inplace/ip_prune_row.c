@@ -7,7 +7,6 @@
 
 #include "access/xlog.h"
 
-#include "ip_lockers.h"
 #include "ip_prune_row.h"
 #include "ip_version_satisfy.h"
 
@@ -59,10 +58,13 @@ ip_prune_set_target(IpPrune *p, IpVersion *v, IpRowOp *op)
 	op->bodylen = v->bodylen;
 	op->own_xid = false;
 	op->undo_off = 0;
-	if ((ip_prune_is_removable(p, v->xid) && ip_version_status(v) == IP_STATUS_COMMITTED) ||
+	/* what stays overlaid needs its undo record */
+	if (((overlaid && !is_default(v, special) ? ip_prune_is_removable(p, v->xid) : ip_prune_may_forget(p, v->xid)) &&
+		 ip_version_status(v) == IP_STATUS_COMMITTED) ||
 		is_final_for_others(v, special, overlaid))
 	{
 		p->change.conflict = Max(p->change.conflict, v->xid);
+		v->xid = IP_XID_FROZEN;
 		op->state = 0;
 		op->bodylen = frozen_length(v);
 	}
@@ -110,7 +112,7 @@ ip_prune_restore_target(IpPrune *p, IpVersion *v, IpRowOp *op)
 	if (!v->soft)
 		ip_version_missing(v);
 	v->damaged = true;
-	return PRUNE_BLOCKED;
+	return PRUNE_DAMAGED;
 }
 
 /* A row that xid has deleted for everybody becomes a dead item. */
@@ -154,8 +156,6 @@ note_frozen(IpPrune *p, OffsetNumber off, IpXid xid, uint32 bodylen)
 static IpPruneAction
 row_action(IpPrune *p, IpVersion *v, IpRowOp *op)
 {
-	bool		locked = (v->top_state & IP_ROW_LOCKED) != 0;
-	bool		live_lock;
 	IpXidStatus status;
 
 	if (!(v->top_state & (IP_ROW_VERSION | IP_ROW_CHANGED)) && !(v->state & IP_ROW_INSERTED))
@@ -163,10 +163,8 @@ row_action(IpPrune *p, IpVersion *v, IpRowOp *op)
 	status = ip_version_status(v);
 	if (status == IP_STATUS_MINE || status == IP_STATUS_RUNNING)
 		return PRUNE_KEEP;
-	ip_version_skip_lock(v);
-	live_lock = v->has_lock && ip_lockers_are_live(&v->lock);
 	if (status == IP_STATUS_ABORTED)
-		return live_lock ? PRUNE_BLOCKED : ip_prune_restore_target(p, v, op);
+		return ip_prune_restore_target(p, v, op);
 
 	if (ip_prune_is_removable(p, v->xid))
 	{
@@ -177,20 +175,13 @@ row_action(IpPrune *p, IpVersion *v, IpRowOp *op)
 		}
 		if (!(v->top_state & (IP_ROW_VERSION | IP_ROW_CHANGED)))
 			return PRUNE_KEEP;	/* IP_OP_CLEAR_DEFAULT does it */
+		if (!(v->top_state & IP_ROW_OVERLAID) && !ip_prune_may_forget(p, v->xid))
+			return PRUNE_KEEP;
 		if (ip_row_may_freeze(v->top_state, v->top_ptr, p->block))
 		{
 			op->bodylen = frozen_length(v);
 			return PRUNE_FREEZE;
 		}
-		if (!live_lock)
-		{
-			ip_prune_set_base(v, op);
-			ip_prune_set_target(p, v, op);
-			return PRUNE_CHANGE;
-		}
-	}
-	else if (locked && p->thorough && v->has_lock && !live_lock)
-	{
 		ip_prune_set_base(v, op);
 		ip_prune_set_target(p, v, op);
 		return PRUNE_CHANGE;
@@ -205,7 +196,7 @@ ip_prune_version(IpPrune *p, IpVersion *v)
 	IpPruneAction action = row_action(p, v, &op);
 
 	if (v->damaged)
-		action = PRUNE_BLOCKED;
+		action = PRUNE_DAMAGED;
 	/* IP_OP_CLEAR_CHANGER does it */
 	if (action == PRUNE_CHANGE && (v->top_state & IP_ROW_CHANGED) && p->changer_is_over)
 		action = PRUNE_KEEP;
@@ -216,13 +207,11 @@ ip_prune_version(IpPrune *p, IpVersion *v)
 	}
 	if (action != PRUNE_CHANGE && action != PRUNE_DEAD && (v->top_state & IP_ROW_CHANGED))
 		p->nchanged++;
-	if (action == PRUNE_BLOCKED && !(v->top_state & IP_ROW_VERSION))
-		p->nblocked++;
 	if (action == PRUNE_CHANGE)
 		ip_home_keep_bytes(&p->homes, p->block, op.state, op.ptr);
 	else if (action != PRUNE_DEAD)
 		ip_home_keep_bytes(&p->homes, p->block, v->top_state, v->top_ptr);
-	if (action == PRUNE_BLOCKED || action == PRUNE_FAR)
+	if (action == PRUNE_DAMAGED || action == PRUNE_FAR)
 		p->homes.keep[ItemPointerGetOffsetNumber(&v->tid)] = true;
 	if (action == PRUNE_DEAD)
 		ip_op_dead(p->w, ItemPointerGetOffsetNumber(&v->tid));
@@ -265,7 +254,7 @@ is_inserted(IpPrune *p, OffsetNumber off, IpRow *row)
 {
 	return off >= FirstOffsetNumber && off <= PageGetMaxOffsetNumber(p->page) &&
 		ip_row_read_sound(p->page, off, IP_ROW_INSERTED, row) &&
-		row->state == (IP_ROW_VERSION | IP_ROW_INSERTED) && ip_prune_is_removable(p, row->xid) &&
+		row->state == (IP_ROW_VERSION | IP_ROW_INSERTED) && ip_prune_may_forget(p, row->xid) &&
 		ip_xid_status_locked(row->xid) == IP_STATUS_COMMITTED;
 }
 

@@ -15,8 +15,7 @@
 typedef enum IpPruneAction
 {
 	PRUNE_KEEP,
-	PRUNE_BLOCKED,				/* aborted, but somebody holds a lock on the
-								 * row, or damaged */
+	PRUNE_DAMAGED,
 	PRUNE_FAR,					/* aborted, but by too many changes */
 	PRUNE_DEAD,
 	PRUNE_CHANGE,
@@ -33,6 +32,9 @@ typedef struct IpPrune
 	bool		soft;			/* damage is no error, ... */
 	bool		damaged;		/* ... but told here; nothing is pruned then */
 	IpXid		horizon;		/* what precedes it is removable */
+	IpXid		kept_from;		/* see ip_xid_kept_from */
+	Buffer		map;			/* the visibility map's page, if the page may
+								 * become all-visible; or invalid */
 	IpChange	change;
 	ByteWriter *w;
 	bool		changed;
@@ -43,13 +45,13 @@ typedef struct IpPrune
 	XLogRecPtr	unflushed;		/* where the deletions of rows that go are in
 								 * the WAL, or invalid: on disk (I16) */
 	IpXid		oldest;			/* of the xids that stay */
+	bool		waits;			/* does something stay only until it ends, or
+								 * all see it? */
 	int			nfar;			/* rows whose aborted changes are too many */
 	OffsetNumber far[IP_MAX_ROWS_PER_PAGE];
 	IpItemList	list;			/* of a whole page: what to look at */
 	bool		changer_is_over;	/* the page's, before rows are looked at */
 	int			nchanged;		/* rows that stay changed by it */
-	int			nblocked;		/* rows of the default inserter that stay,
-								 * though it has aborted */
 	IpHomes		homes;
 } IpPrune;
 
@@ -58,6 +60,13 @@ static inline bool
 ip_prune_is_removable(IpPrune *p, IpXid xid)
 {
 	return xid < p->horizon || ip_xid_removable(p->rel, xid);
+}
+
+/* May a row that xid has made stop to name it? */
+static inline bool
+ip_prune_may_forget(IpPrune *p, IpXid xid)
+{
+	return xid < p->kept_from && ip_prune_is_removable(p, xid);
 }
 
 /* A row whose undo does not matter, as all see that it is deleted, or that it was inserted: put the operation.  Else false.  Any off. */

@@ -13,39 +13,84 @@
 #include "utils/memutils.h"
 
 #include "ip_change.h"
+#include "ip_lockset.h"
+#include "ip_page_check.h"
 #include "ip_rel.h"
 #include "ip_runs.h"
+#include "ip_salvage.h"
 #include "ip_slot.h"
+#include "ip_xid.h"
 
 /* So often a buffer is used without looking up its block. */
 #define RECENT_USES		16
 
-/* Beyond so many blocks that are empty nobody looks for one that tells its version. */
-#define MAX_EMPTY		8
+/* So many pages from either end of the table are looked at for one that tells its version: more than are made at once. */
+#define VERSION_PAGES	64
 
 /* A damaged block is read again: another backend may have been writing it. */
 #define SOFT_TRIES		3
 
+/* The block's buffer, pinned, if it was used lately and the block is still there. */
+static Buffer
+read_again(Relation rel, BlockNumber block)
+{
+	IpRelCache *cache = rel->rd_amcache;
+	IpRecentBuffer *recent;
+
+	/* VACUUM's cost is counted by ReadBuffer only */
+	if (cache == NULL || VacuumCostActive)
+		return InvalidBuffer;
+	recent = &cache->recent[block % IP_RECENT_BUFFERS];
+	if (recent->block != block || recent->uses == 0 ||
+		!ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, recent->buffer))
+		return InvalidBuffer;
+	recent->uses--;
+	CompatCountBufferHit(rel);
+	return recent->buffer;
+}
+
+static void
+note_recent(Relation rel, BlockNumber block, Buffer buffer)
+{
+	IpRelCache *cache = rel->rd_amcache;
+
+	if (cache != NULL && !VacuumCostActive)
+		cache->recent[block % IP_RECENT_BUFFERS] = (IpRecentBuffer)
+	{
+		.block = block,.buffer = buffer,.uses = RECENT_USES
+	};
+}
+
 /*
- * Is the block sound in the file?  Nothing is left behind when it is not: core's
- * own read would leave an error, and a buffer that is not valid.
+ * The block's buffer, pinned, if it is in one; else, is the block sound in the file?  Nothing is left behind when it is not:
+ * core's own read would leave an error, and a buffer that is not valid.
  */
-static bool
-file_is_sound(Relation rel, BlockNumber block)
+static Buffer
+look_up(Relation rel, BlockNumber block, bool *is_sound)
 {
 	MemoryContext context = CurrentMemoryContext;
 	uint32		holdoff = InterruptHoldoffCount;
+	volatile Buffer found = InvalidBuffer;
 	volatile bool sound = false;
 	CompatIOBlock page;
 
 	PG_TRY();
 	{
-		smgrread(RelationGetSmgr(rel), MAIN_FORKNUM, block, page.data);
-		sound = compat_page_is_verified(&page, block);
+		Buffer		recent = PrefetchBuffer(rel, MAIN_FORKNUM, block).recent_buffer;
+
+		if (BufferIsValid(recent) && ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, recent))
+			found = recent;
+		else if (zero_damaged_pages)
+			sound = true;
+		else
+		{
+			smgrread(RelationGetSmgr(rel), MAIN_FORKNUM, block, page.data);
+			sound = compat_page_is_verified(&page, block);
+		}
 	}
 	PG_CATCH();
 	{
-		if (geterrcode() != ERRCODE_IO_ERROR && geterrcode() != ERRCODE_DATA_CORRUPTED)
+		if (!ip_salvage_is_damage(geterrcode()))
 			PG_RE_THROW();
 		MemoryContextSwitchTo(context);
 		FlushErrorState();
@@ -53,43 +98,50 @@ file_is_sound(Relation rel, BlockNumber block)
 		InterruptHoldoffCount = holdoff;
 	}
 	PG_END_TRY();
-	return sound;
+	*is_sound = sound;
+	return found;
 }
 
 Buffer
-ip_rel_read_soft(Relation rel, BlockNumber block)
+ip_rel_read_soft(Relation rel, BlockNumber block, BufferAccessStrategy strategy)
 {
+	Buffer		buffer = read_again(rel, block);
+	bool		sound;
+
 	Assert(CritSectionCount == 0);
+	if (BufferIsValid(buffer))
+		return buffer;
 	if (!compat_has_block(rel, block))
 		return InvalidBuffer;
-	for (int tries = 0; tries < SOFT_TRIES; tries++)
+	for (int tries = 0; tries < SOFT_TRIES && !BufferIsValid(buffer); tries++)
 	{
-		Buffer		recent = PrefetchBuffer(rel, MAIN_FORKNUM, block).recent_buffer;
-
-		if (BufferIsValid(recent) && ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, recent))
-		{
+		buffer = look_up(rel, block, &sound);
+		if (BufferIsValid(buffer))
 			CompatCountBufferHit(rel);
-			return recent;
-		}
-		if (zero_damaged_pages || file_is_sound(rel, block))
-			return ReadBuffer(rel, block);
+		else if (sound)
+			buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
 	}
-	return InvalidBuffer;
+	if (BufferIsValid(buffer))
+		note_recent(rel, block, buffer);
+	return buffer;
 }
 
 /* What is wrong with the page, which is to be the metapage and is not new, or NULL. */
 static const char *
 meta_problem(Page page)
 {
+	const char *problem;
+
 	if (!ip_page_is_ours(page) || IpPageGetSpecial(page)->kind != IP_PAGE_META)
 		return "it is not a metapage";
-	return ip_runs_problem(page);
+	problem = ip_runs_problem(page);
+	return problem == NULL ? ip_lockset_place_problem(page) : problem;
 }
 
 Buffer
 ip_rel_lock_meta(Relation rel, int mode)
 {
-	Buffer		buffer = ip_rel_read_soft(rel, IP_META_BLOCK);
+	Buffer		buffer = ip_rel_read_soft(rel, IP_META_BLOCK, NULL);
 	Page		page;
 
 	if (!BufferIsValid(buffer))
@@ -102,23 +154,11 @@ ip_rel_lock_meta(Relation rel, int mode)
 	return InvalidBuffer;
 }
 
-const char *
-ip_rel_meta_problem(Relation rel)
+/* Are these, which two pages say they have, one version?  Up to 6 only the metapage told which of them. */
+static bool
+versions_agree(uint32 a, uint32 b)
 {
-	const char *problem = NULL;
-	Buffer		buffer;
-
-	if (!compat_has_block(rel, IP_META_BLOCK))
-		return NULL;
-	buffer = ip_rel_read_soft(rel, IP_META_BLOCK);
-	if (!BufferIsValid(buffer))
-		return "it cannot be read";
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	ip_page_refuse_heap(rel, IP_META_BLOCK, BufferGetPage(buffer));
-	if (!PageIsNew(BufferGetPage(buffer)))
-		problem = meta_problem(BufferGetPage(buffer));
-	UnlockReleaseBuffer(buffer);
-	return problem;
+	return a != 0 && b != 0 && Max(a, IP_OLD_VERSIONS) == Max(b, IP_OLD_VERSIONS);
 }
 
 /* A block more, unless the metapage's is there by now. */
@@ -133,52 +173,63 @@ extend_to_meta(Relation rel)
 	UnlockRelationForExtension(rel, ExclusiveLock);
 }
 
-/* A tool may have put a heap's file there, of which the metapage's block is a page of rows. */
+/*
+ * A tool may have put a heap's file there, of which the metapage's block is a page of rows, or the table may have another format.  meta: what is
+ * there now, or NULL.
+ */
 static void
-refuse_heap_file(Relation rel)
+refuse_foreign_file(Relation rel, Page meta)
 {
-	Buffer		buffer = ip_rel_read_soft(rel, IP_DECOY_BLOCK);
+	Buffer		buffer = ip_rel_read_soft(rel, IP_DECOY_BLOCK, NULL);
+	Page		page;
 
+	if (meta != NULL)
+		ip_page_refuse_heap(rel, IP_META_BLOCK, meta);
 	if (BufferIsInvalid(buffer))
 		return;
-	ip_page_refuse_heap(rel, IP_DECOY_BLOCK, BufferGetPage(buffer));
+	page = BufferGetPage(buffer);
+	ip_page_refuse_heap(rel, IP_DECOY_BLOCK, page);
+	if (meta != NULL && versions_agree(ip_page_other_version(page), ip_page_other_version(meta)))
+		ip_page_refuse_version(rel, IP_DECOY_BLOCK, ip_page_other_version(page));
 	ReleaseBuffer(buffer);
 }
 
-/* The metapage's block, locked exclusively; zeros where it cannot be read. */
+/* The metapage's block, locked exclusively; what is wrong with it, or NULL: nothing is, or it is new. */
 static Buffer
-read_meta_block(Relation rel)
+read_meta_block(Relation rel, const char **problem)
 {
-	Buffer		buffer = ip_rel_read_soft(rel, IP_META_BLOCK);
+	Buffer		buffer = ip_rel_read_soft(rel, IP_META_BLOCK, NULL);
+	bool		readable = BufferIsValid(buffer);
 
-	if (!BufferIsValid(buffer))
-		return ReadBufferExtended(rel, MAIN_FORKNUM, IP_META_BLOCK, RBM_ZERO_AND_LOCK, NULL);
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (readable)
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	else
+	{
+		refuse_foreign_file(rel, NULL);
+		/* it is all zeros then, if nobody else has made it */
+		buffer = ReadBufferExtended(rel, MAIN_FORKNUM, IP_META_BLOCK, RBM_ZERO_AND_LOCK, NULL);
+	}
+	if (!PageIsNew(BufferGetPage(buffer)))
+		*problem = meta_problem(BufferGetPage(buffer));
+	else
+		*problem = readable ? NULL : "it cannot be read";
 	return buffer;
 }
 
-Buffer
-ip_rel_make_meta(Relation rel)
+/* The metapage in the buffer, which is locked exclusively, is made, or made anew. */
+static void
+init_meta(Relation rel, Buffer buffer, const char *problem)
 {
-	const char *problem = NULL;
-	Buffer		buffer;
+	bool		keeps = ip_page_has_sound_locks(BufferGetPage(buffer));
 	IpChange	change;
-	Page		page;
+	ByteWriter *ops;
 
-	refuse_heap_file(rel);
-	while (!compat_has_block(rel, IP_META_BLOCK))
-		extend_to_meta(rel);
-	buffer = read_meta_block(rel);
-	page = BufferGetPage(buffer);
-	ip_page_refuse_heap(rel, IP_META_BLOCK, page);
-	if (!PageIsNew(page))
-	{
-		problem = meta_problem(page);
-		if (problem == NULL)
-			return buffer;		/* the first of several backends has made it */
-	}
+	refuse_foreign_file(rel, BufferGetPage(buffer));
 	ip_change_begin(&change, rel, IP_XLOG_INIT, InvalidTransactionId);
-	ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_META);
+	ops = ip_change_block(&change, buffer, !keeps);
+	ip_op_simple(ops, IP_OP_INIT_META);
+	if (problem && !keeps)
+		ip_op_lost(ops, ip_xid_next());
 	ip_change_apply(&change);
 	/* not to the client, which might keep us waiting while we hold locks */
 	if (problem)
@@ -186,7 +237,45 @@ ip_rel_make_meta(Relation rel)
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("metapage of relation \"%s\" is made anew: %s",
 						RelationGetRelationName(rel), problem)));
+}
+
+/* It is called for each row that is locked: a sound metapage takes no more than its buffer. */
+Buffer
+ip_rel_make_meta(Relation rel)
+{
+	const char *problem;
+	Buffer		buffer;
+
+	if (!compat_has_block(rel, IP_META_BLOCK))
+		refuse_foreign_file(rel, NULL);
+	while (!compat_has_block(rel, IP_META_BLOCK))
+		extend_to_meta(rel);
+	buffer = read_meta_block(rel, &problem);
+	/* it may be the first of several backends that has made it */
+	if (problem != NULL || PageIsNew(BufferGetPage(buffer)))
+		init_meta(rel, buffer, problem);
 	return buffer;
+}
+
+void
+ip_rel_repair_meta(Relation rel)
+{
+	const char *problem;
+	Buffer		buffer;
+
+	if (!compat_has_block(rel, IP_META_BLOCK))
+		return;
+	buffer = read_meta_block(rel, &problem);
+	if (problem == NULL && !PageIsNew(BufferGetPage(buffer)))
+		problem = ip_page_problem(BufferGetPage(buffer), IP_META_BLOCK);
+	if (problem != NULL)
+		init_meta(rel, buffer, problem);
+	UnlockReleaseBuffer(buffer);
+	if (problem != NULL)
+		ereport(WARNING,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("metapage of relation \"%s\" is damaged, and is made anew: %s",
+						RelationGetRelationName(rel), problem)));
 }
 
 Relation
@@ -223,45 +312,50 @@ ip_rel_cache(Relation rel)
 	return cache;
 }
 
-/* The other format version that the block says it has, or 0; not if it is empty, or unreadable, which *empty tells. */
-static uint32
-other_version(Relation rel, BlockNumber block, bool *empty)
+/*
+ * Another page tells whether the version that block 0 says it has is right: the first one that is found from both ends of the table
+ * on.  Not new pages, of which a bulk insertion, or a crash, may leave many, nor those that cannot be read.  If there is none, it is right.
+ */
+static bool
+is_of_version(Relation rel, uint32 version)
 {
-	Buffer		buffer = ip_rel_read_soft(rel, block);
-	uint32		version = 0;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 
-	*empty = true;
-	if (!BufferIsValid(buffer))
-		return 0;
-	*empty = PageIsNew(BufferGetPage(buffer));
-	if (!*empty)
-		version = ip_page_other_version(BufferGetPage(buffer));
-	ReleaseBuffer(buffer);
-	return version;
+	for (BlockNumber i = 0; i < 2 * VERSION_PAGES && i < nblocks - 1; i++)
+	{
+		BlockNumber block = i % 2 == 0 ? nblocks - 1 - i / 2 : 1 + i / 2;
+		Buffer		buffer = ip_rel_read_soft(rel, block, NULL);
+		bool		tells;
+		bool		agrees;
+
+		if (!BufferIsValid(buffer))
+			continue;
+		tells = !PageIsNew(BufferGetPage(buffer));
+		agrees = versions_agree(version, ip_page_other_version(BufferGetPage(buffer)));
+		ReleaseBuffer(buffer);
+		if (tells)
+			return agrees;
+	}
+	return true;
 }
 
 /* Each other page tells when it is read. */
 void
 ip_rel_check_format(Relation rel)
 {
-	IpRelCache *cache = ip_rel_cache(rel);
-	BlockNumber block;
-	uint32		version;
-	bool		empty;
+	uint32		version = 0;
+	Buffer		buffer;
 
-	if (cache->format_checked)
+	if (ip_rel_cache(rel)->format_checked || RelationGetNumberOfBlocks(rel) == 0)
 		return;
-	block = RelationGetNumberOfBlocks(rel);
-	if (block == 0)
-		return;
-	version = other_version(rel, IP_DECOY_BLOCK, &empty);
-	for (int i = 0; version != 0 && i < MAX_EMPTY; i++)
+	buffer = ip_rel_read_soft(rel, IP_DECOY_BLOCK, NULL);
+	if (BufferIsValid(buffer))
 	{
-		if (other_version(rel, --block, &empty) == version)
-			ip_page_refuse_version(rel, block, version);
-		if (!empty || block == 0)
-			break;
+		version = ip_page_other_version(BufferGetPage(buffer));
+		ReleaseBuffer(buffer);
 	}
+	if (version != 0 && is_of_version(rel, version))
+		ip_page_refuse_version(rel, IP_DECOY_BLOCK, version);
 	/* reading the page may have accepted invalidations */
 	ip_rel_cache(rel)->format_checked = true;
 }
@@ -270,24 +364,13 @@ ip_rel_check_format(Relation rel)
 static Buffer
 read_recent(Relation rel, BlockNumber block)
 {
-	IpRelCache *cache = rel->rd_amcache;
-	IpRecentBuffer *recent;
+	Buffer		buffer = read_again(rel, block);
 
-	/* VACUUM's cost is counted by ReadBuffer only */
-	if (cache == NULL || VacuumCostActive)
-		return ReadBuffer(rel, block);
-	recent = &cache->recent[block % IP_RECENT_BUFFERS];
-	if (recent->block == block && recent->uses > 0 &&
-		ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, recent->buffer))
-	{
-		recent->uses--;
-		CompatCountBufferHit(rel);
-		return recent->buffer;
-	}
-	recent->block = block;
-	recent->buffer = ReadBuffer(rel, block);
-	recent->uses = RECENT_USES;
-	return recent->buffer;
+	if (BufferIsValid(buffer))
+		return buffer;
+	buffer = ReadBuffer(rel, block);
+	note_recent(rel, block, buffer);
+	return buffer;
 }
 
 Buffer

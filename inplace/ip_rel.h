@@ -68,6 +68,8 @@ typedef struct IpRelCache
 	uint32		undo_largest;	/* the most that records have needed at once */
 	LocalTransactionId undo_looked; /* transaction that has looked at the
 									 * current page; invalid: look again */
+	BlockNumber lock_page;		/* where the backend has found room for a lock
+								 * set the last time, or 0 */
 	IpFollowed	followed;
 } IpRelCache;
 
@@ -106,15 +108,16 @@ extern void ip_rel_check_format(Relation rel);
  */
 extern Buffer ip_rel_lock_meta(Relation rel, int mode);
 
-/* What is wrong with the metapage, or NULL.  Lock: as ip_rel_lock_meta. */
-extern const char *ip_rel_meta_problem(Relation rel);
-
 /*
  * The metapage, locked exclusively.  It is made if there is none, or if it is
  * damaged, by a change of its own; then the rings that it knew are lost, their
- * records are not.
+ * records are not.  Lock sets are kept if they are sound; else it notes that
+ * they are lost.
  */
 extern Buffer ip_rel_make_meta(Relation rel);
+
+/* Make it anew if there is anything wrong with it, with a warning.  No lock is held. */
+extern void ip_rel_repair_meta(Relation rel);
 
 /*
  * ReadBuffer for a block number that comes from a page.  Errors: data_corrupted,
@@ -125,10 +128,10 @@ extern Buffer ip_rel_read(Relation rel, BlockNumber block);
 /*
  * ReadBuffer for a block that can be done without: InvalidBuffer if the
  * relation has no such block, or if the server would refuse to read it.  A
- * block that is not in a buffer may be read twice.  May be called with pages
- * locked.
+ * block that is not in a buffer may be read twice, the second time by way of
+ * strategy, or NULL.  May be called with pages locked.
  */
-extern Buffer ip_rel_read_soft(Relation rel, BlockNumber block);
+extern Buffer ip_rel_read_soft(Relation rel, BlockNumber block, BufferAccessStrategy strategy);
 
 /*
  * Extend rel by up to n pages, which are all zeros; returns the first, pinned and

@@ -3,7 +3,7 @@
  *	  Putting back a page's aborted changes in one pass.
  *
  * After the rollback of a statement that has changed many rows, nearly all of them are alike: one
- * change to undo, of a row that nobody has locked.  For these the general way (ip_prune.c, by
+ * change to undo, of a row.  For these the general way (ip_prune.c, by
  * ip_version.c) takes five times as long.
  *-------------------------------------------------------------------------
  */
@@ -23,6 +23,7 @@ typedef struct Restore
 	BlockNumber block;
 	Page		page;
 	IpXid		horizon;
+	IpXid		kept_from;
 	ByteWriter *w;
 	IpXid		aborted;		/* an xid that has; or IP_XID_NONE */
 	IpXid		removable;		/* an xid whose changes all see; or
@@ -44,10 +45,11 @@ has_aborted(Restore *r, IpXid xid)
 	return xid == r->aborted;
 }
 
+/* Do all see what it has made, and may its rows forget it? */
 static bool
 all_see(Restore *r, IpXid xid)
 {
-	if (xid != r->removable && !IpXidIsFinal(xid) && ip_xid_status_locked(xid) == IP_STATUS_COMMITTED &&
+	if (xid != r->removable && !IpXidIsFinal(xid) && xid < r->kept_from && ip_xid_status_locked(xid) == IP_STATUS_COMMITTED &&
 		(xid < r->horizon || ip_xid_removable(r->rel, xid)))
 	{
 		r->removable = xid;
@@ -94,7 +96,7 @@ put_row(Restore *r, const IpRestored *row, const IpUndoRec *rec, bool home, bool
 					  rec->deltalen, row->bodylen);
 }
 
-/* Read the row at off, if its last change has aborted, and nobody has locked it. */
+/* Read the row at off, if its last change has aborted. */
 static bool
 read_aborted(Restore *r, OffsetNumber off, IpRow *row)
 {
@@ -132,7 +134,7 @@ restore_row(Restore *r, OffsetNumber off)
 		return;
 	ItemPointerSet(&tid, r->block, off);
 	if (!ip_undo_peek(r->rel, row.ptr, &tid, row.xid, r->page, buf, &rec) ||
-		!state_before(r, &rec, &result->state))
+		rec.prev_xid >= ip_xid_next() || !state_before(r, &rec, &result->state))
 		return;
 	whole = len = ip_undo_body(&row, &rec, bodies + r->used, sizeof(bodies) - r->used);
 	result->off = off;
@@ -153,9 +155,10 @@ restore_row(Restore *r, OffsetNumber off)
 }
 
 int
-ip_restore_rows(Relation rel, BlockNumber block, Page page, const IpItemList *list, IpXid horizon, IpChange *c)
+ip_restore_rows(Relation rel, BlockNumber block, Page page, const IpItemList *list, IpXid horizon, IpXid kept_from,
+				IpChange *c)
 {
-	Restore		r = {rel, block, page, horizon, &c->w, IP_XID_NONE, IP_XID_NONE, c->conflict};
+	Restore		r = {rel, block, page, horizon, kept_from, &c->w, IP_XID_NONE, IP_XID_NONE, c->conflict};
 	uint8	   *start = c->w.p;
 	uint8	   *begin;
 

@@ -11,6 +11,7 @@
  */
 #include "compat.h"
 
+#include "access/detoast.h"
 #include "access/heapam.h"
 #include "access/relscan.h"
 #include "commands/progress.h"
@@ -101,6 +102,21 @@ load_version(Rewrite *r, IpVersion *v)
 				   r->slot->tts_values, r->slot->tts_isnull);
 }
 
+/* Read its values that are in TOAST, as forming the row will. */
+static void
+read_external(Rewrite *r)
+{
+	TupleDesc	desc = RelationGetDescr(r->old);
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (TupleDescAttr(desc, i)->attisdropped || TupleDescAttr(desc, i)->attlen != -1 || r->slot->tts_isnull[i])
+			continue;
+		if (VARATT_IS_EXTERNAL(DatumGetPointer(r->slot->tts_values[i])))
+			pfree(detoast_external_attr((struct varlena *) DatumGetPointer(r->slot->tts_values[i])));
+	}
+}
+
 /* Add the row in the slot to the batch. */
 static void
 batch_row(Rewrite *r)
@@ -129,7 +145,6 @@ end_version(Rewrite *r, ItemPointer tid, const Past *past, const ItemPointerData
 		elog(ERROR, "could not find the row just inserted");
 	ip_modify_same(&w, &v, IP_XLOG_DELETE, (TransactionId) past->end_xid);
 	w.replay = true;
-	w.has_undo = true;
 	w.undo.kind = IP_UNDO_DELETE;
 	w.undo.flags = past->end_flags;
 	w.undo.cid = past->end_cid;
@@ -207,7 +222,9 @@ static void
 note_version(Rewrite *r, IpVersion *v, Past *past)
 {
 	load_version(r, v);
-	if (!r->only_read)
+	if (r->only_read)
+		read_external(r);
+	else
 		form_row(r, &past->row);
 	past->xid = IP_XID_NONE;
 	if (is_final(r, v))
@@ -216,7 +233,6 @@ note_version(Rewrite *r, IpVersion *v, Past *past)
 	past->xid = v->xid;
 	if (v->state & IP_ROW_INSERTED)
 	{
-		ip_version_skip_lock(v);
 		past->cid = (CommandId) v->ptr.block;
 		return;
 	}
@@ -248,9 +264,12 @@ copy_versions(Rewrite *r, IpVersion *v)
 			if (ip_version_older(v) != IPV_OK)
 				ip_version_missing(v);
 			if (!skip_aborted(v))
-				elog(ERROR, "row (%u,%u) of relation \"%s\" was changed after its insertion aborted",
-					 ItemPointerGetBlockNumber(&v->tid),
-					 ItemPointerGetOffsetNumber(&v->tid), RelationGetRelationName(r->old));
+				ereport(ERROR,
+						(errcode(ERRCODE_DATA_CORRUPTED),
+						 errmsg("row (%u,%u) of relation \"%s\" was changed after its insertion aborted",
+								ItemPointerGetBlockNumber(&v->tid),
+								ItemPointerGetOffsetNumber(&v->tid), RelationGetRelationName(r->old)),
+						 ip_page_check_hint(r->old)));
 		}
 		note_version(r, v, &past);
 		oldest = IpXidIsFinal(past.xid) || (v->state & IP_ROW_INSERTED);
@@ -312,6 +331,7 @@ read_row(void *arg)
 			break;
 		case ROW_PLAIN:
 			load_version(row->r, v);
+			read_external(row->r);
 			break;
 		case ROW_VERSIONS:
 			copy_versions(row->r, v);
@@ -536,10 +556,14 @@ ip_rewrite_for_cluster(Relation old, Relation new, Relation index, bool use_sort
 					   double *tups_recently_dead)
 {
 	Rewrite    *r = palloc0(sizeof(Rewrite));
+	TransactionId horizon = CompatHorizon(old, oldest_xmin);
 
 	r->old = old;
 	r->new = new;
-	r->horizon = ip_xid_full(CompatHorizon(old, oldest_xmin));
+	r->horizon = ip_xid_full(horizon);
+	/* the new relfrozenxid: xids from the horizon on are kept */
+	if (TransactionIdPrecedes(horizon, *xid_cutoff))
+		*xid_cutoff = horizon;
 	r->slot = table_slot_create(new, NULL);
 	r->batch_context = AllocSetContextCreate(CurrentMemoryContext, "inplace rewrite batch",
 											 ALLOCSET_DEFAULT_SIZES);

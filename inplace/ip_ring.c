@@ -8,9 +8,9 @@
  * more, else the ring grows.  So undo discards itself.
  *
  * A page may be used again when
- *	U1. every xid in it precedes the removal horizon, and
+ *	U1. every xid in it precedes the removal horizon, or has aborted, and
  *	U2. no row depends on its records: no aborted change that was not put back,
- *		no overlaid bytes, no lock on top of an aborted change.
+ *		no overlaid bytes.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -33,23 +33,59 @@
 #define TELL_EVERY			8
 #define is_told(block)		(murmurhash32(block) % TELL_EVERY == 0)
 
+/* So many pages on, there has been such a one, but for one case in millions. */
+#define TELL_SURELY			(16 * TELL_EVERY)
+
+/*
+ * Do all see the page's changes that have not aborted?  *newest: of their xids, or IP_XID_NONE.  Readers below an aborted change, which
+ * has been put back (U2), look at the row again if they do not find its record, whatever their snapshots are.
+ */
+static bool
+others_are_old(Relation rel, Page page, BlockNumber block, IpXid *newest)
+{
+	static uint8 buf[BLCKSZ];
+	IpUndoRec	rec;
+	bool		found;
+
+	*newest = IP_XID_NONE;
+	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
+	{
+		IpPtr		ptr = {block, off};
+
+		if (ip_undo_item(page, ptr, buf, &rec, &found) != NULL)
+			return false;
+		if (!found || ip_xid_status_locked(rec.xid) == IP_STATUS_ABORTED)
+			continue;
+		*newest = Max(*newest, Max(rec.xid, rec.prev_xid));
+		if (!ip_xid_removable(rel, *newest))
+			return false;
+	}
+	return true;
+}
+
 bool
-ip_ring_page_is_old(Relation rel, Page page)
+ip_ring_page_is_old(Relation rel, Page page, BlockNumber block, IpXid *newest)
 {
 	Assert(ip_page_is_locked(page, false));
 	Assert(IpPageGetSpecial(page)->kind == IP_PAGE_UNDO);
-	return ip_xid_removable(rel, IpPageGetSpecial(page)->u.undo.newest_xid);
+	*newest = IpPageGetSpecial(page)->u.undo.newest_xid;
+	if (ip_xid_removable(rel, *newest))
+		return true;
+
+	/*
+	 * Whoever has its rows cleaned, and comes back, must see whether they
+	 * still are: to the current page an older xid may have added more, but
+	 * one that is used again gets a newer xid.
+	 */
+	return !(IpPageGetSpecial(page)->u.undo.flags & IP_UNDO_CURRENT) && *newest + 1 < ip_xid_next() &&
+		others_are_old(rel, page, block, newest);
 }
 
 /* Must the record's row be visited before the record goes (U2)? */
 static bool
 record_is_needed(const IpUndoRec *rec)
 {
-	if (rec->flags & IP_REC_SAVED)
-		return true;
-	if (rec->kind == IP_UNDO_LOCK)
-		return ip_xid_may_be_on_rows(rec->prev_xid);
-	return ip_xid_may_be_on_rows(rec->xid);
+	return (rec->flags & IP_REC_SAVED) || ip_xid_may_be_on_rows(rec->xid);
 }
 
 bool
@@ -95,7 +131,7 @@ seems_of_ring(Relation rel, BlockNumber block, uint16 slot)
 
 	if (block == IP_META_BLOCK || block == InvalidBlockNumber)
 		return false;
-	buffer = ip_rel_read_soft(rel, block);
+	buffer = ip_rel_read_soft(rel, block, NULL);
 	if (BufferIsInvalid(buffer))
 		return false;
 	special = IpPageGetSpecial(BufferGetPage(buffer));
@@ -124,6 +160,20 @@ ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot)
 	}
 	ip_ring_drop_oldest(rel, current, InvalidBuffer, slot);
 	return current;
+}
+
+/* Where to look for the current page from; a metapage that was made anew does not know how many pages the ring has. */
+static IpMetaSlot
+from_slot(IpMetaSlot ms)
+{
+	ms.npages = Max(ms.npages, TELL_SURELY);
+	return ms;
+}
+
+Buffer
+ip_ring_follow_slot(Relation rel, IpMetaSlot ms, uint16 slot)
+{
+	return ip_ring_follow(rel, from_slot(ms), slot, BUFFER_LOCK_SHARE, NULL);
 }
 
 /* What the metapage says of a slot's ring. */
@@ -275,7 +325,7 @@ ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode, bo
 		Buffer		buffer;
 
 		if (*block == InvalidBlockNumber)
-			from = read_slot(rel, slot);
+			from = from_slot(read_slot(rel, slot));
 		if (from.entry == InvalidBlockNumber)
 			return InvalidBuffer;
 
@@ -311,17 +361,19 @@ ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	IpSpecial  *old = IpPageGetSpecial(BufferGetPage(oldest));
 	Buffer		meta = InvalidBuffer;
 	BlockNumber block = BufferGetBlockNumber(oldest);
+	IpXid		newest;
 	IpChange	change;
 
 	/* I9: the order of the ring, and U1; U2 the caller has seen to */
 	Assert(ip_ring_is_current(BufferGetPage(current), slot) && oldest != current);
 	Assert(ip_ring_has(BufferGetPage(oldest), slot));
 	Assert(IpPageGetSpecial(BufferGetPage(current))->u.undo.next == block);
-	Assert(ip_ring_page_is_old(rel, BufferGetPage(oldest)));
+	if (!ip_ring_page_is_old(rel, BufferGetPage(oldest), block, &newest))
+		Assert(false);
 	if (is_told(block))
 		meta = ip_rel_lock_meta(rel, BUFFER_LOCK_EXCLUSIVE);
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
-	change.conflict = old->u.undo.newest_xid;
+	change.conflict = newest;
 	ip_op_ring(ip_change_block(&change, current, false), block, 0);
 	ip_op_init_undo(ip_change_block(&change, oldest, true), ip_xid_next() - 1, slot,
 					IP_UNDO_CURRENT, old->u.undo.next);
@@ -441,6 +493,7 @@ static bool
 will_grow(Relation rel, Buffer current, uint16 slot, BlockNumber oldest)
 {
 	Buffer		buffer;
+	IpXid		newest;
 	bool		old;
 
 	if (IpPageGetSpecial(BufferGetPage(current))->u.undo.next != oldest || !seems_of_ring(rel, oldest, slot))
@@ -449,7 +502,7 @@ will_grow(Relation rel, Buffer current, uint16 slot, BlockNumber oldest)
 	if (!BufferIsValid(buffer))
 		return false;
 	/* damage is seen to when the page is to be used */
-	old = !ip_ring_has(BufferGetPage(buffer), slot) || ip_ring_page_is_old(rel, BufferGetPage(buffer));
+	old = !ip_ring_has(BufferGetPage(buffer), slot) || ip_ring_page_is_old(rel, BufferGetPage(buffer), oldest, &newest);
 	UnlockReleaseBuffer(buffer);
 	return !old;
 }
@@ -513,13 +566,15 @@ ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	IpSpecial  *old = IpPageGetSpecial(BufferGetPage(oldest));
 	Buffer		meta = ip_rel_make_meta(rel);
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
+	IpXid		newest;
 	IpChange	change;
 	ByteWriter *ops;
 
 	Assert(ip_ring_is_current(BufferGetPage(current), slot));
-	Assert(ip_ring_page_is_old(rel, BufferGetPage(oldest)));	/* I9 */
+	if (!ip_ring_page_is_old(rel, BufferGetPage(oldest), BufferGetBlockNumber(oldest), &newest))
+		Assert(false);			/* I9 */
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
-	change.conflict = old->u.undo.newest_xid;
+	change.conflict = newest;
 	ms.entry = current == oldest ? InvalidBlockNumber : BufferGetBlockNumber(current);
 	if (current != oldest)
 		ip_op_ring(ip_change_block(&change, current, false), old->u.undo.next, IP_UNDO_CURRENT);
@@ -572,6 +627,24 @@ ip_ring_pages(Relation rel)
 	if (!BufferIsValid(meta))
 		return 0;
 	pages = count_pages(BufferGetPage(meta));
+	UnlockReleaseBuffer(meta);
+	return pages;
+}
+
+BlockNumber
+ip_ring_pages_without_rows(Relation rel)
+{
+	Buffer		meta;
+	BlockNumber pages = 0;
+
+	ip_rel_check_format(rel);
+	meta = ip_rel_lock_meta(rel, BUFFER_LOCK_SHARE);
+	if (!BufferIsValid(meta))
+		return 0;
+	for (uint32 i = 0; i < ip_runs_count(BufferGetPage(meta)); i++)
+		pages += IpPageGetMeta(BufferGetPage(meta))->runs[i].n;
+	/* some may be missing in the list */
+	pages = Max(pages, count_pages(BufferGetPage(meta)));
 	UnlockReleaseBuffer(meta);
 	return pages;
 }

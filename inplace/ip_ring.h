@@ -42,8 +42,11 @@ typedef struct IpOldestPage
 	ItemPointerData tids[MaxOffsetNumber];
 } IpOldestPage;
 
-/* May the page be used again without a look at rows (U1)?  Lock: share. */
-extern bool ip_ring_page_is_old(Relation rel, Page page);
+/*
+ * May the page, which is this block, be used again as far as snapshots go (U1)?  *newest: what a standby's snapshots have to see then, or
+ * IP_XID_NONE.  Lock: share.
+ */
+extern bool ip_ring_page_is_old(Relation rel, Page page, BlockNumber block, IpXid *newest);
 
 /*
  * Does any row need the page's records (U2), as far as can be read?  Fills in o, unless o says that the page,
@@ -54,7 +57,10 @@ extern bool ip_ring_is_needed(Page page, BlockNumber block, IpOldestPage *o);
 /* The pages of all rings.  Lock: share on the metapage, taken and released. */
 extern BlockNumber ip_ring_pages(Relation rel);
 
-/* The metapage's list of undo pages (see ip_runs.h). */
+/* Those, and lock pages. */
+extern BlockNumber ip_ring_pages_without_rows(Relation rel);
+
+/* The metapage's list of undo and lock pages (see ip_runs.h). */
 typedef struct IpRuns
 {
 	uint32		n;
@@ -85,6 +91,9 @@ extern bool ip_ring_is_current(Page page, uint16 slot);
  * waited: see ip_undo_lock_page.
  */
 extern Buffer ip_ring_follow(Relation rel, IpMetaSlot from, uint16 slot, int mode, bool *waited);
+
+/* The same, locked in share mode, for what the metapage says of the slot. */
+extern Buffer ip_ring_follow_slot(Relation rel, IpMetaSlot ms, uint16 slot);
 
 /* Let the backend use its own ring from now on, which may have to be made. */
 extern void ip_ring_use_own(IpRelCache *cache);

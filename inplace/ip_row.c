@@ -18,20 +18,10 @@ decode_changed(Page page, OffsetNumber off, uint8 state, IpRow *row)
 
 	if (!TransactionIdIsValid(xid))
 		return "page has no default changer";
-	if (!(state & IP_ROW_DELETED) == !(state & IP_ROW_LOCKED) ||
-		(cid >= IP_CHANGE_LOCK) != ((state & IP_ROW_LOCKED) != 0) ||
-		(state & (IP_ROW_MOVED | IP_ROW_DELETED)) == IP_ROW_MOVED)
-		return "row and page disagree about the default changer";
+	if (!(state & IP_ROW_DELETED))
+		return "row was changed by the default changer, but not deleted";
 	row->changed.inserter = row->xid;
 	row->changed.inserter_cid = row->ptr.block;
-	row->state |= IP_ROW_CHANGED;
-	if (state & IP_ROW_LOCKED)
-	{
-		row->state |= IP_ROW_LOCKED;
-		row->changed.locker = xid;
-		row->changed.mode = (LockTupleMode) (cid & ~IP_CHANGE_LOCK);
-		return row->changed.mode > LockTupleExclusive ? "unknown row lock mode" : NULL;
-	}
 	row->state = state & (IP_ROW_CHANGED | IP_ROW_DELETED | IP_ROW_MOVED);
 	row->xid = ip_xid_after(ip_data_xid_base(special), xid);
 	row->ptr = ip_ptr_cid(cid);
@@ -72,7 +62,7 @@ ip_row_decode(Page page, OffsetNumber off, IpRow *row)
 	row->bodylen = len - IP_ROW_HDRSZ;
 	if ((state & ~(IP_ROW_DEFAULT | IP_ROW_CHANGED)) != 0 &&
 		(!(state & IP_ROW_CHANGED) ||
-		 (state & ~(IP_ROW_DEFAULT | IP_ROW_CHANGED | IP_ROW_DELETED | IP_ROW_MOVED | IP_ROW_LOCKED)) != 0))
+		 (state & ~(IP_ROW_DEFAULT | IP_ROW_CHANGED | IP_ROW_DELETED | IP_ROW_MOVED)) != 0))
 		return "row state needs a version block";
 	row->state = 0;
 	if ((state & IP_ROW_DEFAULT) && !ip_row_decode_default(page, row))
@@ -205,5 +195,5 @@ ip_row_clear_default(Page page)
 void
 ip_row_clear_changed(Page page)
 {
-	clear_state(page, IP_ROW_CHANGED, IP_ROW_CHANGED | IP_ROW_DELETED | IP_ROW_MOVED | IP_ROW_LOCKED);
+	clear_state(page, IP_ROW_CHANGED, IP_ROW_CHANGED | IP_ROW_DELETED | IP_ROW_MOVED);
 }

@@ -8,8 +8,6 @@
 #ifndef IP_ROW_H
 #define IP_ROW_H
 
-#include "nodes/lockoptions.h"
-
 #include "ip_body.h"
 #include "ip_page.h"
 
@@ -19,8 +17,6 @@ typedef struct IpChanged
 	IpXid		inserter;		/* of the version before; IP_XID_NONE: visible
 								 * to all */
 	CommandId	inserter_cid;
-	TransactionId locker;		/* if LOCKED */
-	LockTupleMode mode;
 	ItemPointerData forward;	/* if MOVED */
 	bool		keys;			/* likewise: the move excludes FOR KEY SHARE */
 } IpChanged;
@@ -33,8 +29,7 @@ typedef struct IpRow
 								 * INSERTED */
 	IpXid		xid;			/* maker of this state, IP_XID_NONE: visible
 								 * to all */
-	IpPtr		ptr;			/* undo record, or cid if INSERTED and not
-								 * LOCKED, or if CHANGED */
+	IpPtr		ptr;			/* undo record, or cid if INSERTED or CHANGED */
 	IpChanged	changed;		/* if CHANGED */
 	const uint8 *body;			/* overlaid: body's bytes from the 11th on */
 	uint32		bodylen;		/* whole body, overlaid bytes included */
@@ -51,15 +46,15 @@ ip_item_size(uint8 state, uint32 bodylen)
 	return size;
 }
 
-/* Are the first bytes of a row of the block, with this state and pointer, in a record at home?  Those of a locked one are in a ring. */
+/* Are the first bytes of a row of the block, with this state and pointer, in a record at home? */
 static inline bool
 ip_row_bytes_at_home(uint8 state, IpPtr ptr, BlockNumber block)
 {
-	return (state & (IP_ROW_OVERLAID | IP_ROW_LOCKED)) == IP_ROW_OVERLAID && ptr.block == block;
+	return (state & IP_ROW_OVERLAID) && ptr.block == block;
 }
 
 /*
- * If all see the row of the block, is its version block all that is to go?  It is neither deleted nor locked, and its overlaid bytes, if it
+ * If all see the row of the block, is its version block all that is to go?  It is not deleted, and its overlaid bytes, if it
  * has such, are on the page.
  */
 static inline bool
@@ -102,7 +97,7 @@ extern bool ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber
 extern bool ip_row_read_sound(Page page, OffsetNumber off, uint8 state, IpRow *row);
 
 /*
- * The same for a row that nobody has locked and whose newest change has an undo record; false also if it is damaged.
+ * The same for a row whose newest change has an undo record; false also if it is damaged.
  * off is in range.
  */
 extern bool ip_row_read_changed(Page page, OffsetNumber off, IpRow *row);
@@ -111,7 +106,7 @@ extern bool ip_row_read_changed(Page page, OffsetNumber off, IpRow *row);
 static inline bool
 ip_row_is_changed(const IpRow *row)
 {
-	return (row->state & (IP_ROW_VERSION | IP_ROW_INSERTED | IP_ROW_LOCKED)) == IP_ROW_VERSION;
+	return (row->state & (IP_ROW_VERSION | IP_ROW_INSERTED)) == IP_ROW_VERSION;
 }
 
 /* As ip_row_read, for a row whose newest change is a delete; false quickly if it is not. */
@@ -209,7 +204,7 @@ ip_row_decode_default(Page page, IpRow *row)
 }
 
 /*
- * Read a row that is neither deleted nor locked nor visible to all, from its item of so many bytes (ip_row_sound_item).  As quickly;
+ * Read a row that is neither deleted nor visible to all, from its item of so many bytes (ip_row_sound_item).  As quickly;
  * false if it is another one, or damaged.  Lock: share, or a private copy of the page.
  */
 static inline bool
@@ -253,7 +248,7 @@ extern void ip_row_write(uint8 *item, uint16 hdr, uint8 state, TransactionId xid
 /* The default inserter's rows are visible to all.  Lock: exclusive; the page may be damaged. */
 extern void ip_row_clear_default(Page page);
 
-/* What the default changer did to rows is undone, or over.  Likewise. */
+/* What the default changer did to rows is undone.  Likewise. */
 extern void ip_row_clear_changed(Page page);
 
 #endif							/* IP_ROW_H */

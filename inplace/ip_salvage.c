@@ -10,14 +10,6 @@
 
 #include "ip_salvage.h"
 
-/* Is the error about what was read, and not about us? */
-static bool
-is_damage(const ErrorData *error)
-{
-	return error->sqlerrcode == ERRCODE_DATA_CORRUPTED ||
-		ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_SYSTEM_ERROR;
-}
-
 char *
 ip_salvage_try(void (*function) (void *arg), void *arg)
 {
@@ -41,7 +33,7 @@ ip_salvage_try(void (*function) (void *arg), void *arg)
 		error = CopyErrorData();
 		FlushErrorState();
 		RollbackAndReleaseCurrentSubTransaction();
-		if (!is_damage(error))
+		if (!ip_salvage_is_damage(error->sqlerrcode))
 			ReThrowError(error);
 		problem = pstrdup(error->message);
 		FreeErrorData(error);

@@ -6,6 +6,13 @@
 #ifndef IP_SALVAGE_H
 #define IP_SALVAGE_H
 
+/* Is an error with this SQLSTATE about what was read, and not about us? */
+static inline bool
+ip_salvage_is_damage(int sqlerrcode)
+{
+	return sqlerrcode == ERRCODE_DATA_CORRUPTED || ERRCODE_TO_CATEGORY(sqlerrcode) == ERRCODE_SYSTEM_ERROR;
+}
+
 /*
  * Call function(arg) in a subtransaction.  Returns the message of its error,
  * palloc'd, if that is about damage, else NULL; other errors are rethrown.

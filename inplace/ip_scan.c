@@ -47,6 +47,13 @@ set_block(IpScan *scan, BlockNumber block)
 	scan->horizon = ip_xid_horizon();
 }
 
+/* Other snapshots are of those who check or build something. */
+static inline bool
+may_heal(IpScan *scan)
+{
+	return scan->rs_base.rs_snapshot != NULL && scan->rs_base.rs_snapshot->snapshot_type == SNAPSHOT_MVCC;
+}
+
 void
 ip_scan_copy_page(IpScan *scan, Buffer buffer)
 {
@@ -56,6 +63,8 @@ ip_scan_copy_page(IpScan *scan, Buffer buffer)
 	bool		left_out;
 
 	set_block(scan, BufferGetBlockNumber(buffer));
+	if (unlikely(!ip_heal_is_healthy(BufferGetPage(buffer))) && may_heal(scan))
+		ip_heal_page(scan->rs_base.rs_rd, buffer, &scan->heals);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	page = (PageHeader) BufferGetPage(buffer);
 	left_out = unlikely(ip_salvage_wanted()) && !PageIsNew((Page) page) && !ip_page_is_ours((Page) page);
@@ -372,22 +381,26 @@ warn_of_row(IpScan *scan, OffsetNumber off, const char *problem)
 					RelationGetRelationName(scan->rs_base.rs_rd), problem)));
 }
 
-/* The same; what is damaged is left out if that is wanted. */
+/* Call the function for the row; if that is damaged, it is left out. */
 static bool
-store_or_leave_out(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
+try_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot, void (*store) (void *row))
 {
 	RowToStore	row = {scan, off, slot, false};
-	char	   *problem;
+	char	   *problem = ip_salvage_try(store, &row);
 
-	if (likely(!ip_salvage_wanted()))
-		return store_row(scan, off, slot);
-	problem = ip_salvage_try(store_whole_row, &row);
 	if (problem == NULL)
 		return row.found;
 	warn_of_row(scan, off, problem);
 	pfree(problem);
 	ExecClearTuple(slot);
 	return false;
+}
+
+/* store_row; what is damaged is left out if that is wanted. */
+static bool
+store_or_leave_out(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
+{
+	return likely(!ip_salvage_wanted()) ? store_row(scan, off, slot) : try_row(scan, off, slot, store_whole_row);
 }
 
 /* A dirty snapshot has been given the version that scan->v stands on: the one before it. */
@@ -414,6 +427,7 @@ reset_position(IpScan *scan)
 	scan->off = 0;
 	scan->nwanted = scan->next_wanted = 0;
 	scan->known.seen = scan->known.unseen = IP_XID_NONE;
+	scan->heals = IP_HEALS_UNKNOWN;
 }
 
 /*
@@ -714,22 +728,42 @@ ip_scan_bitmap_page(TableScanDesc sscan, Buffer buffer, const OffsetNumber *offs
 	}
 }
 
+/* A serializable transaction locks what it reads. */
+static bool
+fetch_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
+{
+	ItemPointerData tid;
+
+	ItemPointerSet(&tid, scan->block, off);
+	return ip_fetch_row_version(scan->rs_base.rs_rd, &tid, scan->rs_base.rs_snapshot, slot);
+}
+
+static void
+fetch_whole_row(void *arg)
+{
+	RowToStore *row = arg;
+
+	row->found = fetch_row(row->scan, row->off, row->slot);
+	if (row->found)
+		slot_getallattrs(row->slot);
+}
+
+static bool
+fetch_or_leave_out(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
+{
+	return likely(!ip_salvage_wanted()) ? fetch_row(scan, off, slot) : try_row(scan, off, slot, fetch_whole_row);
+}
+
 bool
 ip_scan_bitmap_row(TableScanDesc sscan, TupleTableSlot *slot)
 {
 	IpScan	   *scan = (IpScan *) sscan;
-	ItemPointerData tid;
 
 	while (scan->next_wanted < scan->nwanted)
 	{
 		OffsetNumber off = scan->wanted[scan->next_wanted++];
 
-		ItemPointerSet(&tid, scan->block, off);
-
-		/* a serializable transaction locks what it reads */
-		if (IsolationIsSerializable() ?
-			ip_fetch_row_version(sscan->rs_rd, &tid, sscan->rs_snapshot, slot) :
-			store_or_leave_out(scan, off, slot))
+		if (IsolationIsSerializable() ? fetch_or_leave_out(scan, off, slot) : store_or_leave_out(scan, off, slot))
 		{
 			pgstat_count_heap_fetch(sscan->rs_rd);
 			return true;

@@ -13,6 +13,7 @@
 #include "access/tableam.h"
 
 #include "compat_scan.h"
+#include "ip_heal.h"
 #include "ip_ring.h"
 #include "ip_slot.h"
 #include "ip_version_satisfy.h"
@@ -42,6 +43,7 @@ typedef struct IpScan
 	bool		is_undo;		/* but one of undo */
 	IpXid		horizon;		/* of pg_xact, before the page was copied */
 	IpKnownXids known;
+	IpHeals		heals;			/* may it put pages in order? */
 	OffsetNumber off;			/* last returned; 0 or max_off + 1 at the ends */
 	bool		has_before;		/* a dirty snapshot's: see
 								 * ip_version_has_before */

@@ -68,8 +68,7 @@ may_be_long(IpVersion *v, TransactionId xid)
 
 	if (IpXidIsFinal(v->xid) || (v->state & (IP_ROW_INSERTED | IP_ROW_CHANGED)) || v->bodylen > MAX_BODY)
 		return false;
-	ip_version_skip_lock(v);
-	if (v->ptr.block == InvalidBlockNumber || v->ptr.block == ItemPointerGetBlockNumber(&v->tid))
+	if (v->ptr.block == ItemPointerGetBlockNumber(&v->tid))
 		return false;
 	full = ip_xid_full(xid);
 	return v->xid == full || (full > OLD_SNAPSHOT && !ip_xid_removable(v->rel, v->xid) &&

@@ -11,6 +11,7 @@
 #include "ip_change.h"
 #include "ip_prune.h"
 #include "ip_prune_hint.h"
+#include "ip_row.h"
 #include "ip_runs.h"
 #include "ip_space.h"
 
@@ -22,6 +23,28 @@ static bool
 has_map(Relation rel)
 {
 	return compat_has_block(rel, IP_FEW_BLOCKS) || smgrexists(RelationGetSmgr(rel), FSM_FORKNUM);
+}
+
+Size
+ip_space_reserve(BlockNumber block, Page page)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	int			n = max + 1;
+
+	if (block >= IP_SMALL_TABLE)
+		return 0;
+	/* as long as there is plenty, nobody need count */
+	if (ip_page_free(page) >= 2 * n * IP_VERSION_BLOCK_SZ)
+		return n * IP_VERSION_BLOCK_SZ;
+	n = 1;
+	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+
+		if (ip_item_is_used(lp) && !ip_item_is_undo(page, lp) && !ip_row_may_be(page, off, IP_ROW_VERSION))
+			n++;
+	}
+	return n * IP_VERSION_BLOCK_SZ;
 }
 
 void
@@ -59,7 +82,7 @@ ip_space_try_free(Relation rel, BlockNumber block)
 
 	if (block == IP_DECOY_BLOCK)
 		return InvalidBuffer;
-	buffer = ip_rel_read_soft(rel, block);
+	buffer = ip_rel_read_soft(rel, block, NULL);
 	if (BufferIsInvalid(buffer))
 	{
 		/* so that others do not look at it */
@@ -150,7 +173,7 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	*found = block == IP_META_BLOCK ? 0 : NOT_LOOKED_AT;
 	if (block == IP_META_BLOCK || (BufferIsValid(other) && BufferGetBlockNumber(other) == block))
 		return InvalidBuffer;
-	buffer = strategy ? ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy) : ip_rel_read_soft(rel, block);
+	buffer = ip_rel_read_soft(rel, block, strategy);
 	if (BufferIsInvalid(buffer))
 	{
 		/* damaged, or cut off: another one will do */

@@ -30,14 +30,9 @@
 
 /*
  * Bytes to be left free on a page when rows are inserted.  In small tables every
- * row is likely to be updated, so its version block gets room.
+ * row is likely to be updated, so its version block gets room: that of each row that has none, and of the new one.
  */
-static inline Size
-ip_space_reserve(BlockNumber block, Page page)
-{
-	return block < IP_SMALL_TABLE ?
-		(PageGetMaxOffsetNumber(page) + 1) * IP_VERSION_BLOCK_SZ : 0;
-}
+extern Size ip_space_reserve(BlockNumber block, Page page);
 
 /* Bytes that an insertion of a row of that size leaves for changes: the fillfactor's, or those for undo at home. */
 static inline Size

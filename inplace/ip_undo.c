@@ -82,7 +82,7 @@ read_known(Relation rel, BlockNumber block, bool soft)
 	 * number of another one
 	 */
 	if (VacuumCostActive || RelationUsesLocalBuffers(rel))
-		return soft ? ip_rel_read_soft(rel, block) : ip_rel_read(rel, block);
+		return soft ? ip_rel_read_soft(rel, block, NULL) : ip_rel_read(rel, block);
 	if (known->uses > 0 && known->block == block &&
 		ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, known->buffer))
 	{
@@ -91,7 +91,7 @@ read_known(Relation rel, BlockNumber block, bool soft)
 		return known->buffer;
 	}
 	known->uses = 0;
-	known->buffer = soft ? ip_rel_read_soft(rel, block) : ip_rel_read(rel, block);
+	known->buffer = soft ? ip_rel_read_soft(rel, block, NULL) : ip_rel_read(rel, block);
 	if (BufferIsInvalid(known->buffer))
 		return InvalidBuffer;
 	known->block = block;
@@ -121,7 +121,7 @@ lock_page(Relation rel, BlockNumber block, int mode, bool *waited, bool soft)
 	 * a standby waits for a page that replay is restoring: nobody holds
 	 * another one there
 	 */
-	if (kind == IP_PAGE_DATA || kind == IP_PAGE_FREE || (kind == 0 && !RecoveryInProgress()))
+	if (kind == IP_PAGE_DATA || kind == IP_PAGE_FREE || kind == IP_PAGE_LOCK || (kind == 0 && !RecoveryInProgress()))
 	{
 		ReleaseBuffer(buffer);
 		return InvalidBuffer;
@@ -152,7 +152,7 @@ is_unreadable(Relation rel, BlockNumber block)
 
 	if (block == IP_META_BLOCK || block == InvalidBlockNumber || !compat_has_block(rel, block))
 		return false;
-	buffer = ip_rel_read_soft(rel, block);
+	buffer = ip_rel_read_soft(rel, block, NULL);
 	if (BufferIsInvalid(buffer))
 		return true;
 	ReleaseBuffer(buffer);
@@ -207,7 +207,7 @@ get_page(Relation rel, IpPtr ptr, const ItemPointerData *row, Page home, bool so
  * chains whose records are anywhere, that is rare, and a copy costs as much as several reads.  A copy may be old: what it does not have about the row is
  * looked up on the page.  But a change of a row by that xid that once was there is what it was: an address is used
  * again only when all see its record's xid, so not for the same xid; unless a transaction empties a file that is its
- * own.  (Row locks are not so easily told apart.)
+ * own.
  */
 #define UNDO_COPIES		8
 #define READS_BEFORE	3
@@ -267,7 +267,7 @@ ip_undo_find(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Pag
 	*problem = NULL;
 	if (copy != NULL && copy->copied &&
 		ip_undo_item(copy->page.data, ptr, buf, rec, &found) == NULL && found &&
-		rec->kind != IP_UNDO_LOCK && rec->xid == xid && is_about(rec, row))
+		rec->xid == xid && is_about(rec, row))
 		return true;
 	found = false;
 	page = get_page(rel, ptr, row, home, soft, &buffer, problem);
@@ -298,7 +298,7 @@ peek_item(Page page, IpPtr ptr, const ItemPointerData *row, IpXid xid, bool whol
 	return ip_item_is_ours(lp) && ip_item_is_inside(page, lp) &&
 		(whole ? ip_undo_rec_decode(page, ptr.block, item, ItemIdGetLength(lp), rec) == NULL :
 		 ip_undo_rec_decode_saved(page, ptr.block, item, ItemIdGetLength(lp), rec)) &&
-		xids_are_old(rec, IpPageGetSpecial(page)) && rec->kind != IP_UNDO_LOCK && rec->xid == xid &&
+		xids_are_old(rec, IpPageGetSpecial(page)) && rec->xid == xid &&
 		is_about(rec, row);
 }
 
@@ -321,7 +321,7 @@ ip_undo_peek(Relation rel, IpPtr ptr, const ItemPointerData *row, IpXid xid, Pag
 
 	Assert(ip_page_is_locked(home, false) && xid != IP_XID_NONE);
 	return peek_near(rel, ptr, row, xid, home, true, rec) ||
-		(!is_home(ptr, row) && ip_undo_find(rel, ptr, row, xid, home, true, buf, rec, &problem) && rec->kind != IP_UNDO_LOCK &&
+		(!is_home(ptr, row) && ip_undo_find(rel, ptr, row, xid, home, true, buf, rec, &problem) &&
 		 rec->xid == xid);
 }
 

@@ -62,11 +62,6 @@ put_tail(ByteWriter *t, BlockNumber block, TransactionId xid, const IpUndoRec *r
 		bytes_put_u32(t, ItemPointerGetBlockNumber(&rec->forward));
 		bytes_put_u16(t, ItemPointerGetOffsetNumber(&rec->forward));
 	}
-	if (rec->kind == IP_UNDO_LOCK)
-	{
-		bytes_put_u32(t, rec->locker);
-		bytes_put_u8(t, rec->mode);
-	}
 	if (rec->has_skip)
 	{
 		*kind |= IP_KIND_SKIP;
@@ -87,7 +82,6 @@ ip_undo_rec_space(const IpUndoRec *rec, bool saved)
 	size += saved ? IP_VERSION_BLOCK_SZ : 0;
 	size += rec->flags & IP_REC_HDR ? 2 : 0;
 	size += ItemPointerIsValid(&rec->forward) ? 6 : 0;
-	size += rec->kind == IP_UNDO_LOCK ? 5 : 0;
 	size += rec->has_skip ? IP_REC_MAX_SKIP : 0;
 	return size;
 }
@@ -101,13 +95,12 @@ ip_undo_rec_put(ByteWriter *w, BlockNumber undo_block, TransactionId xid, Offset
 	uint8		kind;
 	uint8		flags;
 
-	Assert(rec->kind >= IP_UNDO_LOCK && rec->kind <= IP_UNDO_DELETE);
+	Assert(rec->kind == IP_UNDO_UPDATE || rec->kind == IP_UNDO_DELETE);
 	Assert(TransactionIdIsNormal(xid));
 	Assert((rec->deltalen == 0 && !rec->has_skip) || rec->kind == IP_UNDO_UPDATE);
 	Assert(!(rec->flags & IP_REC_HDR) || rec->kind == IP_UNDO_UPDATE);
 	Assert(!ItemPointerIsValid(&rec->forward) ||
 		   (rec->kind == IP_UNDO_DELETE && !(rec->flags & IP_REC_PARTITION)));
-	Assert(rec->kind != IP_UNDO_LOCK || (rec->locker != 0 && rec->mode <= LockTupleExclusive));
 	put_tail(&t, undo_block, xid, rec, &kind, &flags);
 	if (t.bad)
 		elog(ERROR, "undo record of an inplace table is too long");
@@ -233,13 +226,6 @@ ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len, 
 		forward = bytes_get_u32(&r);
 		ItemPointerSet(&rec->forward, forward, bytes_get_u16(&r));
 	}
-	if (rec->kind == IP_UNDO_LOCK)
-	{
-		rec->locker = bytes_get_u32(&r);
-		rec->mode = bytes_get_u8(&r);
-		if (rec->mode > LockTupleExclusive)
-			return "unknown row lock mode";
-	}
 	if (rec->has_skip && (home || rec->kind != IP_UNDO_UPDATE || !(rec->flags & IP_REC_HDR) ||
 						  !get_skip(&r, block, (TransactionId) rec->xid, home ? ip_data_xid_base(special) : ip_undo_xid_base(special), &rec->skip)))
 		return "undo record has a damaged skip section";
@@ -253,10 +239,8 @@ ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len, 
 		return "undo record has wrong bits";
 	if (!ItemPointerIsValid(&rec->row))
 		return "undo record names no row";
-	if (rec->kind < IP_UNDO_LOCK || rec->kind > IP_UNDO_DELETE)
+	if (rec->kind != IP_UNDO_UPDATE && rec->kind != IP_UNDO_DELETE)
 		return "unknown kind of undo record";
-	if (home && rec->kind == IP_UNDO_LOCK)
-		return "undo record of a kind that is not kept on data pages";
 	return NULL;
 }
 

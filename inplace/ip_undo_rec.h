@@ -10,7 +10,6 @@
 #define IP_UNDO_REC_H
 
 #include "access/xact.h"
-#include "nodes/lockoptions.h"
 
 #include "ip_op.h"
 
@@ -32,7 +31,7 @@ typedef struct IpUndoSkip
 
 /*
  * An undo record.  Decoded, its pointers lead into the bytes that it was decoded from.
- * To be written, flags has KEYS, MULTI, PARTITION and HDR if the record needs them; the others
+ * To be written, flags has KEYS, PARTITION and HDR if the record needs them; the others
  * are derived from what is set.
  */
 typedef struct IpUndoRec
@@ -49,8 +48,6 @@ typedef struct IpUndoRec
 	const uint8 *saved;			/* or NULL */
 	uint16		hdr;			/* if IP_REC_HDR */
 	ItemPointerData forward;	/* or invalid */
-	uint32		locker;			/* LOCK: xid, or MultiXactId if IP_REC_MULTI */
-	LockTupleMode mode;			/* LOCK: strongest mode held */
 	const uint8 *delta;			/* UPDATE: makes the previous body of the
 								 * newer one */
 	uint32		deltalen;
@@ -75,8 +72,7 @@ extern void ip_undo_rec_put(ByteWriter *w, BlockNumber undo_block, TransactionId
 							OffsetNumber row_off, const IpUndoRec *rec);
 
 /*
- * Put the bytes of a record at home: of the row at row_off of block, made by xid.  The record is
- * no lock.
+ * Put the bytes of a record at home: of the row at row_off of block, made by xid.
  */
 extern void ip_undo_rec_put_home(ByteWriter *w, BlockNumber block, TransactionId xid,
 								 OffsetNumber row_off, const IpUndoRec *rec);

@@ -32,6 +32,7 @@ try_free_oldest(Relation rel, uint16 slot, IpXid limit, IpOldestPage *o)
 	Tried		result = TRIED_KEPT;
 	Buffer		oldest;
 	BlockNumber block;
+	IpXid		newest;
 	Page		page;
 
 	o->ntids = 0;
@@ -41,8 +42,10 @@ try_free_oldest(Relation rel, uint16 slot, IpXid limit, IpOldestPage *o)
 	oldest = ip_ring_lock_oldest(rel, current, slot);
 	block = BufferGetBlockNumber(oldest);
 	page = BufferGetPage(oldest);
+	/* what was cleaned is another page, perhaps of the same newest xid */
+	o->clean &= o->block == block;
 	o->block = block;
-	if (IpPageGetSpecial(page)->u.undo.newest_xid < limit && ip_ring_page_is_old(rel, page))
+	if (ip_ring_page_is_old(rel, page, block, &newest) && newest < limit)
 	{
 		if (!ip_ring_is_needed(page, block, o))
 		{
@@ -155,7 +158,7 @@ mark_ring(Relation rel, uint16 slot, BlockNumber first, uint8 *in_ring, BlockNum
 
 /* Could the undo page, which is in no ring, be free, as far as its own fields tell?  Its ring is one of these slots. */
 static bool
-may_reclaim(Relation rel, Page page, uint32 slots, IpXid limit)
+may_reclaim(Relation rel, Page page, BlockNumber block, uint32 slots, IpXid limit, IpXid *newest)
 {
 	IpSpecial  *special;
 
@@ -163,18 +166,18 @@ may_reclaim(Relation rel, Page page, uint32 slots, IpXid limit)
 		return false;
 	special = IpPageGetSpecial(page);
 	return special->kind == IP_PAGE_UNDO && special->u.undo.slot < IP_UNDO_SLOTS &&
-		(slots & (1 << special->u.undo.slot)) && special->u.undo.newest_xid < limit &&
-		ip_ring_page_is_old(rel, page);
+		(slots & (1 << special->u.undo.slot)) && ip_ring_page_is_old(rel, page, block, newest) &&
+		*newest < limit;
 }
 
 static void
-free_undo_page(Relation rel, Buffer buffer)
+free_undo_page(Relation rel, Buffer buffer, IpXid newest)
 {
 	Buffer		meta = ip_rel_make_meta(rel);
 	IpChange	change;
 
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
-	change.conflict = IpPageGetSpecial(BufferGetPage(buffer))->u.undo.newest_xid;
+	change.conflict = newest;
 	ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
 	ip_op_undo_pages(ip_change_block(&change, meta, false), BufferGetBlockNumber(buffer), 0);
 	ip_change_apply(&change);
@@ -190,16 +193,17 @@ reclaim_page(Relation rel, BlockNumber block, uint32 slots, IpXid limit)
 	for (;;)
 	{
 		Buffer		buffer = ip_undo_lock_page(rel, block, BUFFER_LOCK_EXCLUSIVE, NULL);
+		IpXid		newest;
 		bool		possible;
 		bool		needed = false;
 
 		if (!BufferIsValid(buffer))
 			return false;
-		possible = may_reclaim(rel, BufferGetPage(buffer), slots, limit);
+		possible = may_reclaim(rel, BufferGetPage(buffer), block, slots, limit, &newest);
 		if (possible)
 			needed = ip_ring_is_needed(BufferGetPage(buffer), block, &o);
 		if (possible && !needed)
-			free_undo_page(rel, buffer);
+			free_undo_page(rel, buffer, newest);
 		UnlockReleaseBuffer(buffer);
 		if (!possible || !needed)
 			return possible;
@@ -246,7 +250,8 @@ ip_undo_shrink_lost(Relation rel, IpXid limit, const BlockNumber *pages, BlockNu
 	return reclaimed;
 }
 
-BlockNumber
+/* Not inlined: a test stops processes here. */
+pg_noinline BlockNumber
 ip_undo_shrink_rings(Relation rel, IpXid limit, IpFreeBlocks *lowest, bool *moved)
 {
 	BlockNumber freed = 0;

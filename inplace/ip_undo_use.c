@@ -63,11 +63,12 @@ advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot)
 {
 	Buffer		oldest = ip_ring_lock_oldest(rel, current, slot);
 	Buffer		result = InvalidBuffer;
+	IpXid		newest;
 	uint32		extent = IP_UNDO_MAX_EXTENT;
 
 	if (oldest != current)
 	{
-		if (ip_ring_page_is_old(rel, BufferGetPage(oldest)))
+		if (ip_ring_page_is_old(rel, BufferGetPage(oldest), BufferGetBlockNumber(oldest), &newest))
 		{
 			/* else ip_undo_use_prepare can clean it the next time */
 			if (use_oldest(rel, cache, current, oldest, slot))
@@ -109,12 +110,13 @@ examine_oldest(Relation rel, uint16 slot, BlockNumber block, IpOldestPage *o)
 {
 	Buffer		oldest = ip_undo_lock_page(rel, block, BUFFER_LOCK_SHARE, NULL);
 	Page		page;
+	IpXid		newest;
 	bool		old;
 
 	if (!BufferIsValid(oldest))
 		return false;
 	page = BufferGetPage(oldest);
-	old = ip_ring_has(page, slot) && ip_ring_page_is_old(rel, page);
+	old = ip_ring_has(page, slot) && ip_ring_page_is_old(rel, page, block, &newest);
 	if (old)
 		(void) ip_ring_is_needed(page, block, o);
 	UnlockReleaseBuffer(oldest);
@@ -138,7 +140,7 @@ look_at_current(Buffer current, uint32 *free)
 static BlockNumber
 look_at_other(Relation rel, uint16 slot, IpMetaSlot ms, BlockNumber *oldest, uint32 *free)
 {
-	Buffer		buffer = ip_ring_follow(rel, ms, slot, BUFFER_LOCK_SHARE, NULL);
+	Buffer		buffer = ip_ring_follow_slot(rel, ms, slot);
 	BlockNumber current;
 
 	if (!BufferIsValid(buffer))

@@ -12,7 +12,6 @@
  */
 #include "compat.h"
 
-#include "access/multixact.h"
 #include "access/xact.h"
 #include "utils/snapmgr.h"
 
@@ -116,7 +115,8 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 
 		CHECK_FOR_INTERRUPTS();
 		ip_undo_use_prepare(req->rel);
-		found = ip_modify_begin(v, req->rel, &req->target.row, req->xid, req->slot != NULL, buffer);
+		found = ip_modify_begin(v, req->rel, &req->target.row, req->xid,
+								req->slot != NULL ? IP_TO_UPDATE : IP_TO_DELETE, buffer);
 		if (found == IPF_NONE)
 		{
 			req->tmfd->ctid = req->target.row;
@@ -236,7 +236,6 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot
 	Buffer		buffer;
 	TM_Result	result;
 
-	MultiXactIdSetOldestMember();
 	ip_version_target(rel, tid, &req.target);
 	result = modify_find(&req, v, &buffer);
 	if (result == TM_Ok)
@@ -246,8 +245,6 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot
 		if (v->hdr & IP_HDR_HASEXTERNAL)
 			old = ip_toast_heap_tuple(rel, v->hdr, v->body, v->bodylen);
 		ip_modify_same(&w, v, IP_XLOG_DELETE, req.xid);
-		ip_lockers_merge(v, req.xid, false, LockTupleExclusive, &w.lock);
-		w.has_undo = true;
 		w.undo.kind = IP_UNDO_DELETE;
 		w.undo.flags = IP_REC_KEYS | (changing_part ? IP_REC_PARTITION : 0);
 		w.undo.cid = cid;
@@ -277,13 +274,9 @@ static void
 update_toast(ModifyRequest *req, IpVersion *v, Buffer buffer)
 {
 	HeapTuple	old = ip_toast_heap_tuple(req->rel, v->hdr, v->body, v->bodylen);
-	IpLockState lock;
 
 	if (!ip_lockers_held(v, req->mode))
-	{
-		ip_lockers_merge(v, req->xid, true, req->mode, &lock);
-		ip_modify_write_lock(v, buffer, req->xid, &lock, NULL);
-	}
+		ip_lockers_add(v, buffer, req->xid, req->mode);
 	UnlockReleaseBuffer(buffer);
 	ip_toast_form_toasted(req->rel, req->slot, old, 0, &req->row);
 	heap_freetuple(old);
@@ -350,19 +343,6 @@ may_stay(const ModifyRequest *req, const IpRowWrite *w)
 
 	return ip_update_columns_may_stay(&req->columns, &from, &to);
 }
-
-/* I19: does the row at off, just written, have these lockers? */
-static bool
-has_lockers(Relation rel, Buffer buffer, OffsetNumber off, const IpLockState *lock)
-{
-	IpVersion  *v = &modify_v;
-
-	if (ip_version_begin(v, rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer), off) != IPV_OK)
-		return false;
-	ip_version_skip_lock(v);
-	return v->has_lock && v->lock.locker == lock->locker && v->lock.mode == lock->mode &&
-		((v->lock.flags & IP_REC_MULTI) != 0) == lock->multi;
-}
 #endif
 
 /* Find a place for the new version, on the row's own page if it has room. */
@@ -388,41 +368,25 @@ prepare_move(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w)
 	ItemPointerSet(&w->undo.forward, BufferGetBlockNumber(w->moved.buffer), w->moved.off);
 }
 
-/* The row's lockers must find their locks on the new version too. */
-static void
-carry_locks(ModifyRequest *req, IpRowWrite *w)
-{
-	IpVersion  *v = &modify_v;
-	BlockNumber block = BufferGetBlockNumber(w->moved.buffer);
-
-	if (ip_version_begin(v, req->rel, block, BufferGetPage(w->moved.buffer), w->moved.off) != IPV_OK)
-		elog(ERROR, "could not find the row just inserted");
-	ip_modify_write_lock(v, w->moved.buffer, req->xid, &w->lock, NULL);
-	Assert(has_lockers(req->rel, w->moved.buffer, w->moved.off, &w->lock));
-}
-
 /* What an update writes wherever the new version goes. */
 static void
-update_common(ModifyRequest *req, IpVersion *v, IpRowWrite *w, const IpLockState *lock)
+update_common(ModifyRequest *req, IpVersion *v, IpRowWrite *w)
 {
 	ip_modify_same(w, v, IP_XLOG_UPDATE, req->xid);
-	w->lock = *lock;
-	w->has_undo = true;
 	w->cid = w->undo.cid = req->cid;
 	w->from = w->body = from_body;
 	if (req->mode == LockTupleExclusive)
 		w->undo.flags = IP_REC_KEYS;
 }
 
-/* Prepare an update in place, or a move; true: in place.  lock: what is left of v's lockers. */
+/* Prepare an update in place, or a move; true: in place. */
 static bool
-update_prepare(ModifyRequest *req, IpVersion *v, Buffer buffer, const IpLockState *lock,
-			   IpRowWrite *w, uint8 *delta)
+update_prepare(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w, uint8 *delta)
 {
-	update_common(req, v, w, lock);
+	update_common(req, v, w);
 	if (!req->columns.blocked && prepare_in_place(req, v, buffer, w, delta))
 		return true;
-	update_common(req, v, w, lock);
+	update_common(req, v, w);
 	return false;
 }
 
@@ -432,9 +396,8 @@ lacks_room(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w, bool 
 {
 	Page		page = BufferGetPage(buffer);
 
-	/* this notes that there is nothing to prune */
 	if (PageIsAllVisible(page))
-		return !ip_prune_is_useless(req->rel, page);
+		return false;			/* nor is there anything to prune */
 	if (in_place)
 		return ip_modify_lacks_home(v, buffer, w);
 	return v->top_itemlen + ip_page_free(page) <
@@ -447,7 +410,6 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 {
 	uint8		delta[BLCKSZ];
 	TransactionId xmax = req->was_locked ? req->xid : InvalidTransactionId;
-	IpLockState lock;
 	IpFormed	old;
 	IpRowWrite	w;
 	StringInfo	logical;
@@ -455,26 +417,22 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 	OffsetNumber off = ItemPointerGetOffsetNumber(&v->tid);
 	bool		in_place;
 
-	/*
-	 * as in heap, an update under our own FOR UPDATE excludes what that
-	 * excludes, and the lock need not stay
-	 */
+	/* as in heap, an update under our own FOR UPDATE excludes what that does */
 	if (ip_lockers_held(v, LockTupleExclusive))
 		req->mode = LockTupleExclusive;
-	ip_lockers_merge(v, req->xid, false, req->mode, &lock);
 	memcpy(from_body, v->body, v->bodylen);
 	old.hdr = v->hdr;
 	old.body = from_body;
 	old.bodylen = v->bodylen;
 	logical = ip_logical_update(req->rel, &old, &req->row);
-	in_place = update_prepare(req, v, buffer, &lock, &w, delta);
+	in_place = update_prepare(req, v, buffer, &w, delta);
 	if (lacks_room(req, v, buffer, &w, in_place) && ip_prune_page_opt(req->rel, buffer))
 	{
 		/* the row is what it was, but perhaps with less of its past */
 		if (ip_version_begin(v, req->rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer), off) != IPV_OK)
 			ip_version_missing(v);
 		memcpy(from_body, v->body, v->bodylen);
-		in_place = update_prepare(req, v, buffer, &lock, &w, delta);
+		in_place = update_prepare(req, v, buffer, &w, delta);
 	}
 	if (!in_place)
 	{
@@ -485,10 +443,12 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 	}
 	Assert(!in_place || may_stay(req, &w));
 	w.logical = logical;
+	if (!in_place)
+		(void) ip_lockers_are_ours(v);	/* known, before v changes */
 	ip_modify_write(v, buffer, &w);
 	ip_slot_set_written(req->slot, req->rel, BufferGetBlockNumber(to), off, req->xid, req->cid, xmax);
-	if (!in_place && w.lock.any)
-		carry_locks(req, &w);
+	if (!in_place)
+		ip_lockers_carry(v, to, off);	/* I19 */
 	if (to != buffer)
 		UnlockReleaseBuffer(to);
 	return in_place;
@@ -512,7 +472,6 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 	Buffer		buffer;
 	TM_Result	result;
 
-	MultiXactIdSetOldestMember();	/* others may make our lock a shared one */
 	ip_version_target(rel, tid, &req.target);
 	ip_update_columns_init(&req.columns, rel);
 	if (!ip_toast_take_formed(rel, slot, &req.row))

@@ -28,6 +28,7 @@
 #include "utils/lsyscache.h"
 
 #include "ip_change.h"
+#include "ip_lockset_use.h"
 #include "ip_prune.h"
 #include "ip_rel.h"
 #include "ip_ring.h"
@@ -155,9 +156,26 @@ look_at_page(IpVacuum *v, BlockNumber block, Page page, OffsetNumber *dead)
 	return ndead;
 }
 
+/* An item that is locked is left as it is: a new row there would be born locked.  The number of those that are left in dead. */
+static int
+leave_locked(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
+{
+	bool		locked[IP_MAX_ROWS_PER_PAGE + 1];
+	int			n = 0;
+
+	if (!ip_lockset_rows(v->rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer), locked))
+		return ndead;
+	for (int i = 0; i < ndead; i++)
+	{
+		if (!locked[dead[i]])
+			dead[n++] = dead[i];
+	}
+	return n;
+}
+
 /* No index names these dead items any more; true: the page has become a free one. */
 static bool
-free_items(IpVacuum *v, Buffer buffer, const OffsetNumber *dead, int ndead)
+free_items(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
 {
 	Page		page = BufferGetPage(buffer);
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
@@ -165,13 +183,19 @@ free_items(IpVacuum *v, Buffer buffer, const OffsetNumber *dead, int ndead)
 	IpChange	change;
 
 	Assert(ip_vacuum_nindexes(v) == 0 || v->n.index_scans > 0); /* I1 */
+	ndead = leave_locked(v, buffer, dead, ndead);
+	if (ndead == 0)
+		return false;
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 		nused += ip_item_is_used(PageGetItemId(page, off)) || ItemIdIsDead(PageGetItemId(page, off)) ? 1 : 0;
 	ip_change_begin(&change, v->rel, IP_XLOG_VACUUM, InvalidTransactionId);
 	if (nused == ndead)
 		ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
 	else
+	{
 		ip_op_unused(ip_change_block(&change, buffer, false), dead, ndead);
+		ip_change_visible(&change, v->vm);
+	}
 	ip_change_apply(&change);
 	return nused == ndead;
 }
@@ -210,8 +234,8 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
 	bool		had_state[MaxOffsetNumber + 1];
 	bool		reports = ip_vacuum_may_report(v->params);
+	uint8		bits = ip_vacuum_map_distrust(v, block, buffer, true);
 	int			before = 0;
-	bool		freed;
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
@@ -219,7 +243,7 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 		if (reports)
 			had_state[off] = has_state(page, off);
 	}
-	ip_prune_page(v->rel, buffer, v->horizon);
+	ip_prune_page(v->rel, buffer, v->horizon, v->kept_from, v->vm);
 	*ndead = look_at_page(v, block, page, dead);
 	if (reports)
 		count_frozen(v, page, had_state, max);
@@ -228,22 +252,22 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 	v->n.dead_item_pages += *ndead > 0 ? 1 : 0;
 	v->n.dead_items += *ndead;
 	ip_vacuum_keys_note(v, block, buffer);
-	/* before dead items go: they may have been called all-visible */
-	ip_vacuum_map_reconcile(v, block, buffer);
 	if (*ndead > 0 && ip_vacuum_nindexes(v) == 0)
 	{
-		freed = free_items(v, buffer, dead, *ndead);
+		int			n = *ndead;
+
 		*ndead = 0;
-		if (freed)
+		if (free_items(v, buffer, dead, n))
 		{
 			ip_space_note_free(&v->free, block);
 			return IpFreePageSpace(block);
 		}
-		ip_vacuum_map_reconcile(v, block, buffer);
 	}
+	ip_vacuum_map_count(v, block, buffer, bits);
 	return space_of(block, page);
 }
 
+/* A page of undo, or of locks. */
 static void
 note_undo_page(IpVacuum *v, BlockNumber block)
 {
@@ -291,8 +315,8 @@ vacuum_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, i
 	if (kind == IP_PAGE_DATA)
 		space = vacuum_data_page(v, block, buffer, dead, ndead);
 	else
-		ip_vacuum_map_distrust(v, block, buffer, false);
-	if (kind == IP_PAGE_UNDO)
+		(void) ip_vacuum_map_distrust(v, block, buffer, false);
+	if (kind == IP_PAGE_UNDO || kind == IP_PAGE_LOCK)
 		note_undo_page(v, block);
 	else if (kind != IP_PAGE_DATA && kind != IP_PAGE_META)
 	{
@@ -326,9 +350,10 @@ next_with_dead(void *state, void *per_block)
 
 /* The dead items of one block that the indexes have forgotten; its buffer is released. */
 static void
-free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer, const OffsetNumber *dead, int ndead)
+free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, int ndead)
 {
 	Size		space = IpFreePageSpace(block);
+	uint8		bits;
 
 	Assert(BufferGetBlockNumber(buffer) == block);
 	visibilitymap_pin(v->rel, block, &v->vm);
@@ -338,11 +363,12 @@ free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer, const OffsetNumbe
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("block %u of relation \"%s\" had dead rows, but is no data page any more",
 						block, RelationGetRelationName(v->rel))));
+	bits = visibilitymap_get_status(v->rel, block, &v->vm);
 	if (free_items(v, buffer, dead, ndead))
 		ip_space_note_free(&v->free, block);
 	else
 	{
-		ip_vacuum_map_reconcile(v, block, buffer);
+		ip_vacuum_map_count(v, block, buffer, bits);
 		space = space_of(block, BufferGetPage(buffer));
 	}
 	UnlockReleaseBuffer(buffer);
@@ -542,7 +568,7 @@ static void
 update_stats(IpVacuum *v, double row_count)
 {
 	Relation	rel = v->rel;
-	TransactionId frozenxid = v->cutoffs.OldestXmin;
+	TransactionId frozenxid = (TransactionId) Min(v->horizon, v->kept_from);
 	BlockNumber all_visible;
 	BlockNumber all_frozen;
 
@@ -580,21 +606,6 @@ estimate_rows(IpVacuum *v)
 	return v->n.data_pages > 0 ? v->n.live / v->n.data_pages * (v->n.data_pages + skipped) : -1;
 }
 
-/* All that the metapage knows is a hint, so that a new one is as good. */
-static void
-repair_meta(IpVacuum *v)
-{
-	const char *problem = ip_rel_meta_problem(v->rel);
-
-	if (problem == NULL)
-		return;
-	ereport(WARNING,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("metapage of relation \"%s\" is damaged, and is made anew: %s",
-					RelationGetRelationName(v->rel), problem)));
-	UnlockReleaseBuffer(ip_rel_make_meta(v->rel));
-}
-
 /* Returns an estimate of the table's live rows. */
 static double
 vacuum_table(IpVacuum *v)
@@ -603,7 +614,7 @@ vacuum_table(IpVacuum *v)
 	bool		skipped;
 
 	v->nblocks = RelationGetNumberOfBlocks(v->rel);
-	repair_meta(v);
+	ip_rel_repair_meta(v->rel);
 	v->runs = ip_ring_read_runs(v->rel, v->nblocks);
 	check_failsafe(v);
 	ip_vacuum_indexes_begin(v);
@@ -619,6 +630,7 @@ vacuum_table(IpVacuum *v)
 	v->n.undo_freed = ip_undo_shrink_lost(v->rel, v->horizon, v->undo, v->n.undo_seen, &v->free);
 	v->n.undo_freed += ip_undo_shrink_rings(v->rel, v->horizon, &v->free, &v->rings_moved);
 	v->n.undo_pages = ip_ring_pages(v->rel) + v->n.undo_freed;
+	ip_lockset_vacuum(v->rel, v->undo, v->n.undo_seen, v->n.undo_pages, &v->free);
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_INDEX_CLEANUP);
 	if (v->params->index_cleanup != VACOPTVALUE_DISABLED && !v->failsafe)
 		ip_vacuum_indexes_cleanup(v, row_count, !skipped);
@@ -654,6 +666,7 @@ ip_vacuum_relation(Relation rel, VacuumParams *params, BufferAccessStrategy bstr
 	v->dead_before = ip_rel_dead_rows(rel);
 	compat_vacuum_cutoffs(rel, params, &v->cutoffs);
 	v->horizon = ip_xid_full(v->cutoffs.OldestXmin);
+	v->kept_from = ip_xid_kept_from((TransactionId) ip_xid_next() - v->cutoffs.FreezeLimit);
 	Assert(v->n.scanned == 0);	/* I13 */
 	row_count = vacuum_table(v);
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_FINAL_CLEANUP);

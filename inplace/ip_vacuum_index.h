@@ -51,6 +51,7 @@ typedef struct IpVacuum
 	BufferAccessStrategy strategy;
 	struct VacuumCutoffs cutoffs;
 	IpXid		horizon;		/* OldestXmin with its epoch */
+	IpXid		kept_from;		/* see ip_xid_kept_from; of this VACUUM */
 	IpXid		unresolved;		/* oldest xid that could not be put back, or
 								 * none */
 	BlockNumber nblocks;

@@ -15,9 +15,9 @@
 #include "access/visibilitymap.h"
 
 #include "ip_change.h"
+#include "ip_map.h"
 #include "ip_rel.h"
 #include "ip_vacuum_keys.h"
-#include "ip_vacuum_map.h"
 
 static void
 write_keys(IpVacuum *v, Buffer buffer, uint8 keys)
@@ -26,6 +26,8 @@ write_keys(IpVacuum *v, Buffer buffer, uint8 keys)
 
 	ip_change_begin(&change, v->rel, IP_XLOG_VACUUM, InvalidTransactionId);
 	ip_op_keys(ip_change_block(&change, buffer, false), keys);
+	if (keys == 0)
+		ip_change_visible(&change, v->vm);
 	ip_change_apply(&change);
 }
 
@@ -37,7 +39,7 @@ ip_vacuum_keys_note(IpVacuum *v, BlockNumber block, Buffer buffer)
 	if (special->keys == 0)
 		return;
 	v->n.stale_pages += v->follows ? 1 : 0;
-	if (!v->do_indexes || !ip_vacuum_map_is_plain(BufferGetPage(buffer)))
+	if (!v->do_indexes || !ip_map_is_plain(BufferGetPage(buffer)))
 		return;
 	if (!v->follows)
 	{
@@ -64,10 +66,7 @@ clear_page(IpVacuum *v, BlockNumber block)
 	visibilitymap_pin(v->rel, block, &v->vm);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	if (ip_page_kind(v->rel, block, page) == IP_PAGE_DATA && (IpPageGetSpecial(page)->keys & IP_KEYS_QUIET))
-	{
 		write_keys(v, buffer, 0);
-		ip_vacuum_map_reconcile(v, block, buffer);
-	}
 	UnlockReleaseBuffer(buffer);
 }
 

@@ -8,16 +8,13 @@
 
 #include "ip_vacuum_index.h"
 
-/* Do all see all of the data page's rows?  There may be dead items.  Lock: share. */
-extern bool ip_vacuum_map_is_plain(Page page);
-
 /*
- * Make the data page's flag and the map's bits say what is true; v->vm is the map's page.  Warnings where they
- * said more.  Lock: the page, exclusively.
+ * Take away the page's flag and the map's bits where they say more than is true, with a warning; v->vm is the map's page.
+ * is_data: it is a data page, any other is not all-visible.  The map's bits, as they are now.  Lock: the page, exclusively.
  */
-extern void ip_vacuum_map_reconcile(IpVacuum *v, BlockNumber block, Buffer buffer);
+extern uint8 ip_vacuum_map_distrust(IpVacuum *v, BlockNumber block, Buffer buffer, bool is_data);
 
-/* The same for any page, of which it is known whether all see it; flag and bits are only taken away. */
-extern void ip_vacuum_map_distrust(IpVacuum *v, BlockNumber block, Buffer buffer, bool visible);
+/* VACUUM is done with the data page: count the bits that have been set since they were these.  Lock: the same. */
+extern void ip_vacuum_map_count(IpVacuum *v, BlockNumber block, Buffer buffer, uint8 before);
 
 #endif							/* IP_VACUUM_MAP_H */

@@ -59,6 +59,7 @@ page_is_unused(IpVacuum *v, BlockNumber block, Page page)
 		case IP_PAGE_DATA:
 			return PageGetMaxOffsetNumber(page) < IpFirstOffset(block);
 		case IP_PAGE_UNDO:
+		case IP_PAGE_LOCK:
 			return false;
 		case IP_PAGE_FREE:
 			return true;

@@ -5,7 +5,6 @@
  */
 #include "compat.h"
 
-#include "access/multixact.h"
 #include "access/xact.h"
 #include "utils/memutils.h"
 
@@ -48,19 +47,34 @@ ip_version_target(Relation rel, const ItemPointerData *tid, IpTarget *target)
 	IpUndoRec	rec;
 	IpPtr		ptr;
 
+	OffsetNumber kind = ItemPointerGetOffsetNumberNoCheck(tid) & IP_TID_KIND_MASK;
+
 	target->row = *tid;
 	target->exact = ip_tid_is_version(tid);
+	target->inserted = false;
 	target->next_xid = IP_XID_NONE;
 	if (!target->exact)
 		return;
 	ptr.block = ItemPointerGetBlockNumberNoCheck(tid);
-	ptr.off = ItemPointerGetOffsetNumberNoCheck(tid) - IP_VERSION_TID_OFFSET;
+	ptr.off = ItemPointerGetOffsetNumberNoCheck(tid) - kind;
+	if (kind == IP_TID_INSERTED)
+	{
+		target->inserted = true;
+		ItemPointerSet(&target->row, ptr.block, ptr.off);
+		return;
+	}
 	if (!ip_undo_read(rel, ptr, NULL, IP_XID_NONE, NULL, buf, &rec))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("undo record (%u,%u) of a row version of relation \"%s\" is missing",
 						ptr.block, ptr.off, RelationGetRelationName(rel))));
 	target->row = rec.row;
+	if (kind == IP_TID_ABOVE)
+	{
+		target->xid = rec.xid;
+		target->ptr = ptr;
+		return;
+	}
 	target->xid = rec.prev_xid;
 	target->ptr = rec.prev_ptr;
 	if (rec.kind == IP_UNDO_UPDATE)
@@ -71,18 +85,27 @@ ip_version_target(Relation rel, const ItemPointerData *tid, IpTarget *target)
 }
 
 void
-ip_version_tid(IpPtr ptr, ItemPointer tid)
+ip_version_tid_below(IpPtr ptr, ItemPointer tid)
 {
-	ItemPointerSet(tid, ptr.block, ptr.off + IP_VERSION_TID_OFFSET);
+	ItemPointerSet(tid, ptr.block, ptr.off + IP_TID_BELOW);
+}
+
+void
+ip_version_tid(const IpVersion *v, ItemPointer tid)
+{
+	Assert(!IpXidIsFinal(v->xid) && !(v->state & IP_ROW_DELETED));
+	if (v->state & IP_ROW_INSERTED)
+		ItemPointerSet(tid, ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid) + IP_TID_INSERTED);
+	else
+		ItemPointerSet(tid, v->ptr.block, v->ptr.off + IP_TID_ABOVE);
 }
 
 bool
 ip_version_is_target(IpVersion *v, const IpTarget *target)
 {
-	if (!target->exact || v->xid != target->xid)
-		return false;
-	ip_version_skip_lock(v);
-	return IpPtrEquals(v->ptr, target->ptr);
+	if (target->inserted)
+		return (v->state & IP_ROW_INSERTED) || IpXidIsFinal(v->xid);
+	return target->exact && v->xid == target->xid && IpPtrEquals(v->ptr, target->ptr);
 }
 
 MemoryContext
@@ -107,13 +130,7 @@ load_overlaid(IpVersion *v, const IpRow *row)
 	uint8	   *body = v->bodybuf[v->bodycur];
 
 	Assert(v->state & IP_ROW_OVERLAID);
-	if (v->state & IP_ROW_LOCKED)
-	{
-		ip_version_skip_lock(v);
-		if (v->has_lock)
-			saved = v->lock.saved;
-	}
-	else if (ip_version_load_rec(v) == IPV_OK)
+	if (ip_version_load_rec(v) == IPV_OK)
 		saved = v->rec.saved;
 	if (saved == NULL || row->bodylen > BLCKSZ)
 		return IPV_STALE;
@@ -148,7 +165,7 @@ begin(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNumber off
 	v->steps = v->mark_at = 0;
 	v->mark_xid = IP_XID_NONE;
 	v->rec_loaded = false;
-	v->has_lock = false;
+	v->lockers_known = false;
 	v->saved = NULL;
 	v->bodycur = 0;
 
@@ -201,10 +218,9 @@ ip_version_begin_copy(IpVersion *v, Relation rel, BlockNumber block, Page copy,
 void
 ip_version_begin_below(IpVersion *below, IpVersion *v)
 {
-	ip_version_skip_lock(v);
 	memcpy(below, v, offsetof(IpVersion, rec_loaded));
 	below->body = NULL;
-	below->rec_loaded = below->has_lock = false;
+	below->rec_loaded = below->lockers_known = false;
 	below->saved = NULL;
 }
 
@@ -321,7 +337,7 @@ ip_version_fetch_unless_plain(IpVersion *v, Relation rel, const ItemPointerData 
 	return fetch(v, rel, tid, false, slot, plain);
 }
 
-/* Read the record at v->ptr, of a change by xid or (none) a row lock; false if it is not there. */
+/* Read the record at v->ptr, of a change by xid; false if it is not there. */
 static bool
 read_undo(IpVersion *v, IpXid xid, uint8 *buf, IpUndoRec *rec)
 {
@@ -333,54 +349,6 @@ read_undo(IpVersion *v, IpXid xid, uint8 *buf, IpUndoRec *rec)
 	found = ip_undo_find(v->rel, v->ptr, &v->tid, xid, v->page, true, buf, rec, &problem);
 	v->damaged |= problem != NULL;
 	return found;
-}
-
-/* Is the lock in v->lock possible?  Unless v is soft, a look at the lockers raises the error. */
-static bool
-lock_is_sound(IpVersion *v)
-{
-	uint32		locker = v->lock.locker;
-
-	if (!v->soft)
-		return true;
-	if (v->lock.flags & IP_REC_MULTI)
-		v->damaged |= !MultiXactIdIsValid(locker) || !MultiXactIdPrecedes(locker, ReadNextMultiXactId());
-	else
-		v->damaged |= !TransactionIdIsNormal(locker) ||
-			!TransactionIdPrecedes(locker, ReadNextTransactionId());
-	return !v->damaged;
-}
-
-/*
- * A lock record that is gone was not needed any more: its lockers have ended,
- * and the version under it is visible to all.  Another one of the row may have
- * come in its place; it is about a later version.
- */
-void
-ip_version_skip_lock(IpVersion *v)
-{
-	if (!(v->state & IP_ROW_LOCKED))
-		return;
-	v->state &= ~IP_ROW_LOCKED;
-	if (v->state & IP_ROW_CHANGED)
-	{
-		v->state &= ~IP_ROW_CHANGED;
-		v->lock = (IpUndoRec)
-		{
-			.kind = IP_UNDO_LOCK,.row = v->tid,.locker = v->changed.locker,.mode = v->changed.mode,
-				.prev_xid = v->xid,.prev_ptr = v->ptr
-		};
-		v->has_lock = lock_is_sound(v);
-		return;
-	}
-	v->has_lock = read_undo(v, IP_XID_NONE, v->lockbuf, &v->lock) &&
-		v->lock.kind == IP_UNDO_LOCK &&
-		(v->lock.prev_xid == v->xid ||
-		 (IpXidIsFinal(v->lock.prev_xid) && IpXidIsFinal(v->xid))) && lock_is_sound(v);
-	if (v->has_lock)
-		v->ptr = v->lock.prev_ptr;
-	else
-		v->ptr.block = InvalidBlockNumber;
 }
 
 IpXidStatus
@@ -418,7 +386,6 @@ ip_version_load_rec(IpVersion *v)
 		return IPV_NONE;
 	if (v->state & IP_ROW_CHANGED)
 	{
-		/* it is deleted: a row that is locked was inserted, or is final */
 		Assert(v->state & IP_ROW_DELETED);
 		v->rec = (IpUndoRec)
 		{
@@ -439,11 +406,7 @@ ip_version_load_rec(IpVersion *v)
 		v->rec_loaded = true;
 		return IPV_OK;
 	}
-	ip_version_skip_lock(v);
-	if (v->ptr.block == InvalidBlockNumber)
-		return IPV_STALE;
-	if (!read_undo(v, v->xid, v->recbuf, &v->rec) ||
-		v->rec.kind == IP_UNDO_LOCK || v->rec.xid != v->xid)
+	if (!read_undo(v, v->xid, v->recbuf, &v->rec) || v->rec.xid != v->xid)
 		return IPV_STALE;
 	v->rec_loaded = true;
 	return IPV_OK;
@@ -554,7 +517,6 @@ ip_version_older(IpVersion *v)
 		return IPV_FAR;
 	/* I17: the page is not locked, or the limit holds */
 	Assert(v->limit == IP_MAX_LOCKED_STEPS || !ip_page_in_buffers(v->body));
-	Assert(!(v->state & IP_ROW_LOCKED) && v->rec.kind != IP_UNDO_LOCK); /* I5 */
 	if (!note_step(v))
 		return IPV_STALE;
 	if (v->rec.kind == IP_UNDO_UPDATE && v->body != NULL)
@@ -658,9 +620,6 @@ ip_version_cid(IpVersion *v)
 		/* a speculative row is not visible to anything of its own yet */
 		if (v->hdr & IP_HDR_SPECULATIVE)
 			return InvalidCommandId;
-		ip_version_skip_lock(v);
-		if (v->ptr.block == InvalidBlockNumber)
-			ip_version_missing(v);
 		return (CommandId) v->ptr.block;
 	}
 	/* our own records cannot be gone */
@@ -674,15 +633,13 @@ ip_version_id(IpVersion *v, IpVersionId *id)
 {
 	id->xmin = IpXidIsFinal(v->xid) ? FrozenTransactionId : (TransactionId) v->xid;
 	id->cmin = 0;
-	if ((v->state & (IP_ROW_INSERTED | IP_ROW_LOCKED)) == IP_ROW_INSERTED)
+	if (v->state & IP_ROW_INSERTED)
 		id->cmin = (CommandId) v->ptr.block;
 	else if (v->rec_loaded)
 		id->cmin = v->rec.cid;
 	id->ptr = v->ptr;
 	id->xmax = (TransactionId) v->end_xid;
 	id->cmax = v->end_xid != IP_XID_NONE ? v->end_cid : id->cmin;
-	if (v->end_xid == IP_XID_NONE && v->has_lock)
-		id->xmax = v->lock.locker;
 }
 
 /* Not inlined: a test stops processes here. */

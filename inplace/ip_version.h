@@ -17,6 +17,7 @@
 #include "utils/snapshot.h"
 
 #include "ip_body.h"
+#include "ip_lockset.h"
 #include "ip_page.h"
 #include "ip_row.h"
 #include "ip_undo_rec.h"
@@ -43,8 +44,7 @@ typedef struct IpVersion
 	IpChanged	changed;		/* by the page's default changer */
 	/* this version */
 	uint16		hdr;
-	uint8		state;			/* IP_ROW_*; LOCKED: ptr still leads to the
-								 * lock, unless CHANGED */
+	uint8		state;			/* IP_ROW_* */
 	IpXid		xid;			/* made it; final: visible to all */
 	IpPtr		ptr;			/* undo record of the change that made it, or
 								 * cid */
@@ -77,33 +77,34 @@ typedef struct IpVersion
 	/* record at ptr, if loaded */
 	bool		rec_loaded;
 	IpUndoRec	rec;
-
-	/*
-	 * the lock record on top of the chain, if unlocked (see
-	 * ip_version_skip_lock)
-	 */
-	bool		has_lock;
-	IpUndoRec	lock;
 	uint8	   *saved;			/* the overlaid bytes of the newest version */
 	uint8		savedbuf[IP_VERSION_BLOCK_SZ];
 	uint8		bodybuf[2][BLCKSZ];
 	int			bodycur;
 	uint8		recbuf[BLCKSZ];
-	uint8		lockbuf[BLCKSZ];
+	/* of the row; asked for, and true, while its page is locked */
+	bool		lockers_known;
+	IpLockers	lockers;
 } IpVersion;
 
 /*
- * What core asks for by TID: a row, or exactly one version of it.  The latter
- * has the TID of the undo record on top of the version, with an offset beyond those
- * of rows: the lock record that ip_lock_tuple put there, or the record of an update that
- * was made in place.  Such a TID never reaches an index.
+ * What core asks for by TID: a row, or exactly one version of it.  The latter has an offset beyond those of rows: that of the
+ * undo record of the update that ended the version (below), or made it (above), or that of the row whose
+ * insertion made it (inserted).  Such a TID never reaches an index.
  */
 #define IP_VERSION_TID_OFFSET	0x1000
+#define IP_TID_BELOW			IP_VERSION_TID_OFFSET
+#define IP_TID_ABOVE			0x2000
+#define IP_TID_INSERTED			0x3000
+#define IP_TID_KIND_MASK		0xF000
+
+StaticAssertDecl(BLCKSZ / IP_HOME_MIN_SZ < IP_VERSION_TID_OFFSET, "no item has a version's offset");
 
 typedef struct IpTarget
 {
 	ItemPointerData row;
-	bool		exact;			/* the version with this maker and pointer */
+	bool		exact;			/* the version with this maker and pointer ... */
+	bool		inserted;		/* ... or the one that was inserted */
 	IpXid		xid;
 	IpPtr		ptr;
 	IpXid		next_xid;		/* the update that ended it, or IP_XID_NONE */
@@ -116,8 +117,9 @@ typedef struct IpTarget
 /* Errors: data_corrupted if it is a version's TID, but not of the current transaction. */
 extern void ip_version_target(Relation rel, const ItemPointerData *tid, IpTarget *target);
 
-/* The TID of the version below the undo record at ptr. */
-extern void ip_version_tid(IpPtr ptr, ItemPointer tid);
+/* The TID of the version below the undo record at ptr; that of v, which is not visible to all, and no deletion. */
+extern void ip_version_tid_below(IpPtr ptr, ItemPointer tid);
+extern void ip_version_tid(const IpVersion *v, ItemPointer tid);
 
 /* Is v the exact version that the target names? */
 extern bool ip_version_is_target(IpVersion *v, const IpTarget *target);
@@ -131,7 +133,7 @@ extern IpvResult ip_version_begin(IpVersion *v, Relation rel, BlockNumber block,
 
 /*
  * Like ip_version_begin, but damaged undo is recorded in v->damaged instead of raised: what
- * needs undo finds IPV_STALE, or no lock.
+ * needs undo finds IPV_STALE.
  */
 extern IpvResult ip_version_begin_soft(IpVersion *v, Relation rel, BlockNumber block,
 									   Page page, OffsetNumber off);
@@ -208,9 +210,6 @@ ip_version_saved_at_home(const IpVersion *v)
 	return v->saved != NULL &&
 		ip_row_bytes_at_home(v->top_state, v->top_ptr, ItemPointerGetBlockNumberNoCheck(&v->tid));
 }
-
-/* Go below the lock record, if there is one: v->has_lock, v->lock, v->ptr. */
-extern void ip_version_skip_lock(IpVersion *v);
 
 /* Load v->rec.  IPV_NONE: the version was inserted, or is visible to all. */
 extern IpvResult ip_version_load_rec(IpVersion *v);

@@ -49,10 +49,7 @@ version_tid(IpVersion *v, ItemPointer tid)
 {
 	if (IpXidIsFinal(v->xid) || (v->state & (IP_ROW_INSERTED | IP_ROW_CHANGED)))
 		return false;
-	ip_version_skip_lock(v);
-	if (v->ptr.block == InvalidBlockNumber)
-		return false;
-	ip_version_tid(v->ptr, tid);
+	ip_version_tid_below(v->ptr, tid);
 	return true;
 }
 
@@ -383,7 +380,7 @@ ip_version_begin_near(IpVersion *v, Relation rel, BlockNumber block, Page copy, 
 		return false;
 	v->rel = rel;
 	ItemPointerSet(&v->tid, block, off);
-	v->rec_loaded = v->has_lock = false;
+	v->rec_loaded = v->lockers_known = false;
 	if (row.xid != known->unseen)
 	{
 		bool		seen = ip_version_sees(snapshot, row.xid, horizon, known);

@@ -7,7 +7,9 @@
 
 #include "access/bufmask.h"
 #include "access/visibilitymap.h"
+#include "storage/freespace.h"
 
+#include "ip_map.h"
 #include "ip_page_apply.h"
 #include "ip_page_desc.h"
 #include "ip_wal.h"
@@ -90,9 +92,54 @@ redo_block(XLogReaderState *record, int id, IpOpContext *ctx, bool visible)
 	if (problem)
 		elog(PANIC, "could not redo change of block %u: %s",
 			 BufferGetBlockNumber(buffer), problem);
-	PageSetLSN(BufferGetPage(buffer), record->EndRecPtr);
+	if (!ip_change_is_hint((uint8 *) ops, len))
+		PageSetLSN(BufferGetPage(buffer), record->EndRecPtr);
 	MarkBufferDirty(buffer);
 	return buffer;
+}
+
+/*
+ * The page of the visibility map in which the bits of block, reference 0, are set.  Bits that a later record clears are cleared by it
+ * whatever the LSNs of data page and map's page are.
+ */
+static void
+redo_map(XLogReaderState *record, int id, BlockNumber block)
+{
+	Buffer		buffer;
+
+	if (XLogReadBufferForRedoExtended(record, id, RBM_ZERO_ON_ERROR, false, &buffer) == BLK_NEEDS_REDO)
+	{
+		Page		map = BufferGetPage(buffer);
+
+		if (PageIsNew(map))
+			PageInit(map, BLCKSZ, 0);
+		ip_map_set(map, block);
+		PageSetLSN(map, record->EndRecPtr);
+		MarkBufferDirty(buffer);
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+}
+
+/* Does the record change the block, a page of the visibility map?  That of which it clears bits, it only names. */
+static bool
+sets_map(XLogReaderState *record, int id)
+{
+	return XLogRecGetBlock(record, id)->has_data || XLogRecBlockImageApply(record, id);
+}
+
+/*
+ * VACUUM passes all-visible pages over, so it does not tell the free space map of them: after a promotion that would have what the
+ * base backup had.
+ */
+static void
+redo_space(XLogReaderState *record, Size space)
+{
+	RelFileLocator locator;
+	BlockNumber block;
+
+	XLogRecGetBlockTag(record, IP_REF_DATA, &locator, NULL, &block);
+	XLogRecordPageWithFreeSpace(locator, block, space);
 }
 
 /* The last of the blocks; behind them are references to pages of the visibility map. */
@@ -116,6 +163,9 @@ ip_wal_redo(XLogReaderState *record)
 {
 	Buffer		buffers[XLR_MAX_BLOCK_ID + 1];
 	int			max = last_block(record);
+	bool		set = max < XLogRecMaxBlockId(record) && sets_map(record, max + 1);
+	Size		space = 0;
+	bool		tells;
 	IpMainData	data;
 	IpOpContext ctx = {XLogRecGetXid(record), InvalidBlockNumber, InvalidBlockNumber, NULL};
 
@@ -138,11 +188,18 @@ ip_wal_redo(XLogReaderState *record)
 	if (max >= IP_REF_UNDO)
 		buffers[IP_REF_UNDO] = redo_block(record, IP_REF_UNDO, &ctx,
 										  data.visible & (1 << IP_REF_UNDO));
+	if (set)
+		redo_map(record, max + 1, ctx.data_block);
+	tells = set && BufferIsValid(buffers[IP_REF_DATA]);
+	if (tells)
+		space = PageGetFreeSpace(BufferGetPage(buffers[IP_REF_DATA]));
 	for (int id = 0; id <= max; id++)
 	{
 		if (BufferIsValid(buffers[id]))
 			UnlockReleaseBuffer(buffers[id]);
 	}
+	if (tells)
+		redo_space(record, space);
 }
 
 void

@@ -5,6 +5,7 @@
  */
 #include "compat.h"
 
+#include "access/commit_ts.h"
 #include "access/xact.h"
 #include "storage/procarray.h"
 
@@ -184,4 +185,14 @@ ip_xid_removable(Relation rel, IpXid xid)
 		return true;
 	return GlobalVisTestIsRemovableFullXid(GlobalVisTestFor(rel),
 										   FullTransactionIdFromU64(xid));
+}
+
+IpXid
+ip_xid_kept_from(uint32 age)
+{
+	IpXid		next = ip_xid_next();
+
+	if (!track_commit_timestamp)
+		return IP_XID_MAX;
+	return next - Min(next - FirstNormalTransactionId, age);
 }

@@ -72,4 +72,10 @@ extern bool ip_xid_in_snapshot(IpXid xid, Snapshot snapshot);
 /* Does every snapshot that can read rel see that xid has ended? */
 extern bool ip_xid_removable(Relation rel, IpXid xid);
 
+/*
+ * Rows keep the xids from this one on, which is so old, as heap's rows do, though all see what these have made.
+ * Without track_commit_timestamp nobody asks for them, and no xid is kept.
+ */
+extern IpXid ip_xid_kept_from(uint32 age);
+
 #endif							/* IP_XID_H */

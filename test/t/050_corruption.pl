@@ -29,7 +29,7 @@ my $variants =
 use constant {
 	BLCKSZ       => 8192,
 	PAGE_HEADER  => 24,
-	SPECIAL_SIZE => 24,
+	SPECIAL_SIZE => 32,
 	KIND_OFFSET  => 8192 - 4,
 	KIND_DATA    => 2,
 	KIND_UNDO    => 3,

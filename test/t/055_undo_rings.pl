@@ -25,7 +25,7 @@ use constant {
 	SLOTS_OFFSET => 32		# in the metapage
 };
 
-my $node = new_cluster('main', conf => "autovacuum = off\ninplace.debug_undo_at_home = off\nmax_prepared_transactions = 5\n");
+my $node = new_cluster('main', conf => "autovacuum = off\ninplace.debug_heal = off\ninplace.debug_undo_at_home = off\nmax_prepared_transactions = 5\n");
 $node->safe_psql(
 	'postgres', q(
 CREATE TABLE base (id int PRIMARY KEY, n int) USING inplace;

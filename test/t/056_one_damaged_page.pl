@@ -20,10 +20,10 @@ test_seed();
 use constant {
 	BLCKSZ       => 8192,
 	PAGE_HEADER  => 24,
-	SPECIAL_SIZE => 24,
+	SPECIAL_SIZE => 32,
 	KIND_OFFSET  => 8192 - 4
 };
-my @kinds = (undef, 'metapage', 'data page', 'undo page', 'free page');
+my @kinds = (undef, 'metapage', 'data page', 'undo page', 'free page', 'lock page');
 
 # INPLACE_FLIPS: so many random places for each kind of page, and then each byte of the header and the special space, too
 my $random = $ENV{INPLACE_FLIPS} || 6;
@@ -33,7 +33,7 @@ my $some   = $ENV{INPLACE_FLIPS} ? 48 : 12;
 my @header  = (0 .. PAGE_HEADER - 1);
 my @special = (BLCKSZ - SPECIAL_SIZE .. BLCKSZ - 1);
 my @flips;
-foreach my $kind (0 .. 4)
+foreach my $kind (0 .. 5)
 {
 	push @flips, [ $kind, $_ ] foreach (shuffle(@header, @special))[ 0 .. $some - 1 ];
 	push @flips, [ $kind, PAGE_HEADER + int rand(BLCKSZ - PAGE_HEADER - SPECIAL_SIZE) ] foreach 1 .. $random;
@@ -49,7 +49,7 @@ $copies = @flips;
 sub make_tables
 {
 	my ($how) = @_;
-$node = new_cluster($how, conf => "autovacuum = off\nmax_locks_per_transaction = 1024\nstatement_timeout = '300s'\n");
+$node = new_cluster($how, conf => "autovacuum = off\nmax_prepared_transactions = 12\nmax_locks_per_transaction = 1024\nstatement_timeout = '300s'\n");
 my $copies = @flips;
 $node->safe_psql('postgres', qq(
 CREATE TABLE base (id int PRIMARY KEY, n int, note text) USING inplace;
@@ -75,9 +75,12 @@ UPDATE base SET n = 3 WHERE id % 7 = 0));
 $holder->quit;
 $node->safe_psql('postgres', q(
 BEGIN; UPDATE base SET n = 4, note = upper(note) WHERE id % 20 = 2; ROLLBACK;));
+
+# All rows are locked, by some who do not mind their changes; the locks of a data page are on several pages.
+$node->safe_psql('postgres', "BEGIN; SELECT count(*) FROM (SELECT FROM base FOR KEY SHARE) x; PREPARE TRANSACTION 'locks_$_'") foreach 1 .. 12;
 tables_ok($node, 'before any damage', 'base');
 
-# What a row depends on: its own page, and that of its undo record.
+# What a row depends on: its own page, and that of its undo record; not the page that its locks are on.
 $node->safe_psql('postgres', q(
 CREATE TABLE facts USING heap AS
 SELECT id, n, note, ARRAY[block, coalesce(undo_block, block)] AS blocks
@@ -85,14 +88,14 @@ FROM (SELECT base.*, (base.ctid::text::point)[0]::int AS block, (base.ctid::text
 	LATERAL (SELECT (undo::text::point)[0]::int AS undo_block FROM inplace_rows('base', b.block) r WHERE r.off = b.off) r;
 
 -- How many rows of other pages are not as they were, by key; or cannot be changed.
-CREATE FUNCTION by_key(copy regclass, damaged int, changes bool) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION by_key(copy regclass, damaged int, changes bool, locks text DEFAULT '') RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	f record;
 	was record;
 	bad int := 0;
 	example text := '';
 	statement text := format(CASE WHEN changes THEN 'UPDATE %s SET n = n + 1 WHERE id = $1 RETURNING n - 1 AS n, note'
-		ELSE 'SELECT n, note FROM %s WHERE id = $1' END, copy);
+		ELSE 'SELECT n, note FROM %s WHERE id = $1' || locks END, copy);
 BEGIN
 	FOR f IN SELECT * FROM facts WHERE damaged <> ALL (blocks) LOOP
 		BEGIN
@@ -143,13 +146,15 @@ sub choose_damage
 		push @{ $pages_of_kind{ unpack 'C', substr $main, $block * BLCKSZ + KIND_OFFSET, 1 } }, $block;
 	}
 	note(join ', ', map { "$kinds[$_]: " . scalar @{ $pages_of_kind{$_} } } sort keys %pages_of_kind);
-	ok(!(grep { !$pages_of_kind{$_} } 1 .. 4), 'there are pages of all kinds');
+	ok(!(grep { !$pages_of_kind{$_} } 1 .. 5), 'there are pages of all kinds');
 	@damage = ();
 	foreach my $flip (@flips)
 	{
 		my ($kind, $at) = @$flip;
 		my $block = $kind == 0 ? 0 : $pages_of_kind{$kind}[ rand @{ $pages_of_kind{$kind} } ];
-		push @damage, { kind => $kinds[$kind] // 'block 0', block => $block, at => $at, bit => int rand 8 };
+		# COPY FROM refuses what is no text any more
+		my $in_row = ($kind == 0 || $kind == 2 || $kind == 3) && $at >= PAGE_HEADER && $at < BLCKSZ - SPECIAL_SIZE;
+		push @damage, { kind => $kinds[$kind] // 'block 0', block => $block, at => $at, bit => int rand($in_row ? 7 : 8) };
 	}
 	return;
 }
@@ -193,16 +198,18 @@ sub check_copies
 		my $d       = $damage[ $n - 1 ];
 		my $copy    = "copy_$n";
 		# a scan reads these, and rows need those of undo
-		my $is_read = $d->{kind} ne 'metapage';
+		my $is_read = $d->{kind} !~ /^(metapage|lock page)$/;
+		my $sound   = $d->{kind} eq 'lock page' ? "SELECT 'sound after VACUUM', count(*) FROM inplace_check('$copy');" : '';
 		my $at_home = $n % 2 ? 'on' : 'off';
 		my $where   = "$d->{kind} $d->{block}, byte $d->{at}, bit $d->{bit}";
 		my ($status, $stdout, $stderr) = $node->psql('postgres', qq(
 SET enable_seqscan = off; SET enable_bitmapscan = off; SET inplace.debug_undo_at_home = $at_home;
 SELECT 'keys', by_key('$copy', $d->{block}, false);
+SELECT 'locks', by_key('$copy', $d->{block}, false, ' FOR NO KEY UPDATE');
 SELECT 'changes', by_key('$copy', $d->{block}, true);
 INSERT INTO $copy SELECT i, 0, repeat('new', 40) FROM generate_series(10001, 10020) i RETURNING 'inserted', 0;
 SELECT 'inserted', count(*) - 20 FROM $copy WHERE id > 10000;
-@{[ $is_read ? '' : "SELECT 'scan', by_scan('$copy', $d->{block}); VACUUM $copy;" ]}
+@{[ $is_read ? '' : "SELECT 'scan', by_scan('$copy', $d->{block}); VACUUM $copy; $sound" ]}
 SET zero_damaged_pages = on;
 SELECT 'scan that leaves out damage', by_scan('$copy', $d->{block});
 CREATE TEMP TABLE got (LIKE base);
@@ -223,7 +230,7 @@ SELECT 'done', 0));
 		}
 		$failed{done}{$where} = $stderr unless $got{done};
 	}
-	foreach my $what ('keys', 'changes', 'inserted', 'scan', 'scan that leaves out damage', 'copy', 'full', 'checked', 'done')
+	foreach my $what ('keys', 'locks', 'changes', 'inserted', 'scan', 'sound after VACUUM', 'scan that leaves out damage', 'copy', 'full', 'checked', 'done')
 	{
 		my $bad  = $failed{$what} // {};
 		my @some = sort keys %$bad;

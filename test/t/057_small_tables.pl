@@ -259,6 +259,26 @@ foreach my $before ('SELECT 1', 'VACUUM inplace')
 	is(sql('SELECT count(*) FROM inplace'), 20000, "a zeroed undo page, $before: all rows are read");
 }
 
+# ---- rows that move --------------------------------------------------------------------------
+
+# Line pointers of rows that have moved, and undo records at home, need no room for a version block: pages take as many rows as before.
+$node->safe_psql('postgres', q(
+CREATE TABLE moving_h (id int PRIMARY KEY, k int, v text) USING heap WITH (autovacuum_enabled = off);
+CREATE TABLE moving_i (id int PRIMARY KEY, k int, v text) USING inplace WITH (autovacuum_enabled = off);
+CREATE INDEX ON moving_h (k);
+CREATE INDEX ON moving_i (k);
+INSERT INTO moving_h SELECT i, i, 'value ' || i FROM generate_series(1, 2000) i;
+INSERT INTO moving_i SELECT * FROM moving_h;
+));
+foreach my $round (1 .. 2)
+{
+	$node->safe_psql('postgres', "DO \$\$ BEGIN FOR r IN 1 .. 4000 LOOP
+		UPDATE moving_$_ SET k = k + 5000 WHERE id = hashint4(r) & 1023; COMMIT; END LOOP; END \$\$;") foreach qw(h i);
+	$node->safe_psql('postgres', "VACUUM moving_$_") foreach qw(h i);
+}
+is($node->safe_psql('postgres', q(SELECT pg_relation_size('moving_i') < 1.8 * pg_relation_size('moving_h'))), 't',
+	'a table whose rows move is not much larger than heap\'s');
+
 $node->stop;
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP:/, 'no crash of its own');
 done_testing();

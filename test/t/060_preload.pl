@@ -195,16 +195,23 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM other'),
 is(errors_of($node, 'BEGIN; DROP TABLE t; ROLLBACK; BEGIN; TRUNCATE t; INSERT INTO t VALUES (1, 1); ROLLBACK;'),
 	'', 'unknown version: the table can be dropped and truncated');
 
-# A table as version 6 had it: block 0 is the metapage, its second word the version; no page has it in its magic number.
-change_file(
-	sub {
-		my ($pages) = @_;
-		$$pages = $sound;
-		substr($$pages, 8192 * $_ - 2, 2) = pack 'S<', 0x4950 foreach 1 .. length($sound) / 8192;
-		substr($$pages, 24 + 4, 4) = pack 'L<', 6;
-		substr($$pages, 8192 - 4, 1) = chr 1;
-	});
-refused_ok('version 6', 6);
+# A bulk insertion, or a crash, has left many new pages at the end.
+change_file(sub { ${ $_[0] } .= "\0" x (8192 * 20) });
+refused_ok('unknown version, new pages at the end', 99);
+
+# Tables as versions up to 6 had them: block 0 is the metapage, its second word the version; no page has it in its magic number.
+foreach my $number (5, 6)
+{
+	change_file(
+		sub {
+			my ($pages) = @_;
+			$$pages = $sound;
+			substr($$pages, 8192 * $_ - 2, 2) = pack 'S<', 0x4950 foreach 1 .. length($sound) / 8192;
+			substr($$pages, 24 + 4, 4) = pack 'L<', $number;
+			substr($$pages, 8192 - 4, 1) = chr 1;
+		});
+	refused_ok("version $number", $number);
+}
 
 change_file(sub { ${ $_[0] } = $sound });
 is(contents($node, 't', 'id', 'seq'),

@@ -31,6 +31,7 @@ $node->safe_psql('postgres', 'CREATE TABLE other (id int)');
 
 my @readers = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 3;
 $_->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM other') foreach @readers;
+my $xid = $node->safe_psql('postgres', "SELECT txid_snapshot_xmax(txid_current_snapshot())");
 foreach my $table ('of_inplace', 'of_heap')
 {
 	$node->safe_psql('postgres', "UPDATE $table SET n = n + 1");
@@ -55,6 +56,8 @@ like($readers[1]->{stderr}, qr/could not serialize access/, 'it cannot overwrite
 
 # VACUUM FULL has a cutoff of its own.
 $node->safe_psql('postgres', 'VACUUM FULL of_inplace');
+is($node->safe_psql('postgres', "SELECT age(relfrozenxid) >= age('$xid'::xid) FROM pg_class WHERE relname = 'of_inplace'"), 't',
+	'VACUUM FULL: relfrozenxid is not newer than the xids that are kept');
 is($readers[2]->query('SELECT count(*), sum(n) FROM of_inplace'), '900|900', 'VACUUM FULL: an old snapshot sees what it saw');
 $_->quit foreach @readers;
 is($node->safe_psql('postgres', 'SELECT count(*), sum(n) FROM of_inplace'), '800|1600', 'the newest versions');

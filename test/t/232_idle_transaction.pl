@@ -92,27 +92,6 @@ tables_ok($node, 'in the end', 'changed', 'filled', 'locked');
 sql('VACUUM');
 tables_ok($node, 'after VACUUM', 'changed', 'filled', 'locked');
 
-# ---- a change that a lock has kept on its row, and whose id seems to be one that is still to come -------------------
-
-sql('CREATE TABLE kept (id int PRIMARY KEY, n int) USING inplace', 'INSERT INTO kept SELECT i, 0 FROM generate_series(1, 10) i');
-vacuum_all();
-my ($holder, $locker) = map { $node->background_psql('postgres', on_error_stop => 1) } 1 .. 2;
-# keeps the lock from making the row plain
-$holder->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
-sql('UPDATE kept SET n = 1 WHERE id = 1');
-my $changed = sql(q(SELECT xid FROM inplace_rows('kept', 0) WHERE 'version' = ANY (flags)));
-use_up(1e9);
-$locker->query_safe('BEGIN; SELECT FROM kept WHERE id = 1 FOR KEY SHARE');
-$holder->query_safe('COMMIT');
-vacuum_all();
-$locker->query_safe('COMMIT');
-use_up(1.2e9);
-is(sql(q(SELECT xid FROM inplace_rows('kept', 0) WHERE 'version' = ANY (flags))), $changed, 'the row has it');
-cmp_ok(sql("SELECT pg_current_xact_id()::text::bigint - $changed"), '>', 2**31, 'it is old');
-is(sql(only($_), 'SELECT count(*), sum(n) FROM kept WHERE id > 0'), '10|1', "$_: it is seen") foreach @scans;
-$_->quit foreach $holder, $locker;
-vacuum_all();
-tables_ok($node, 'after that', 'kept');
 log_ok($node, 'whole run', 0);
 $node->stop;
 done_testing();

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_cluster('main', conf => "autovacuum = off\n");
+my $node = new_cluster('main', conf => "autovacuum = off\ninplace.debug_heal = off\n");
 my $next = 0;
 
 sub sql { return $node->safe_psql('postgres', join ";\n", @_); }

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_cluster('main', conf => "autovacuum = off\ninplace.debug_skip_lists = off\n");
+my $node = new_cluster('main', conf => "autovacuum = off\ninplace.debug_skip_lists = off\ninplace.debug_heal = off\n");
 
 sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
 

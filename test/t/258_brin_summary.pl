@@ -13,7 +13,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_cluster('main', conf => "autovacuum = off\ninplace.debug_undo_at_home = off\n");
+my $node = new_cluster('main', conf => "autovacuum = off\ninplace.debug_undo_at_home = off\ninplace.debug_heal = off\n");
 
 sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
 

@@ -53,7 +53,7 @@ SELECT * FROM uah ORDER BY id;
 VACUUM uah;
 SELECT * FROM inplace_check('uah');
 
--- deletions and locks of one command cost no version block; the next command's find them over, or not
+-- deletions of one command cost no version block; locks change nothing
 TRUNCATE uah;
 INSERT INTO uah SELECT i, i, 0, repeat('a', 20) FROM generate_series(1, 4) i;
 VACUUM uah;

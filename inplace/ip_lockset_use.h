@@ -1,0 +1,53 @@
+/*-------------------------------------------------------------------------
+ * ip_lockset_use.h
+ *	  Row locks: who has locked a row, and locking one.
+ *
+ * A lock is no part of a row, and changes nothing on its data page but, at most, lock_page, which tells where the page's sets
+ * begin.  They are there, or on the pages that this one says they are continued on.
+ *
+ * The data page's exclusive lock protects its live sets: only its holder adds rows to them.  The lock page's protects a slot:
+ * a dead set is overwritten by anybody who has that.  Whoever holds a lock page's lock waits for no data or undo page, and for
+ * other lock pages only in the order of the list, which begins with the metapage.
+ *-------------------------------------------------------------------------
+ */
+#ifndef IP_LOCKSET_USE_H
+#define IP_LOCKSET_USE_H
+
+#include "ip_lockset.h"
+#include "ip_space.h"
+
+/* Is the locker still running?  Any xid.  *mine: see IpLocker. */
+extern bool ip_lockset_is_live(IpXid xid, bool *mine);
+
+/* The lockers of the row at off.  Lock: share on the data page; lock pages are locked one after the other. */
+extern void ip_lockset_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpLockers *lockers);
+
+/*
+ * Add the row to a set of xid in that mode.  any: had the data page a live set?  Lock: the data page exclusively, since that
+ * was asked.  Errors: what extending the table may raise; data_corrupted if the list of lock pages is endless.
+ */
+extern void ip_lockset_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mode, bool any);
+
+/*
+ * The same for our own lock, if the last one was such a lock on that page, and no lock page that matters has changed since, so that nobody else has
+ * locked a row of it.  False: that is not sure, and nothing is done.
+ */
+extern bool ip_lockset_add_alike(Relation rel, Buffer data, OffsetNumber off, TransactionId xid, LockTupleMode mode);
+
+/* Which of the page's items are in live sets?  False: none is.  Lock: the data page exclusively. */
+extern bool ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked);
+
+/*
+ * Free lock pages whose sets are dead, and mend what is damaged of their list.  pages: the undo pages and lock pages that VACUUM has met, of which
+ * nundo are undo pages, as far as rings know.  No lock is held.
+ */
+extern void ip_lockset_vacuum(Relation rel, const BlockNumber *pages, BlockNumber npages, BlockNumber nundo,
+							  IpFreeBlocks *lowest);
+
+/*
+ * A lock page, or the metapage, locked in this mode; InvalidBuffer if the block is something else, not there, or damaged: it has no
+ * sets then.  It may be a data page that the caller has locked.
+ */
+extern Buffer ip_lockset_open(Relation rel, BlockNumber block, int mode);
+
+#endif							/* IP_LOCKSET_USE_H */

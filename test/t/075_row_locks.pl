@@ -1,0 +1,181 @@
+# Row locks are lock sets in pages of the table: they do not grow, whatever snapshots there are, change no row and no bit
+# of the visibility map, end no query on a standby, find room where a page has none, and survive a crash as far as they are
+# prepared transactions'.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_cluster(
+	'primary',
+	streaming => 1,
+	conf      => q(
+autovacuum = off
+max_prepared_transactions = 20
+max_connections = 30
+wal_consistency_checking = 'inplace'
+));
+my $standby = new_standby($node, q(
+max_standby_streaming_delay = 100ms
+hot_standby_feedback = off
+));
+
+sub sql { return $node->safe_psql('postgres', join(';', @_)); }
+
+sub size { return sql("SELECT pg_relation_size('$_[0]')"); }
+
+my $map = q(SELECT count(*), sum(CASE WHEN all_visible THEN 1 END), sum(CASE WHEN all_frozen THEN 1 END) FROM pg_visibility_map('t'));
+
+# ---- no growth, nothing lost, no conflict ------------------------------------------------
+
+sql('CREATE EXTENSION pg_visibility');
+foreach my $am ('heap', 'inplace')
+{
+	sql("CREATE TABLE parent_$am (id int PRIMARY KEY, t text) USING $am", "INSERT INTO parent_$am SELECT i, 'parent' FROM generate_series(1, 50) i");
+}
+sql('CREATE TABLE t (id int PRIMARY KEY, n int) USING inplace', 'INSERT INTO t SELECT i, 0 FROM generate_series(1, 5000) i');
+sql('VACUUM parent_heap');
+sql('VACUUM parent_inplace');
+sql('VACUUM t');
+my $before = sql($map);
+my $holder = $node->background_psql('postgres');
+$holder->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t');
+$node->wait_for_catchup($standby);
+my $reader = $standby->background_psql('postgres');
+$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t');
+
+my $mode = 0;
+foreach my $strength ('KEY SHARE', 'SHARE', 'NO KEY UPDATE', 'UPDATE')
+{
+	my $script = $node->basedir . '/lock' . $mode++ . '.sql';
+	append_to_file($script, join('', map { "\\set id random(1, 50)\nSELECT FROM parent_$_ WHERE id = :id FOR $strength;\n" } 'heap', 'inplace'));
+	$node->command_ok([ 'pgbench', '-n', '-c', '8', '-t', '300', '-f', $script, 'postgres' ], "locks $strength");
+}
+cmp_ok(size('parent_inplace'), '<=', size('parent_heap') + 8192, 'locks do not let a table grow under a snapshot');
+is(sql(q(SELECT count(*) FROM inplace_locks('parent_inplace') WHERE live)), 0, 'all of them have ended');
+is(sql(q(SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'parent_inplace')), 0, 'no dead rows');
+is(sql(q(SELECT count(*) FROM inplace_undo_rings('parent_inplace'))), 0, 'no undo');
+
+my $xmins = sql('SELECT min(xmin::text), max(xmin::text) FROM t');
+sql("SELECT count(*) FROM (SELECT FROM t FOR $_) x") foreach 'KEY SHARE', 'UPDATE';
+is(sql($map), $before, 'the visibility map is what it was');
+is(sql('SELECT min(xmin::text), max(xmin::text) FROM t'), $xmins, 'and so are makers of rows');
+is(sql(q(SELECT count(*) > 0 FROM inplace_rows('t', 0) WHERE flags <> '{}')), 'f', 'and the rows');
+$node->wait_for_catchup($standby);
+is($reader->query_safe('SELECT count(*) FROM t'), 5000, 'no query of a standby was cancelled');
+is($standby->safe_psql('postgres', q(SELECT sum(confl_snapshot) FROM pg_stat_database_conflicts)), 0, 'nor is there a conflict');
+$reader->quit;
+$holder->quit;
+tables_ok($node, 'locks', 't', 'parent_inplace');
+
+# ---- lock pages come and go --------------------------------------------------------------
+
+$holder = $node->background_psql('postgres');
+$holder->query_safe('CREATE TABLE l (id int, s text) USING inplace; ALTER TABLE l ALTER s SET STORAGE plain');
+$holder->query_safe(q(INSERT INTO l SELECT i, repeat('l', 4000) FROM generate_series(1, 1000) i));
+$holder->query_safe('VACUUM l');
+my $data = size('l');
+$holder->query_safe('BEGIN; SELECT count(*) FROM (SELECT FROM l FOR UPDATE) x');
+cmp_ok(size('l'), '>', $data, 'many pages with locks');
+is(sql(q(SELECT count(*), sum(cardinality(rows)) FROM inplace_locks('l') WHERE live)), sql('SELECT count(DISTINCT (ctid::text::point)[0]), 1000 FROM l'), 'a set for each page');
+sql('VACUUM l');
+is(sql(q(SELECT count(*) FROM (SELECT FROM l FOR KEY SHARE SKIP LOCKED) x)), 0, 'VACUUM leaves live locks alone');
+is(sql('SELECT count(*) FROM l'), 1000, 'scans leave lock pages out');
+tables_ok($node, 'many locks', 'l');
+$holder->query_safe('COMMIT');
+$holder->quit;
+sql('VACUUM l');
+is(sql(q(SELECT count(*) FROM generate_series(0, pg_relation_size('l') / 8192 - 1) b, inplace_page('l', b) p WHERE kind = 'lock')), 0,
+	'VACUUM frees lock pages');
+tables_ok($node, 'no locks', 'l');
+
+# Between the look at a page's lockers and the next lock, the locker ends, and VACUUM frees the lock page.  It reads no page that all see.
+$holder = $node->background_psql('postgres');
+$holder->query_safe('BEGIN; SELECT count(*) FROM (SELECT FROM l FOR KEY SHARE) x');
+my $block = sql(q(SELECT block FROM inplace_locks('l') ORDER BY page DESC LIMIT 1));
+my $next = $node->background_psql('postgres');
+SKIP:
+{
+	my $hold = hold_backend($next->query_safe('SELECT pg_backend_pid()'), 'ip_lockset_add');
+	skip 'gdb may not attach to a server process', 4 if !$hold;
+	$next->query_until(qr/began/, "\\echo began\nBEGIN; SELECT id FROM l WHERE ctid = '($block,1)' FOR SHARE;\n\\echo it_ended\n");
+	ok(is_held($hold), 'held after the look');
+	$holder->query_safe('COMMIT');
+	sql('VACUUM l');
+	is(sql(q(SELECT DISTINCT page FROM inplace_locks('l'))), 1, 'the lock page is free');
+	release_backend($hold);
+	$next->query_until(qr/it_ended/, '');
+	is($node->psql('postgres', "SELECT FROM l WHERE ctid = '($block,1)' FOR UPDATE NOWAIT"), 3, 'the row is locked all the same');
+	tables_ok($node, 'a lock page freed', 'l');
+}
+$_->quit foreach $holder, $next;
+
+# Several lock all rows: the locks of a data page stay on one lock page, so that nobody has to look at more.
+my @all = map { $node->background_psql('postgres') } 1 .. 3;
+$_->query_safe('BEGIN; SELECT count(*) FROM (SELECT FROM l FOR KEY SHARE) x') foreach @all;
+my $live_sets = q(SELECT count(DISTINCT (block, locker)), sum(cardinality(rows)) FROM inplace_locks('l') WHERE live);
+is(sql($live_sets), sql('SELECT 3 * count(DISTINCT (ctid::text::point)[0]), 3000 FROM l'), 'all of their locks are there');
+is(sql(q(SELECT count(*) FROM (SELECT FROM inplace_locks('l') WHERE live GROUP BY block HAVING count(DISTINCT page) > 1) x)), 0,
+	'those of a data page together');
+sql('VACUUM l');
+$_->query_safe('COMMIT') foreach @all[0, 2];
+is(sql(q(SELECT count(*) FROM (SELECT FROM l FOR UPDATE SKIP LOCKED) x)), 0, 'each locker keeps the others out');
+tables_ok($node, 'several lockers', 'l');
+$all[1]->query_safe('COMMIT');
+is(sql(q(SELECT count(*) FROM (SELECT FROM l FOR UPDATE SKIP LOCKED) x)), 1000, 'until it ends');
+
+# Too many lockers to be moved, and a page without room for another: it is continued.
+sql('VACUUM l');
+my ($id, $other) = split /\|/, sql(q(SELECT min(id), max(id) FROM l GROUP BY (ctid::text::point)[0] HAVING count(*) = 2 ORDER BY 1 LIMIT 1));
+sql("BEGIN; SELECT id FROM l WHERE id = $id FOR KEY SHARE; PREPARE TRANSACTION 'q$_'") foreach 1 .. 10;
+$all[0]->query_safe("BEGIN; SELECT count(*) FROM (SELECT FROM l WHERE id NOT IN ($id, $other) FOR UPDATE) x");
+$all[1]->query_safe("BEGIN; SELECT id FROM l WHERE id = $id FOR KEY SHARE");
+is(sql("SELECT count(DISTINCT page), count(*) FROM inplace_locks('l') WHERE live AND block = (SELECT (ctid::text::point)[0] FROM l WHERE id = $id)"), '2|11', 'locks on two pages');
+$all[0]->query_safe('COMMIT');
+sql("COMMIT PREPARED 'q$_'") foreach 1 .. 10;
+sql('VACUUM l');
+is($node->psql('postgres', "SELECT FROM l WHERE id = $id FOR UPDATE NOWAIT"), 3, 'the last one is seen');
+is($node->psql('postgres', "SELECT FROM l WHERE id = $other FOR UPDATE NOWAIT"), 0, 'as one of its row');
+$all[1]->query_safe('COMMIT');
+is($node->psql('postgres', "SELECT FROM l WHERE id = $id FOR UPDATE NOWAIT"), 0, 'it has ended');
+tables_ok($node, 'locks on two pages', 'l');
+$_->quit foreach @all;
+
+# ---- many lockers of one row; full pages -------------------------------------------------
+
+sql('CREATE TABLE f (id int, s text) USING inplace', 'ALTER TABLE f ALTER s SET STORAGE plain',
+	q(INSERT INTO f SELECT i, repeat('f', 8000) FROM generate_series(1, 3) i));
+sql(q(UPDATE f SET s = s || 'f' WHERE id = 2)) while sql(q(SELECT free > 0 FROM inplace_page('f', (SELECT (ctid::text::point)[0]::int FROM f WHERE id = 2)))) eq 't'
+  && sql('SELECT max(length(s)) FROM f') < 8130;
+$holder = $node->background_psql('postgres');
+$holder->query_safe("BEGIN; SAVEPOINT s$_; SELECT id FROM f WHERE id = 2 FOR KEY SHARE; PREPARE TRANSACTION 'p$_'") foreach 1 .. 3;
+$holder->query_safe('BEGIN; ' . join(' ', map { "SELECT id FROM f WHERE id = 2 FOR KEY SHARE; SAVEPOINT s$_; SELECT id FROM f WHERE id = 2 FOR SHARE; ROLLBACK TO s$_;" } 1 .. 300));
+is(sql(q(SELECT count(*) FROM inplace_locks('f') WHERE live)), 4, 'lockers of a row of a full page');
+is($node->psql('postgres', 'SELECT FROM f WHERE id = 2 FOR UPDATE NOWAIT'), 3, 'FOR UPDATE has to wait');
+is($node->psql('postgres', 'SELECT FROM f WHERE id = 2 FOR NO KEY UPDATE NOWAIT'), 0, 'and another does not');
+$holder->query_safe('ROLLBACK');
+tables_ok($node, 'a full page', 'f');
+
+# ---- prepared transactions ---------------------------------------------------------------
+
+crash_and_recover($node, 'kill');
+is($node->psql('postgres', 'SELECT FROM f WHERE id = 2 FOR UPDATE NOWAIT'), 3, 'prepared locks survive a crash');
+sql("COMMIT PREPARED 'p$_'") foreach 1, 2;
+is($node->psql('postgres', 'SELECT FROM f WHERE id = 2 FOR UPDATE NOWAIT'), 3, 'each of them');
+$node->wait_for_catchup($standby);
+$node->stop;
+$standby->promote;
+is($standby->psql('postgres', 'SELECT FROM f WHERE id = 2 FOR UPDATE NOWAIT'), 3, 'and a promotion');
+$standby->safe_psql('postgres', q(COMMIT PREPARED 'p3'));
+is($standby->psql('postgres', 'SELECT FROM f WHERE id = 2 FOR UPDATE NOWAIT'), 0, 'until they end');
+tables_ok($standby, 'promoted', 't', 'l', 'f', 'parent_inplace');
+log_ok($node);
+log_ok($standby);
+done_testing();

@@ -1,0 +1,145 @@
+# Damage of lock pages, and of the metapage's lock sets, while transactions that have locked rows are running.  Where it is not known
+# who has locked a row, that row can be locked and changed only when no such transaction is running any more; readers do not care.
+# VACUUM mends the list of lock pages, and frees pages that have fallen out of it.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use constant {
+	BLCKSZ   => 8192,
+	PD_UPPER => 14,
+	NRUNS    => 8192 + 28,    # of the metapage
+	NEXT     => 8192 - 24,    # in the special space of a lock page
+	KIND     => 8192 - 4
+};
+
+my $node = new_cluster('main', conf => "autovacuum = off\nmax_prepared_transactions = 5\ninplace.debug_undo_at_home = off\n");
+
+sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+
+# What the statement says.
+sub answer
+{
+	my ($out, $err) = ('', '');
+	$node->psql('postgres', "\\set VERBOSITY verbose\n$_[0]", stdout => \$out, stderr => \$err);
+	return "$out$err";
+}
+
+my $lock_pages = q(SELECT b FROM generate_series(0, pg_relation_size('l') / 8192 - 1) b, inplace_page('l', b) p WHERE kind = 'lock' ORDER BY b);
+
+# Who has the row's sets: a statement that wants it at once.
+sub lock_of { return answer("SELECT id FROM l WHERE id = $_[0] FOR UPDATE NOWAIT"); }
+
+my $locked  = qr/ERROR:  55P03/;
+my $unknown = qr/ERROR:  XX001: row locks of block \d+ of relation "l" have been lost: lock page \d+ is, or was, damaged/;
+
+# A table of which a prepared transaction has locked all rows, on the metapage and some lock pages; an id of each of these.
+sub locked_table
+{
+	sql('DROP TABLE IF EXISTS l', 'CREATE TABLE l (id int PRIMARY KEY, s text) USING inplace', 'ALTER TABLE l ALTER s SET STORAGE plain',
+		q(INSERT INTO l SELECT i, repeat('l', 3900) FROM generate_series(1, 1000) i));
+	sql('VACUUM l');
+	sql(q(BEGIN; SELECT count(*) FROM (SELECT FROM l FOR UPDATE) x; PREPARE TRANSACTION 'p'));
+	my @pages = split /\n/, sql($lock_pages);
+	cmp_ok(scalar @pages, '>=', 3, 'lock pages ' . join ' ', @pages);
+	my %id = map { $_ => sql("SELECT min(id) FROM l WHERE ctid IN (SELECT format('(%s,%s)', block, off)::tid FROM inplace_locks('l'), unnest(rows) off WHERE page = $_)") } 1, @pages;
+	like(lock_of($id{$_}), $locked, "sets on page $_ are known") foreach 1, @pages;
+	return (\%id, @pages);
+}
+
+# Nothing is left of it when the transaction has ended.
+sub ended_ok
+{
+	my ($how, $id) = @_;
+	sql(q(ROLLBACK PREPARED 'p'));
+	is(lock_of($id->{$_}), $id->{$_}, "$how: a row with sets on page $_ when nobody is running") foreach sort keys %$id;
+	sql(q(UPDATE l SET s = upper(s)));
+	sql('VACUUM l') foreach 1 .. 2;
+	is(sql($lock_pages), '', "$how: VACUUM frees all lock pages");
+	is(sql(q(SELECT count(*), count(DISTINCT s) FROM l)), '1001|2', "$how: all rows are there");
+	tables_ok($node, $how, 'l');
+	return;
+}
+
+sub sound_ok { is(sql(q(SELECT string_agg(c::text, ' ') FROM inplace_check('l') c)), '', "$_[0]: inplace_check"); return; }
+
+# ---- a lock page -----------------------------------------------------------------------------
+
+foreach my $damage ([ 'place of sets', PD_UPPER, "\x01" ], [ 'kind', KIND, "\x04" ], [ 'no page of ours', KIND, "\x77" ])
+{
+	my ($how, $at, $byte) = @$damage;
+	my ($id, @pages) = locked_table();
+	my $bad = $pages[1];
+	is(change_pages($node, 'l', sub { my ($page, $block) = @_; return undef if $block != $bad; substr($page, $at, 1) = $byte; return $page; }), 1, "$how: damage");
+	is(sql('SELECT count(*) FROM l'), 1000, "$how: readers");
+	like(lock_of($id->{$bad}), $unknown, "$how: a row whose sets may have been there");
+	like(answer("UPDATE l SET s = '' WHERE id = $id->{$bad}"), $unknown, "$how: an update of it");
+	like(lock_of($id->{$_}), $locked, "$how: a row with sets on page $_") foreach grep { $_ != $bad } 1, @pages;
+	sql(q(INSERT INTO l VALUES (1001, 'new')));
+	is(lock_of(1001), 1001, "$how: a new row");
+	like(answer('VACUUM l'), qr/WARNING:  XX001: list of lock pages of relation "l" is mended at block $bad: /, "$how: VACUUM mends the list");
+	sound_ok($how);
+	like(lock_of($id->{$bad}), $unknown, "$how: which does not bring locks back");
+	like(lock_of($id->{$_}), $locked, "$how: nor take others away: page $_") foreach grep { $_ != $bad } 1, @pages;
+	ended_ok($how, $id);
+}
+
+# ---- the metapage ----------------------------------------------------------------------------
+
+{
+	my ($id, @pages) = locked_table();
+	change_pages($node, 'l', sub { my ($page, $block) = @_; return undef if $block != 1; substr($page, KIND, 1) = "\x77"; return $page; });
+	my $log = -s $node->logfile;
+	is(sql('SELECT count(*) FROM l'), 1000, 'metapage: readers');
+	like(lock_of($id->{1}), $unknown, 'metapage: a row with sets there');
+	# on a page of its own
+	sql(q(INSERT INTO l VALUES (1001, repeat('new', 2600))), q(UPDATE l SET s = upper(s) WHERE id = 1001));
+	like(slurp_file($node->logfile, $log), qr/metapage of relation "l" is made anew/, 'metapage: an update makes it anew');
+	like(lock_of($id->{1}), $unknown, 'metapage: its sets are lost');
+	like(lock_of($id->{$_}), $locked, "metapage: others are not: page $_") foreach @pages;
+	is(lock_of(1001), 1001, 'metapage: a new row is locked');
+	is(lock_of(1001), 1001, 'metapage: and again');
+	sql('VACUUM l');
+	like(lock_of($id->{$_}), $locked, "metapage: nor by VACUUM: page $_") foreach @pages;
+	ended_ok('metapage', $id);
+}
+
+# Only its list of undo pages is damaged.
+{
+	my ($id, @pages) = locked_table();
+	change_file($node, 'l', sub { my ($bytes) = @_; substr($$bytes, NRUNS, 1) ^= "\x01"; });
+	like(lock_of($id->{$_}), $locked, "list of undo pages: locks are known: page $_") foreach 1, @pages;
+	like(answer('VACUUM l'), qr/WARNING:  XX001: metapage of relation "l" is damaged, and is made anew/, 'list of undo pages: VACUUM');
+	like(lock_of($id->{$_}), $locked, "list of undo pages: and afterwards: page $_") foreach 1, @pages;
+	sql(q(INSERT INTO l VALUES (1001, 'new')));
+	sound_ok('list of undo pages');
+	ended_ok('list of undo pages', $id);
+}
+
+# ---- links -----------------------------------------------------------------------------------
+
+foreach my $to ('back', 'itself', 'the metapage', 'nowhere')
+{
+	my ($id, @pages) = locked_table();
+	my %link = (back => $pages[0], itself => $pages[-1], 'the metapage' => 1, nowhere => 1_000_000);
+	change_pages($node, 'l', sub { my ($page, $block) = @_; return undef if $block != $pages[-1]; substr($page, NEXT, 4) = pack 'L<', $link{$to}; return $page; });
+	like(lock_of($id->{$_}), $locked, "link to $to: locks are known: page $_") foreach 1, @pages;
+	sql(q(INSERT INTO l VALUES (1001, 'new')));
+	like(answer('VACUUM l'), qr/WARNING:  XX001: list of lock pages of relation "l" is mended at block $link{$to}: list of lock pages leads nowhere/,
+		"link to $to: VACUUM");
+	sound_ok("link to $to");
+	like(lock_of($id->{$_}), $locked, "link to $to: and afterwards: page $_") foreach 1, @pages;
+	ended_ok("link to $to", $id);
+}
+
+$node->stop;
+unlike(slurp_file($node->logfile), qr/PANIC|TRAP:/, 'no crash of its own');
+done_testing();
