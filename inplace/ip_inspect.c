@@ -43,6 +43,7 @@ PGDLLEXPORT Datum inplace_page(PG_FUNCTION_ARGS);
 PGDLLEXPORT Datum inplace_rows(PG_FUNCTION_ARGS);
 PGDLLEXPORT Datum inplace_undo_records(PG_FUNCTION_ARGS);
 PGDLLEXPORT Datum inplace_undo_rings(PG_FUNCTION_ARGS);
+PGDLLEXPORT Datum inplace_locks(PG_FUNCTION_ARGS);
 
 /* ---- tables and pages ------------------------------------------------------------ */
 
