@@ -15,8 +15,8 @@ typedef struct Manager
 
 static const Manager managers[] = {
 	{"XLOG", {"CHECKPOINT_SHUTDOWN", "CHECKPOINT_ONLINE", "NOOP", "NEXTOID", "SWITCH", "BACKUP_END",
-			"PARAMETER_CHANGE", "RESTORE_POINT", "FPW_CHANGE", "END_OF_RECOVERY", "FPI_FOR_HINT", "FPI", NULL,
-	"OVERWRITE_CONTRECORD", "CHECKPOINT_REDO"}},
+			"PARAMETER_CHANGE", "RESTORE_POINT", "FPW_CHANGE", "END_OF_RECOVERY", "FPI_FOR_HINT", "FPI", "ASSIGN_LSN",
+	"OVERWRITE_CONTRECORD", "CHECKPOINT_REDO", "LOGICAL_DECODING_STATUS_CHANGE"}},
 	{"Transaction", {"COMMIT", "PREPARE", "ABORT", "COMMIT_PREPARED", "ABORT_PREPARED", "ASSIGNMENT",
 	"INVALIDATION"}},
 	{"Storage", {NULL, "CREATE", "TRUNCATE"}},
@@ -46,6 +46,7 @@ static const Manager managers[] = {
 	{"ReplicationOrigin", {"SET", "DROP"}},
 	{"Generic", {"GENERIC"}},
 	{"LogicalMessage", {"MESSAGE"}},
+	{"XLOG2", {"CHECKSUMS"}},
 };
 
 /* Version 17 gave these operations new meanings. */

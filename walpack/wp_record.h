@@ -39,6 +39,7 @@
 #define WP_MAGIC_16				0xD113
 #define WP_MAGIC_17				0xD116
 #define WP_MAGIC_18				0xD118
+#define WP_MAGIC_19				0xD122
 
 /* flags of a block reference */
 #define WP_FORK_MASK			0x0F
