@@ -196,6 +196,8 @@ fetch_conflicting(IpVersion *v, Relation rel, const ItemPointerData *tid, TupleT
 	IpvResult	result;
 	int			tries = 0;
 
+	if (!COMPAT_HAS_DO_SELECT)
+		ip_memo_forget_seen(rel, tid);
 	if (!COMPAT_HAS_DO_SELECT || !ip_memo_was_seen(rel, tid, &seen))
 		return false;
 	do
