@@ -187,7 +187,7 @@ like($report, qr/parallel workers: index vacuum: 1 planned, [01] launched in tot
 like($report, qr/WAL usage: \d+ records, \d+ full page images, \d+ bytes, \d+ full page image bytes, \d+ buffers full/, 'WAL');
 
 # It tells why it runs, and autovacuum's workers keep to its costs.
-my $other = $node->background_psql('postgres');
+my $other = $node->background_psql('postgres', on_error_stop => 0);
 $node->safe_psql('postgres', 'DELETE FROM reported WHERE id % 3 = 0');
 $other->query_until(qr/begins/, "\\echo begins\nSET vacuum_cost_delay = '100ms'; SET vacuum_cost_limit = 1;\nVACUUM reported;\n\\echo ended\n");
 $node->poll_query_until('postgres', q(SELECT started_by || ' ' || mode FROM pg_stat_progress_vacuum WHERE relid = 'reported'::regclass), 'manual normal')
