@@ -102,7 +102,8 @@ typedef struct IpSpecial
 	}			u;
 	uint32		word;			/* undo page: low half of its xid base; data
 								 * page: the default changer's command id;
-								 * else 0 */
+								 * lock page: its number, higher than those of
+								 * pages before it in the list; else 0 */
 	BlockNumber lock_page;		/* data page: where its lock sets begin, or 0;
 								 * out of date if all of them are dead */
 	uint32		unused;

@@ -7,7 +7,7 @@
  *
  * The data page's exclusive lock protects its live sets: only its holder adds rows to them.  The lock page's protects a slot:
  * a dead set is overwritten by anybody who has that.  Whoever holds a lock page's lock waits for no data or undo page, and for
- * other lock pages only in the order of the list, which begins with the metapage.
+ * other lock pages only in the order of the list, which begins with the metapage: for such as have a higher number.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_LOCKSET_USE_H
@@ -19,12 +19,12 @@
 /* Is the locker still running?  Any xid.  *mine: see IpLocker. */
 extern bool ip_lockset_is_live(IpXid xid, bool *mine);
 
-/* The lockers of the row at off.  Lock: share on the data page; lock pages are locked one after the other. */
+/* The lockers of the row at off.  Lock: share on the data page; lock pages are locked one by one, each before the one in front of it is let go. */
 extern void ip_lockset_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpLockers *lockers);
 
 /*
  * Add the row to a set of xid in that mode.  any: had the data page a live set?  Lock: the data page exclusively, since that
- * was asked.  Errors: what extending the table may raise; data_corrupted if the list of lock pages is endless.
+ * was asked.  Errors: what extending the table may raise; program_limit_exceeded if numbers of lock pages run out.
  */
 extern void ip_lockset_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mode, bool any);
 

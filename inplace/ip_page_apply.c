@@ -292,7 +292,10 @@ apply_lock_op(Page page, BlockNumber block, IpOp op, ByteReader *r)
 	if (op == IP_OP_LOCK)
 		return ip_lockset_apply(page, r);
 	if (op == IP_OP_INIT_LOCK)
+	{
 		init_page(page, block, IP_PAGE_LOCK);
+		IpPageGetSpecial(page)->word = bytes_get_varint(r);
+	}
 	else if (op == IP_OP_LOCK_PAGE)
 		IpPageGetSpecial(page)->lock_page = bytes_get_varint(r);
 	else

@@ -65,8 +65,8 @@ ip_page_check_header(IpPageCheck *c, Page page)
 		return fail(c, "page has unknown flags 0x%04X", ph->pd_flags);
 	if (special->kind != IP_PAGE_DATA && special->lock_page != 0)
 		return fail(c, "page has a data page's lock page, %u", special->lock_page);
-	if (special->kind != IP_PAGE_UNDO && special->kind != IP_PAGE_DATA && special->word != 0)
-		return fail(c, "page has an undo page's xid base, 0x%08X", special->word);
+	if ((special->kind == IP_PAGE_META || special->kind == IP_PAGE_FREE) && special->word != 0)
+		return fail(c, "page has an undo page's xid base, or a lock page's number, 0x%08X", special->word);
 	if (special->keys != 0 && (special->kind != IP_PAGE_DATA || !(special->keys & IP_KEYS_STALE) ||
 							   (special->keys & ~(IP_KEYS_STALE | IP_KEYS_QUIET)) != 0))
 		return fail(c, "page has unknown key flags 0x%02X", special->keys);

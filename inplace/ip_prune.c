@@ -397,9 +397,10 @@ ip_prune_page_heal(Relation rel, Buffer buffer, Buffer map)
 }
 
 /*
- * A row that stays overlaid: could a rollback make a version
- * current again whose first bytes are in undo_block?  One that has been
- * rolled back since we found it running could.
+ * A row that stays overlaid, or is put back and stays so: could a rollback
+ * make the version that v stands on, or one below, current again whose first
+ * bytes are in undo_block?  One that has been rolled back since we found it
+ * running could.
  */
 static bool
 needs_saved_bytes(IpVersion *v, BlockNumber undo_block)
@@ -447,7 +448,8 @@ prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 		return IP_NEED_BAD;
 	if (action == PRUNE_DAMAGED || action == PRUNE_FAR)
 		return IP_NEED_NOW;
-	if (action == PRUNE_KEEP && (v->top_state & IP_ROW_OVERLAID) && needs_saved_bytes(v, undo_block))
+	if ((action == PRUNE_KEEP || (action == PRUNE_CHANGE && !IpXidIsFinal(v->xid))) &&
+		(v->top_state & IP_ROW_OVERLAID) && needs_saved_bytes(v, undo_block))
 		return IP_NEED_NOW;
 	return v->damaged ? IP_NEED_BAD : IP_NEED_NONE;
 }

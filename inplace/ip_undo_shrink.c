@@ -49,7 +49,7 @@ try_free_oldest(Relation rel, uint16 slot, IpXid limit, IpOldestPage *o)
 	{
 		if (!ip_ring_is_needed(page, block, o))
 		{
-			ip_ring_free_oldest(rel, current, oldest, slot);
+			ip_ring_free_oldest(rel, current, oldest, slot, newest);
 			result = TRIED_FREED;
 		}
 		else if (o->problem)

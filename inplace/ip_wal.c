@@ -32,6 +32,8 @@ ip_wal_main_data(XLogReaderState *record, IpMainData *data)
 		data->conflict = bytes_get_u64(&r);
 	if (flags & IP_MAIN_VISIBLE)
 		data->visible = bytes_get_u16(&r);
+	if (flags & IP_MAIN_NAMED)
+		data->named = bytes_get_u64(&r);
 	if (flags & IP_MAIN_LOGICAL)
 	{
 		data->logical = r.p;
@@ -172,6 +174,9 @@ ip_wal_redo(XLogReaderState *record)
 	Assert(InRecovery);
 	ip_wal_main_data(record, &data);
 	redo_conflict(record, data.conflict);
+	/* after a crash no page is to name a xid that is still to come */
+	if (data.named != IP_XID_NONE)
+		AdvanceNextFullTransactionIdPastXid((TransactionId) data.named);
 	XLogRecGetBlockTag(record, IP_REF_DATA, NULL, NULL, &ctx.data_block);
 	if (max >= IP_REF_UNDO)
 		XLogRecGetBlockTag(record, IP_REF_UNDO, NULL, NULL, &ctx.undo_block);
