@@ -58,7 +58,7 @@ ip_lockset_is_live(IpXid xid, bool *mine)
 static inline bool
 is_behind(volatile IpSpecial *special, IpPageKind kind, int64 before)
 {
-	return special->kind == kind && (kind == IP_PAGE_META ? 0 : (int64) special->word) > before;
+	return special->kind == kind && (kind == IP_PAGE_META ? 0 : (int64) special->w.number) > before;
 }
 
 /*
@@ -105,7 +105,7 @@ link_of(Buffer buffer)
 static Buffer
 open_next(Relation rel, Buffer buffer, int mode)
 {
-	return open_behind(rel, link_of(buffer), IpPageGetSpecial(BufferGetPage(buffer))->word, mode);
+	return open_behind(rel, link_of(buffer), IpPageGetSpecial(BufferGetPage(buffer))->w.number, mode);
 }
 
 /* ---- damage --------------------------------------------------------------------- */
@@ -274,7 +274,7 @@ ip_lockset_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, Ip
 	lockers->any = false;
 	lockers->n = 0;
 	lockers->list = NULL;
-	for (buffer = first_sets(rel, IpPageGetSpecial(page)->lock_page, &lost); BufferIsValid(buffer);
+	for (buffer = first_sets(rel, IpPageGetSpecial(page)->u.data.lock_page, &lost); BufferIsValid(buffer);
 		 buffer = pass_to_more_sets(rel, buffer, &lost))
 	{
 		Page		locks = BufferGetPage(buffer);
@@ -293,7 +293,7 @@ ip_lockset_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, Ip
 		}
 	}
 	if (lost_live_set(rel, lost))
-		refuse_lost(rel, block, IpPageGetSpecial(page)->lock_page);
+		refuse_lost(rel, block, IpPageGetSpecial(page)->u.data.lock_page);
 }
 
 bool
@@ -305,7 +305,7 @@ ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked)
 
 	Assert(ip_page_is_locked(page, true));
 	memset(locked, 0, (IP_MAX_ROWS_PER_PAGE + 1) * sizeof(bool));
-	for (buffer = first_sets(rel, IpPageGetSpecial(page)->lock_page, &lost); BufferIsValid(buffer);
+	for (buffer = first_sets(rel, IpPageGetSpecial(page)->u.data.lock_page, &lost); BufferIsValid(buffer);
 		 buffer = pass_to_more_sets(rel, buffer, &lost))
 	{
 		Page		locks = BufferGetPage(buffer);
@@ -389,7 +389,7 @@ write_set(Relation rel, Buffer locks, int i, bool fresh, Buffer data, OffsetNumb
 					 last_lock.number == CompatRelNumber(rel) && last_lock.lsn == PageGetLSN(BufferGetPage(locks)));
 	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
 	ip_op_lock(ip_change_block(&change, locks, false), i, off, fresh, block, mode, xid);
-	if (!any && IpPageGetSpecial(BufferGetPage(data))->lock_page != page)
+	if (!any && IpPageGetSpecial(BufferGetPage(data))->u.data.lock_page != page)
 		ip_op_lock_page(ip_change_block(&change, data, false), page);
 	ip_change_apply(&change);
 	last_lock.page = 0;
@@ -422,7 +422,7 @@ continue_page(Relation rel, Buffer buffer)
 static Buffer
 first_page(Relation rel, Page data, bool *any)
 {
-	Buffer		buffer = ip_lockset_open(rel, *any ? IpPageGetSpecial(data)->lock_page : ip_rel_cache(rel)->lock_page,
+	Buffer		buffer = ip_lockset_open(rel, *any ? IpPageGetSpecial(data)->u.data.lock_page : ip_rel_cache(rel)->lock_page,
 										 BUFFER_LOCK_EXCLUSIVE);
 
 	if (BufferIsValid(buffer))
@@ -634,7 +634,7 @@ init_lock_page(IpChange *change, Buffer buffer, Buffer before)
 {
 	ByteWriter *ops = ip_change_block(change, buffer, true);
 
-	ip_op_init_lock(ops, IpPageGetSpecial(BufferGetPage(before))->word + 1);
+	ip_op_init_lock(ops, IpPageGetSpecial(BufferGetPage(before))->w.number + 1);
 	return ops;
 }
 
@@ -658,7 +658,7 @@ append_page(Relation rel, BlockNumber last)
 	if (BufferIsValid(prev) && !BufferIsValid(next))
 	{
 		special = *IpPageGetSpecial(BufferGetPage(prev));
-		if (special.word == PG_UINT32_MAX)
+		if (special.w.number == PG_UINT32_MAX)
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 					 errmsg("too many lock pages have been added to relation \"%s\"", RelationGetRelationName(rel)),
@@ -706,7 +706,7 @@ ip_lockset_add_alike(Relation rel, Buffer data, OffsetNumber off, TransactionId 
 
 	Assert(ip_page_is_locked(BufferGetPage(data), true));
 	if (l->page == 0 || l->xid != xid || l->mode != mode || l->block != BufferGetBlockNumber(data) ||
-		l->number != CompatRelNumber(rel) || IpPageGetSpecial(BufferGetPage(data))->lock_page != l->page)
+		l->number != CompatRelNumber(rel) || IpPageGetSpecial(BufferGetPage(data))->u.data.lock_page != l->page)
 		return false;
 	buffer = ip_lockset_open(rel, l->page, BUFFER_LOCK_EXCLUSIVE);
 	if (!BufferIsValid(buffer))
@@ -857,7 +857,7 @@ leads_back(Relation rel, Buffer before)
 		return false;
 	back = ip_page_is_ours(BufferGetPage(buffer)) &&
 		IpPageGetSpecial(BufferGetPage(buffer))->kind == IP_PAGE_LOCK &&
-		!is_behind(IpPageGetSpecial(BufferGetPage(buffer)), IP_PAGE_LOCK, IpPageGetSpecial(BufferGetPage(before))->word);
+		!is_behind(IpPageGetSpecial(BufferGetPage(buffer)), IP_PAGE_LOCK, IpPageGetSpecial(BufferGetPage(before))->w.number);
 	ReleaseBuffer(buffer);
 	return back;
 }

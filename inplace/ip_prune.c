@@ -29,8 +29,6 @@
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
-#define NEW_BASE_AGE	((IpXid) 1 << 31)
-
 /* The row being looked at. */
 static IpVersion row_v;
 
@@ -229,10 +227,10 @@ prune_page(IpPrune *p)
 	prune_changer(p);
 	prune_homes(p);
 	prune_default(p, inserter, inserter_status);
-	if (p->thorough && p->nfar == 0 && p->oldest + NEW_BASE_AGE > next &&
-		next > ip_data_xid_base(IpPageGetSpecial(p->page)) + NEW_BASE_AGE + NEW_BASE_AGE / 2)
+	if (p->thorough && p->nfar == 0 && p->oldest + IP_DATA_XIDS_BEFORE > next &&
+		ip_xid_data_base(next) > ip_data_xid_base(IpPageGetSpecial(p->page)))
 	{
-		ip_op_base(p->w, IpDataBase(next - NEW_BASE_AGE));
+		ip_op_base(p->w, ip_xid_data_base(next));
 		p->changed = true;
 	}
 	if (may_be_visible(p, next))

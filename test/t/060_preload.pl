@@ -181,7 +181,7 @@ sub refused_ok
 		q(SELECT * FROM inplace_rows('t', 0);))
 	{
 		$stderr = errors_of($node, $sql);
-		like($stderr, qr/ERROR:  0A000: block \d+ of relation "t" has format version $number, but this library knows version 10 only\nHINT:  Use/,
+		like($stderr, qr/ERROR:  0A000: block \d+ of relation "t" has format version $number, but this library knows version 11 only\nHINT:  Use/,
 			"$name: $sql fails");
 	}
 	$node->safe_psql('postgres', 'CHECKPOINT');

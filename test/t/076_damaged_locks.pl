@@ -17,7 +17,7 @@ use constant {
 	BLCKSZ   => 8192,
 	PD_UPPER => 14,
 	NRUNS    => 8192 + 28,    # of the metapage
-	NEXT     => 8192 - 24,    # in the special space of a lock page
+	NEXT     => 8192 - 16,    # in the special space of a lock page
 	KIND     => 8192 - 4
 };
 
