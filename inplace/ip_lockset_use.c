@@ -61,9 +61,7 @@ is_behind(volatile IpSpecial *special, IpPageKind kind, int64 before)
 	return special->kind == kind && (kind == IP_PAGE_META ? 0 : (int64) special->w.number) > before;
 }
 
-/*
- * Only a page that is behind is waited for, so that nobody waits for another in a circle, whatever a damaged link leads to.
- */
+/* Only a page that is behind is waited for, so that nobody waits for another in a circle, whatever a damaged link leads to. */
 static Buffer
 open_behind(Relation rel, BlockNumber block, int64 before, int mode)
 {
@@ -658,6 +656,7 @@ append_page(Relation rel, BlockNumber last)
 	if (BufferIsValid(prev) && !BufferIsValid(next))
 	{
 		special = *IpPageGetSpecial(BufferGetPage(prev));
+		special.u.lock.flags &= IP_LOCK_CONTINUED;
 		if (special.w.number == PG_UINT32_MAX)
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -758,7 +757,7 @@ is_in_use(Relation rel, Buffer buffer)
 
 	for (Buffer at = used ? InvalidBuffer : more_sets(rel, buffer, &lost); BufferIsValid(at); at = pass_to_more_sets(rel, at, &lost))
 		used |= has_live_set(BufferGetPage(at));
-	/* a link is damaged: what it led to may be live as long as anybody is who can have locked rows */
+	/* behind a damaged link sets are live as long as any can be */
 	return used || (lost == PG_UINT64_MAX && others_may_lock(rel, ip_xid_next()));
 }
 
@@ -840,9 +839,7 @@ is_in_list(Relation rel, Buffer meta, BlockNumber block)
 	return found;
 }
 
-/*
- * Does a link lead back, or to a page that its owner has locked?  Such a page is not behind the link's.
- */
+/* Does the link lead back, perhaps to a page that we have locked? */
 static bool
 leads_back(Relation rel, Buffer before)
 {
