@@ -37,6 +37,13 @@
 #define pg_noreturn				__attribute__((noreturn))
 #endif
 
+/* A function at which tests stop processes: a debugger finds it by its name, and all calls of it. */
+#ifdef __clang__
+#define COMPAT_STOP				pg_noinline
+#else
+#define COMPAT_STOP				pg_noinline __attribute__((noclone))
+#endif
+
 #include "access/genam.h"
 #include "access/tableam.h"
 #include "access/transam.h"

@@ -684,8 +684,7 @@ append_page(Relation rel, BlockNumber last)
 	UnlockReleaseBuffer(meta);
 }
 
-/* Not inlined: a test stops processes here. */
-pg_noinline void
+COMPAT_STOP void
 ip_lockset_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mode, bool any)
 {
 	BlockNumber last;
@@ -972,8 +971,7 @@ free_strays(LockList *l, const BlockNumber *pages, BlockNumber npages)
 	}
 }
 
-/* Not inlined: a test stops processes here. */
-pg_noinline void
+COMPAT_STOP void
 ip_lockset_vacuum(Relation rel, const BlockNumber *pages, BlockNumber npages, BlockNumber nundo, IpFreeBlocks *lowest)
 {
 	LockList	l = {.rel = rel,.lowest = lowest};

@@ -250,8 +250,7 @@ ip_undo_shrink_lost(Relation rel, IpXid limit, const BlockNumber *pages, BlockNu
 	return reclaimed;
 }
 
-/* Not inlined: a test stops processes here. */
-pg_noinline BlockNumber
+COMPAT_STOP BlockNumber
 ip_undo_shrink_rings(Relation rel, IpXid limit, IpFreeBlocks *lowest, bool *moved)
 {
 	BlockNumber freed = 0;

@@ -101,7 +101,7 @@ cmp_ok($node->safe_psql('postgres', "SELECT sum(pages) FROM inplace_undo_rings('
 	$node->start;
 	tables_ok($node, "xids that have logged nothing, and a crash", 'crashed');
 	is($node->safe_psql('postgres', 'UPDATE crashed SET n = n + 1; SELECT sum(n) FROM crashed'), 2000, 'and the ring is used');
-	$_->{run}->finish foreach $writer, $other;
+	$_->quit foreach $writer, $other;
 }
 
 # Long rings of several slots, by sessions side by side while a snapshot is held.
