@@ -157,7 +157,7 @@ my $sound = change_file(
 			substr($$pages, $at, 2) = pack 'S<', 0x4900 + 99 if substr($$pages, $at + 1, 1) eq 'I';
 		}
 	});
-is(unpack('S<', substr $sound, $version_at, 2), 0x490A, 'the test knows where the version is');
+is(unpack('S<', substr $sound, $version_at, 2), 0x490B, 'the test knows where the version is');
 
 # All statements are refused, and nothing is written.
 sub refused_ok
