@@ -13,7 +13,7 @@
 #include "ip_lockset_use.h"
 #include "ip_page_check.h"
 #include "ip_rel.h"
-#include "ip_runs.h"
+#include "ip_space.h"
 #include "ip_xid.h"
 
 /* The set that a row was last added to by us, which was its data page's only live one. */
@@ -54,11 +54,18 @@ ip_lockset_is_live(IpXid xid, bool *mine)
 	return *mine || TransactionIdIsInProgress(xid32);
 }
 
-/* Is the page of that kind, and a lock page behind one with the number before, or any if this is negative? */
+/* The place of a page in the list, which begins with the metapage. */
+static inline uint32
+number_of(volatile IpSpecial *special)
+{
+	return special->kind == IP_PAGE_META ? 0 : special->w.number;
+}
+
+/* Is the page of that kind, and behind one with the number before, or any if this is negative? */
 static inline bool
 is_behind(volatile IpSpecial *special, IpPageKind kind, int64 before)
 {
-	return special->kind == kind && (kind == IP_PAGE_META ? 0 : (int64) special->w.number) > before;
+	return special->kind == kind && (int64) number_of(special) > before;
 }
 
 /* Only a page that is behind is waited for, so that nobody waits for another in a circle, whatever a damaged link leads to. */
@@ -92,25 +99,18 @@ ip_lockset_open(Relation rel, BlockNumber block, int mode)
 	return open_behind(rel, block, -1, mode);
 }
 
-/* Where a page of the list leads, which has it locked: to a lock page, or to none (0), unless the link is damaged. */
-static BlockNumber
-link_of(Buffer buffer)
-{
-	return IpPageGetSpecial(BufferGetPage(buffer))->u.lock.next;
-}
-
 /* What is there, locked; the caller keeps its lock meanwhile, so that the page stays in the list.  InvalidBuffer: nothing, or damage. */
-static Buffer
-open_next(Relation rel, Buffer buffer, int mode)
+Buffer
+ip_lockset_next(Relation rel, Buffer buffer, int mode)
 {
-	return open_behind(rel, link_of(buffer), IpPageGetSpecial(BufferGetPage(buffer))->w.number, mode);
+	return open_behind(rel, ip_lockset_link(buffer), number_of(IpPageGetSpecial(BufferGetPage(buffer))), mode);
 }
 
 /* ---- damage --------------------------------------------------------------------- */
 
 /* Is there damage where lock sets are looked for, or what a page can be when they were dead, and it was freed?  Lock: share. */
-static bool
-is_damaged_page(BlockNumber block, Page page)
+bool
+ip_lockset_is_damaged(BlockNumber block, Page page)
 {
 	PageHeader	ph = (PageHeader) page;
 	IpPageKind	kind = ip_page_is_ours(page) ? IpPageGetSpecial(page)->kind : 0;
@@ -144,7 +144,7 @@ is_damaged(Relation rel, BlockNumber block)
 	if (damaged)
 	{
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		damaged = is_damaged_page(block, page);
+		damaged = ip_lockset_is_damaged(block, page);
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	}
 	ReleaseBuffer(buffer);
@@ -193,12 +193,10 @@ refuse_lost(Relation rel, BlockNumber block, BlockNumber page)
 }
 
 /* May sets that begin on the page, or before it, be on the next one? */
-static bool
-is_continued(Page page)
+bool
+ip_lockset_is_continued(Page page)
 {
-	const IpSpecial *special = IpPageGetSpecial(page);
-
-	return (special->u.lock.flags & IP_LOCK_CONTINUED) && special->u.lock.next != 0;
+	return (IpPageGetSpecial(page)->u.lock.flags & IP_LOCK_CONTINUED) != 0;
 }
 
 /* Is it a live set of the data page?  One that is damaged is lost. */
@@ -232,9 +230,9 @@ more_sets(Relation rel, Buffer buffer, IpXid *lost)
 {
 	Buffer		next;
 
-	if (!is_continued(BufferGetPage(buffer)))
+	if (!ip_lockset_is_continued(BufferGetPage(buffer)))
 		return InvalidBuffer;
-	next = open_next(rel, buffer, BUFFER_LOCK_SHARE);
+	next = ip_lockset_next(rel, buffer, BUFFER_LOCK_SHARE);
 	*lost = Max(*lost, BufferIsValid(next) ? IpPageGetSpecial(BufferGetPage(next))->u.lock.lost : PG_UINT64_MAX);
 	return next;
 }
@@ -438,6 +436,15 @@ typedef struct Moved
 	IpLockSet	set[MAX_MOVED + 1];
 }			Moved;
 
+/* Each set has, but for damage. */
+static bool
+has_rows(const IpLockSet *set)
+{
+	static const uint8 none[sizeof(set->rows)];
+
+	return memcmp(set->rows, none, sizeof(none)) != 0;
+}
+
 /*
  * The data page's live sets on the page, which has no room for another.  False: they are too many, or may be on the next page, too; or there are
  * none by now.
@@ -450,13 +457,13 @@ find_sets_to_move(Page page, BlockNumber block, Moved * moved)
 	bool		mine;
 
 	moved->n = 0;
-	if (is_continued(page))
+	if (ip_lockset_is_continued(page))
 		return false;
 	for (int i = 0; i < n; i++)
 	{
 		const IpLockSet *set = IpPageLockSet(page, i);
 
-		if (!is_live_set_of(set, block, &mine, &lost))
+		if (!is_live_set_of(set, block, &mine, &lost) || !has_rows(set))
 			continue;
 		if (moved->n == MAX_MOVED)
 			return false;
@@ -570,7 +577,7 @@ try_move(Relation rel, Buffer data, BlockNumber from, Moved * moved, const IpLoc
 			clear_moved(rel, from, moved);
 			return true;
 		}
-		next = open_next(rel, buffer, BUFFER_LOCK_EXCLUSIVE);
+		next = ip_lockset_next(rel, buffer, BUFFER_LOCK_EXCLUSIVE);
 		UnlockReleaseBuffer(buffer);
 		if (!BufferIsValid(next))
 			return false;
@@ -616,7 +623,7 @@ try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mo
 			UnlockReleaseBuffer(buffer);
 			return try_move(rel, data, *last, &moved, &another, last);
 		}
-		next = open_next(rel, buffer, BUFFER_LOCK_EXCLUSIVE);
+		next = ip_lockset_next(rel, buffer, BUFFER_LOCK_EXCLUSIVE);
 		if (BufferIsValid(next) && any)
 			continue_page(rel, buffer);
 		UnlockReleaseBuffer(buffer);
@@ -627,12 +634,12 @@ try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mo
 }
 
 /* Make the page, locked exclusively, the one behind before. */
-static ByteWriter *
-init_lock_page(IpChange *change, Buffer buffer, Buffer before)
+ByteWriter *
+ip_lockset_init_page(IpChange *change, Buffer buffer, Buffer before)
 {
 	ByteWriter *ops = ip_change_block(change, buffer, true);
 
-	ip_op_init_lock(ops, IpPageGetSpecial(BufferGetPage(before))->w.number + 1);
+	ip_op_init_lock(ops, number_of(IpPageGetSpecial(BufferGetPage(before))) + 1);
 	return ops;
 }
 
@@ -645,7 +652,7 @@ append_page(Relation rel, BlockNumber last)
 {
 	Buffer		meta = ip_rel_make_meta(rel);
 	Buffer		prev = last == IP_META_BLOCK ? meta : ip_lockset_open(rel, last, BUFFER_LOCK_EXCLUSIVE);
-	Buffer		next = BufferIsValid(prev) ? open_next(rel, prev, BUFFER_LOCK_SHARE) : InvalidBuffer;
+	Buffer		next = BufferIsValid(prev) ? ip_lockset_next(rel, prev, BUFFER_LOCK_SHARE) : InvalidBuffer;
 	uint32		extended;
 	IpSpecial	special;
 	IpChange	change;
@@ -657,7 +664,7 @@ append_page(Relation rel, BlockNumber last)
 	{
 		special = *IpPageGetSpecial(BufferGetPage(prev));
 		special.u.lock.flags &= IP_LOCK_CONTINUED;
-		if (special.w.number == PG_UINT32_MAX)
+		if (number_of(&special) == PG_UINT32_MAX)
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 					 errmsg("too many lock pages have been added to relation \"%s\"", RelationGetRelationName(rel)),
@@ -666,9 +673,11 @@ append_page(Relation rel, BlockNumber last)
 		if (!BufferIsValid(page))
 			page = ip_rel_extend(rel, NULL, 1, &extended);
 		ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
-		ops = init_lock_page(&change, page, prev);
-		if (special.u.lock.next != 0)
-			ip_op_ring(ops, special.u.lock.next, special.u.lock.flags);
+		ops = ip_lockset_init_page(&change, page, prev);
+		/* which may have led to this very page */
+		if (special.u.lock.next == BufferGetBlockNumber(page))
+			special.u.lock.next = 0;
+		ip_op_ring(ops, special.u.lock.next, special.u.lock.flags);
 		ops = ip_change_block(&change, meta, false);
 		ip_op_undo_pages(ops, BufferGetBlockNumber(page), 1);
 		if (prev != meta)
@@ -709,24 +718,14 @@ ip_lockset_add_alike(Relation rel, Buffer data, OffsetNumber off, TransactionId 
 	buffer = ip_lockset_open(rel, l->page, BUFFER_LOCK_EXCLUSIVE);
 	if (!BufferIsValid(buffer))
 		return false;
-	same = PageGetLSN(BufferGetPage(buffer)) == l->lsn && !is_continued(BufferGetPage(buffer));
+	same = PageGetLSN(BufferGetPage(buffer)) == l->lsn && !ip_lockset_is_continued(BufferGetPage(buffer));
 	if (same)
 		write_set(rel, buffer, l->set, false, data, off, ip_xid_full(xid), mode, true);
 	UnlockReleaseBuffer(buffer);
 	return same;
 }
 
-/* ---- VACUUM ---------------------------------------------------------------------- */
-
-/* What VACUUM does with the list of lock pages. */
-typedef struct LockList
-{
-	Relation	rel;
-	IpFreeBlocks *lowest;		/* free blocks */
-	BlockNumber n;				/* pages that were in the list */
-	const char *problem;		/* with the page ... */
-	BlockNumber bad;			/* ... that was just looked at, or NULL */
-} LockList;
+/* ---- freeing ---------------------------------------------------------------------- */
 
 static bool
 has_live_set(Page page)
@@ -745,11 +744,11 @@ has_live_set(Page page)
 }
 
 /*
- * May sets be live that begin on the page, or before it?  They may be on the pages that it is continued on.  Whoever adds one there has come by this page,
+ * They may be on the pages that it is continued on.  Whoever adds one there has come by this page,
  * which is locked exclusively, so who has passed it is ahead of us.
  */
-static bool
-is_in_use(Relation rel, Buffer buffer)
+bool
+ip_lockset_is_in_use(Relation rel, Buffer buffer)
 {
 	bool		used = has_live_set(BufferGetPage(buffer));
 	IpXid		lost = IP_XID_NONE;
@@ -758,240 +757,4 @@ is_in_use(Relation rel, Buffer buffer)
 		used |= has_live_set(BufferGetPage(at));
 	/* behind a damaged link sets are live as long as any can be */
 	return used || (lost == PG_UINT64_MAX && others_may_lock(rel, ip_xid_next()));
-}
-
-/* The page becomes free; if it is in the list, it leaves it behind prev, which may be the metapage. */
-static void
-free_page(Relation rel, Buffer meta, Buffer prev, Buffer buffer)
-{
-	IpChange	change;
-	ByteWriter *ops;
-
-	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
-	ops = ip_change_block(&change, meta, false);
-	ip_op_undo_pages(ops, BufferGetBlockNumber(buffer), 0);
-	if (BufferIsValid(prev))
-	{
-		if (prev != meta)
-			ops = ip_change_block(&change, prev, false);
-		ip_op_ring(ops, link_of(buffer), 0);
-	}
-	ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
-	ip_change_apply(&change);
-}
-
-/* The list ends at the page in the buffer; sets that it was continued with are lost. */
-static void
-end_list(Relation rel, Buffer buffer)
-{
-	bool		continued = is_continued(BufferGetPage(buffer));
-	IpChange	change;
-
-	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
-	ip_op_ring(ip_change_block(&change, buffer, false), 0, 0);
-	if (continued)
-		ip_change_lost(&change);
-	ip_change_apply(&change);
-}
-
-/* The damaged page behind before is made anew, and is the list's last one.  buffer: it, locked, or InvalidBuffer. */
-static void
-renew_page(Relation rel, Buffer before, BlockNumber block, Buffer buffer)
-{
-	bool		locked = BufferIsValid(buffer);
-	IpChange	change;
-
-	if (!locked)
-	{
-		buffer = ip_rel_read_soft(rel, block, NULL);
-		if (BufferIsValid(buffer))
-			LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-		else
-			buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_ZERO_AND_LOCK, NULL);
-	}
-	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
-	(void) init_lock_page(&change, buffer, before);
-	ip_change_lost(&change);
-	ip_change_apply(&change);
-	if (!locked)
-		UnlockReleaseBuffer(buffer);
-}
-
-/* Is the block in the list?  Lock: the metapage exclusively, so that it does not change. */
-static bool
-is_in_list(Relation rel, Buffer meta, BlockNumber block)
-{
-	Buffer		at = meta;
-	bool		found = false;
-
-	while (BufferIsValid(at) && !found)
-	{
-		Buffer		next = open_next(rel, at, BUFFER_LOCK_SHARE);
-
-		found = BufferIsValid(next) && BufferGetBlockNumber(next) == block;
-		if (at != meta)
-			UnlockReleaseBuffer(at);
-		if (found)
-			UnlockReleaseBuffer(next);
-		at = next;
-	}
-	return found;
-}
-
-/* Does the link lead back, perhaps to a page that we have locked? */
-static bool
-leads_back(Relation rel, Buffer before)
-{
-	BlockNumber block = link_of(before);
-	Buffer		buffer;
-	bool		back;
-
-	if (block == IP_META_BLOCK || block == BufferGetBlockNumber(before))
-		return true;
-	buffer = ip_rel_read_soft(rel, block, NULL);
-	if (BufferIsInvalid(buffer))
-		return false;
-	back = ip_page_is_ours(BufferGetPage(buffer)) &&
-		IpPageGetSpecial(BufferGetPage(buffer))->kind == IP_PAGE_LOCK &&
-		!is_behind(IpPageGetSpecial(BufferGetPage(buffer)), IP_PAGE_LOCK, IpPageGetSpecial(BufferGetPage(before))->w.number);
-	ReleaseBuffer(buffer);
-	return back;
-}
-
-/*
- * What is behind "before", locked exclusively, or InvalidBuffer: nothing.  Damage is mended.  A page that a page of the list leads to, and that the
- * metapage lists, was a lock page, if it is no sound page of another kind.
- */
-static Buffer
-look_behind(LockList *l, Buffer meta, Buffer before)
-{
-	BlockNumber block = link_of(before);
-	Page		page = BufferGetPage(meta);
-	Buffer		buffer;
-
-	if (block == 0)
-		return InvalidBuffer;
-	l->bad = block;
-	buffer = open_next(l->rel, before, BUFFER_LOCK_EXCLUSIVE);
-	l->n += BufferIsValid(buffer);
-	if (BufferIsValid(buffer))
-		l->problem = ip_page_problem(BufferGetPage(buffer), block);
-	else if (!leads_back(l->rel, before) && is_damaged(l->rel, block) &&
-			 ip_runs_have(IpPageGetMeta(page)->runs, ip_runs_count(page), block))
-		l->problem = "lock page cannot be read, or is none";
-	else
-	{
-		l->problem = "list of lock pages leads nowhere, or back to itself";
-		end_list(l->rel, before);
-		return InvalidBuffer;
-	}
-	if (l->problem)
-		renew_page(l->rel, before, block, buffer);
-	return buffer;
-}
-
-/* Look at the page behind *prev, and free it, or go on to it; false: there is none. */
-static bool
-vacuum_next(LockList *l, BlockNumber *prev, BlockNumber *freed)
-{
-	Relation	rel = l->rel;
-	Buffer		meta = ip_rel_lock_meta(rel, BUFFER_LOCK_EXCLUSIVE);
-	Buffer		before;
-	Buffer		buffer = InvalidBuffer;
-
-	*freed = 0;
-	l->problem = NULL;
-	if (!BufferIsValid(meta))
-		return false;
-	before = *prev == IP_META_BLOCK ? meta : ip_lockset_open(rel, *prev, BUFFER_LOCK_EXCLUSIVE);
-	if (BufferIsValid(before))
-		buffer = look_behind(l, meta, before);
-	if (BufferIsValid(buffer))
-	{
-		if (!is_in_use(rel, buffer))
-		{
-			*freed = BufferGetBlockNumber(buffer);
-			free_page(rel, meta, before, buffer);
-		}
-		else
-			*prev = BufferGetBlockNumber(buffer);
-		UnlockReleaseBuffer(buffer);
-	}
-	if (BufferIsValid(before) && before != meta)
-		UnlockReleaseBuffer(before);
-	UnlockReleaseBuffer(meta);
-	return BufferIsValid(buffer);
-}
-
-/* Free a lock page that is not in the list, because a page before it, or the metapage, was damaged. */
-static bool
-free_stray(LockList *l, BlockNumber block)
-{
-	Buffer		meta = ip_rel_lock_meta(l->rel, BUFFER_LOCK_EXCLUSIVE);
-	Buffer		buffer = InvalidBuffer;
-	bool		free = false;
-
-	if (!BufferIsValid(meta))
-		return false;
-	if (!is_in_list(l->rel, meta, block))
-		buffer = ip_lockset_open(l->rel, block, BUFFER_LOCK_EXCLUSIVE);
-	if (BufferIsValid(buffer))
-	{
-		free = !is_in_use(l->rel, buffer);
-		if (free)
-			free_page(l->rel, meta, InvalidBuffer, buffer);
-		UnlockReleaseBuffer(buffer);
-	}
-	UnlockReleaseBuffer(meta);
-	return free;
-}
-
-static void
-note_freed(LockList *l, BlockNumber block)
-{
-	ip_space_record(l->rel, block, IpFreePageSpace(block));
-	ip_space_note_free(l->lowest, block);
-}
-
-/* What VACUUM knows of undo pages and lock pages is more than what is in rings and in the list. */
-static void
-free_strays(LockList *l, const BlockNumber *pages, BlockNumber npages)
-{
-	for (BlockNumber i = 0; i < npages; i++)
-	{
-		Buffer		buffer;
-
-		compat_vacuum_delay_point(false);
-		buffer = pages[i] == IP_META_BLOCK ? InvalidBuffer : ip_lockset_open(l->rel, pages[i], BUFFER_LOCK_SHARE);
-		if (!BufferIsValid(buffer))
-			continue;
-		UnlockReleaseBuffer(buffer);
-		if (free_stray(l, pages[i]))
-			note_freed(l, pages[i]);
-	}
-}
-
-COMPAT_STOP void
-ip_lockset_vacuum(Relation rel, const BlockNumber *pages, BlockNumber npages, BlockNumber nundo, IpFreeBlocks *lowest)
-{
-	LockList	l = {.rel = rel,.lowest = lowest};
-	BlockNumber prev = IP_META_BLOCK;
-	BlockNumber freed;
-	bool		more;
-
-	Assert(ip_page_none_is_locked());
-	do
-	{
-		compat_vacuum_delay_point(false);
-		more = vacuum_next(&l, &prev, &freed);
-		if (l.problem)
-			ereport(WARNING,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("list of lock pages of relation \"%s\" is mended at block %u: %s",
-							RelationGetRelationName(rel), l.bad, l.problem)));
-		if (freed != 0)
-			note_freed(&l, freed);
-	} while (more);
-	if (npages > nundo + l.n)
-		free_strays(&l, pages, npages);
 }

@@ -29,6 +29,7 @@
 
 #include "ip_change.h"
 #include "ip_lockset_use.h"
+#include "ip_lockset_vacuum.h"
 #include "ip_prune.h"
 #include "ip_rel.h"
 #include "ip_ring.h"

@@ -55,6 +55,20 @@ redo_conflict(XLogReaderState *record, IpXid conflict)
 	CompatConflict(FullTransactionIdFromU64(conflict), false, locator);
 }
 
+/*
+ * After a crash no page is to name a xid that is still to come.  It is as if its transaction had logged something now: a standby's
+ * pg_subtrans must have a place for it.
+ */
+static void
+redo_named(TransactionId named)
+{
+	if (!TransactionIdIsNormal(named))
+		return;
+	AdvanceNextFullTransactionIdPastXid(named);
+	if (standbyState >= STANDBY_INITIALIZED)
+		RecordKnownAssignedTransactionIds(named);
+}
+
 /* The visibility map's own page may be older than the data page. */
 static void
 redo_clear_visible(XLogReaderState *record, int id)
@@ -174,9 +188,7 @@ ip_wal_redo(XLogReaderState *record)
 	Assert(InRecovery);
 	ip_wal_main_data(record, &data);
 	redo_conflict(record, data.conflict);
-	/* after a crash no page is to name a xid that is still to come */
-	if (data.named != IP_XID_NONE)
-		AdvanceNextFullTransactionIdPastXid((TransactionId) data.named);
+	redo_named((TransactionId) data.named);
 	XLogRecGetBlockTag(record, IP_REF_DATA, NULL, NULL, &ctx.data_block);
 	if (max >= IP_REF_UNDO)
 		XLogRecGetBlockTag(record, IP_REF_UNDO, NULL, NULL, &ctx.undo_block);

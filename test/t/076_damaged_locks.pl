@@ -183,6 +183,22 @@ foreach my $how ('a page behind it', 'its link')
 	sound_ok("continued, $how");
 }
 
+# Pages behind the damaged one fall out of the list: one that still leads to another, and has a set that is live, or is not known to be dead, keeps
+# that one.  Afterwards rows whose sets were there are locked, whoever else is running.
+{
+	my @pages = continued_table();
+	change_pages($node, 'l', sub { my ($page, $block) = @_; return undef if $block != $pages[0]; substr($page, KIND, 1) = "\x77"; return $page; });
+	forget_others();
+	like(answer('VACUUM l'), qr/WARNING:  XX001: list of lock pages of relation "l" is mended/, 'pages behind: VACUUM');
+	sql(q(ROLLBACK PREPARED 'last'));
+	sql(q(BEGIN; UPDATE l SET s = '' WHERE id = 900; PREPARE TRANSACTION 'later'));
+	is(lock_of($_), $_, "pages behind: row $_") foreach map { 100 * $_ + 1 } 1 .. 8;
+	sql('VACUUM l') foreach 1 .. 2;
+	is(sql($lock_pages), '', 'pages behind: VACUUM frees them');
+	sound_ok('pages behind');
+	sql(q(ROLLBACK PREPARED 'later'));
+}
+
 # A page that is in the list no more, and whose link is wrong, too.
 {
 	my @pages = continued_table();
