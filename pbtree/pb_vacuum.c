@@ -226,10 +226,12 @@ vacuum_leaf(Vacuum *v, Buffer buffer, BlockNumber passed, bool count)
 		LockBuffer(buffer, PB_READ);
 		pb_index_check_page(v->rel, buffer);
 	}
-	v->nold += v->stale.nold;
 	special = PbPageGetSpecial(BufferGetPage(buffer));
 	if (count)
+	{
 		v->stats->num_index_tuples += remain;
+		v->nold += v->stale.nold;
+	}
 	if (v->cycle != 0 && special->cycle == v->cycle && special->next != PB_NONE && special->next < passed)
 		again = special->next;
 	empty = pb_page_nslots(BufferGetPage(buffer)) == 0 && special->next != PB_NONE;

@@ -193,7 +193,7 @@ def keys_few_of_both(tests):
     for cycle in range(4):
         # 0.6 percent together; the dead ones are on a page
         first = 40 * cycle + 1
-        once(cluster, 'DELETE FROM t WHERE id BETWEEN %d AND %d' % (first, first + 39), 'UPDATE t SET k = k + %d WHERE id > %d' % (ROWS, ROWS - 80))
+        once(cluster, 'DELETE FROM t WHERE id BETWEEN %d AND %d' % (first, first + 39), 'UPDATE t SET k = k + %d WHERE id BETWEEN 10001 AND 10080' % ROWS)
         settle(connection, 120 * (cycle + 1))
         query(connection, 'VACUUM t')
         wanted = ROWS + 80 * (cycle + 1) if cycle < 3 else ROWS - 160
@@ -384,12 +384,12 @@ def keys_scan_in_vain(tests):
     leaves = query(connection, "SELECT leaf_pages FROM pbtree_stats('t_k_idx')")[0][0] // 2
     found = [buffers(connection, first) for _ in range(3)]
     # a look begins with 32 entries, of which each takes a page
-    expect('%d leaves: %s buffers' % (leaves, found), leaves > 10 and found[1] == found[2] and found[0] - found[1] > 32 * leaves / 2, True)
+    expect('%d leaves: %s buffers' % (leaves, found), leaves > 10 and found[0] - max(found[1:]) > 32 * leaves / 2, True)
     expect('entries', query(connection, ENTRIES % 't_k_idx'), [(2 * ROWS,)])
     query(old, 'COMMIT')
     buffers(connection, first)
     last = buffers(connection, first)
-    expect('%s buffers, and %d when the snapshot has ended' % (found, last), last < found[1] / 20, True)
+    expect('%s buffers, and %d when the snapshot has ended' % (found, last), last < found[1] / 4, True)
     finish(cluster, connection)
     return '%s buffers, then %d' % (found, last)
 
