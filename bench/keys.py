@@ -60,7 +60,8 @@ class Side:
     def procedure(self, change, rolled_back):
         end = f'IF random() * {rolled_back} < 1 THEN ROLLBACK; ELSE COMMIT; END IF;' if rolled_back else 'COMMIT;'
         self.session.run(f"""CREATE PROCEDURE change(n int) LANGUAGE plpgsql AS $$
-            BEGIN FOR i IN 1 .. n LOOP UPDATE t SET {change} WHERE id = 1 + floor(random() * {ROWS})::int; {end} END LOOP; END $$""")
+            DECLARE r int;
+            BEGIN FOR i IN 1 .. n LOOP r := 1 + floor(random() * {ROWS})::int; UPDATE t SET {change} WHERE id = r; {end} END LOOP; END $$""")
 
     def work(self, until):
         """A client: as many updates a second as it shall make, if it can."""
