@@ -4,9 +4,10 @@
     ./run.sh bench keys [options] [part ...]
 
 Heap with btree, inplace with pbtree, and inplace with btree at once, each with two clients that make 1,000 updates a second each, of random rows
-of 20,000, a transaction each; autovacuum looks around each second.  Every two seconds the index's entries are counted, and the buffers of
-ORDER BY k LIMIT 10 and ORDER BY k DESC LIMIT 10, of which the larger number counts.  Prints the most of each, what there is at the end, and bars that are missed:
-entries at most 3 times the rows (5 where no VACUUM comes), buffers at most twice heap's, or 30.  Part hot: 60 times an UPDATE of 5,000 rows of 400,000, a plain VACUUM
+of 20,000, a transaction each; autovacuum looks around each second.  Every two seconds the index's entries are counted, and the buffers of the first
+ten rows by key, from the end of the index where old keys are; and from the other end: a query that has to wait between its snapshot and its scan reads there what has
+come since, a page for each of these rows, which heap has side by side.  Prints the most of each, what there is at the end, and bars that are missed: entries at most 3 times the rows (5 where no
+VACUUM comes), buffers at the old end at most twice heap's, or 30.  Part hot: 60 times an UPDATE of 5,000 rows of 400,000, a plain VACUUM
 after each third: the index is as large in the last 20 as it was in the 20 before.
 """
 import argparse
@@ -49,6 +50,7 @@ class Side:
         self.system, (self.am, self.index) = system, SYSTEMS[system]
         self.session = Session(database, system, PLAN)
         self.samples, self.done, self.errors, self.database = [], 0, [], database
+        self.rising = True
         run = self.session.run
         run(f'CREATE SCHEMA {system}; CREATE SEQUENCE s START {rows + 1} CACHE 32')
         run(f'CREATE TABLE t (id int PRIMARY KEY, k int, a int, b int, c int, d int, pad text) USING {self.am} WITH (autovacuum_enabled = {autovacuum})')
@@ -58,6 +60,7 @@ class Side:
         run('VACUUM ANALYZE t')
 
     def procedure(self, change, rolled_back):
+        self.rising = change != FALLING
         end = f'IF random() * {rolled_back} < 1 THEN ROLLBACK; ELSE COMMIT; END IF;' if rolled_back else 'COMMIT;'
         self.session.run(f"""CREATE PROCEDURE change(n int) LANGUAGE plpgsql AS $$
             DECLARE r int;
@@ -86,7 +89,8 @@ class Side:
 
     def sample(self):
         value = self.session.value
-        self.samples.append({'buffers': max(buffers(self.session, order) for order in ('k', 'k DESC')), 'entries': int(value(ENTRIES[self.index])),
+        old, new = ('k', 'k DESC') if self.rising else ('k DESC', 'k')
+        self.samples.append({'buffers': buffers(self.session, old), 'new_end': buffers(self.session, new), 'entries': int(value(ENTRIES[self.index])),
                              'kB': value("SELECT pg_relation_size('t_k') / 1024"), 'table': value("SELECT pg_relation_size('t') / 1024")})
 
     def most(self, what):
@@ -136,9 +140,9 @@ def load(name, seconds):
         missed = missed if side.system != 'heap' else []
         found[side.system] = {'updates': side.done, 'visits': side.visits(), 'most': {what: side.most(what) for what in last}, 'last': last,
                               'missed': missed, 'samples': side.samples, 'errors': side.errors}
-        print('  %-6s %d updates, entries at most %d (end %d), index %d kB (%d), table %d kB (%d), buffers %d (%d), autovacuum %d'
+        print('  %-6s %d updates, entries at most %d (end %d), index %d kB (%d), table %d kB (%d), buffers %d (%d), at the new end %d, autovacuum %d'
               % (side.system, side.done, side.most('entries'), last['entries'], side.most('kB'), last['kB'], side.most('table'), last['table'],
-                 side.most('buffers'), last['buffers'], side.visits()), *('MISSED: ' + what for what in missed), *side.errors, flush=True)
+                 side.most('buffers'), last['buffers'], side.most('new_end'), side.visits()), *('MISSED: ' + what for what in missed), *side.errors, flush=True)
         side.session.close()
     return found
 
