@@ -22,6 +22,8 @@ usage() {
 ./run.sh bench [options]    the full benchmark against its bars, over an hour (--help lists the options)
 ./run.sh bench growth [options] [workload ...]
                             does a table grow, or become dear to read, where heap's does not? 87 workloads
+./run.sh bench keys [options] [part ...]
+                            do indexes stay near their size while keys change all the time? half an hour
 ./run.sh test [--full] [--minutes=n] [suite | suite/name ...]
                             the tests; suites: $SUITES; --full takes longer and looks deeper, and without it
                             $LONG run only by name;
@@ -191,8 +193,10 @@ measure() {
 	apart "$PYTHON" "$ROOT/bench/$script" --out "$STATE" "$@"
 }
 
-# grow [options]: does a table grow where heap's does not?
+# grow SCRIPT [options]: does a table, or an index, grow where heap's does not?
 grow() {
+	local script=$1
+	shift
 	need_packages python3 python3-psycopg2
 	build
 	install_pbtree
@@ -207,7 +211,7 @@ grow() {
 		shared_buffers = 512MB
 		max_parallel_workers_per_gather = 0
 	CONF
-	apart "$PYTHON" "$ROOT/bench/growth.py" --out "$STATE" "$@"
+	apart "$PYTHON" "$ROOT/bench/$script" --out "$STATE" "$@"
 }
 
 # ----------------------------------------------------------------------------
@@ -220,7 +224,10 @@ set -- ${ARGUMENTS[@]+"${ARGUMENTS[@]}"}
 case $verb in
 demo) measure demo.py "$@" ;;
 bench)
-	if [[ ${1:-} == growth ]]; then grow "${@:2}"; else measure bench.py "$@"; fi
+	case ${1:-} in
+	growth | keys) grow "$1.py" "${@:2}" ;;
+	*) measure bench.py "$@" ;;
+	esac
 	;;
 test) cmd_test "$@" ;;
 psql) cmd_psql "$@" ;;

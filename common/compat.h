@@ -220,6 +220,7 @@ typedef bool CompatUpdateIndexes;
 #define CompatCountUpdate(rel, hot, newpage) \
 	((void) (newpage), pgstat_count_heap_update(rel, hot))
 #define CompatDeadTuples(entry) ((entry)->n_dead_tuples)
+#define CompatVacuums(entry) ((entry)->vacuum_count + (entry)->autovac_vacuum_count)
 #else
 typedef TU_UpdateIndexes CompatUpdateIndexes;
 
@@ -230,6 +231,7 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 #define CompatIsSummarizing(index) ((index)->rd_indam->amsummarizing)
 #define CompatCountUpdate(rel, hot, newpage) pgstat_count_heap_update(rel, hot, newpage)
 #define CompatDeadTuples(entry) ((entry)->dead_tuples)
+#define CompatVacuums(entry) ((entry)->vacuum_count + (entry)->autovacuum_count)
 #endif
 
 /* ---- TOAST --------------------------------------------------------------------------- */

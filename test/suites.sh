@@ -485,6 +485,7 @@ suite_pbtree() {
 	fi
 	install_pbtree
 	mkdir -p "$folder"
+	cp -r "$ROOT/common" "$FOLDER"
 	give_server "$folder"
 	run_lines pbtree "$PYTHON" -B "$FOLDER/test/pbtree/test_pbtree.py" "${options[@]}"
 	[[ ! -d $folder/keep ]] || cp -r "$folder/keep/." "$STATE/core"
