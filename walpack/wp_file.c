@@ -272,16 +272,6 @@ exists(const char *path)
 	return lstat(path, &st) == 0;
 }
 
-/* What a group may read of the source, it may read of the copy: see initdb's --allow-group-access. */
-static void
-copy_group_access(int src, int dst)
-{
-	struct stat st;
-
-	if (fstat(src, &st) == 0 && (st.st_mode & S_IRGRP))
-		(void) fchmod(dst, S_IRUSR | S_IWUSR | S_IRGRP);
-}
-
 /* ---- unpacking ---- */
 
 typedef struct UnpackTo
@@ -452,7 +442,6 @@ wp_pack_file(WpFiles *f, const char *src, const char *dst)
 		close(fd);
 		return !ok && archived_before(f, src, packed, dst);
 	}
-	copy_group_access(fd, out.fd);
 	ok = packed || wp_is_small_file(src) ? copy_chunks(f, fd, src, size, &out)
 		: pack_chunks(f, fd, src, size, &out);
 	close(fd);

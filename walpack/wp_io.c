@@ -161,12 +161,20 @@ wp_io_same_file(int fd, const char *path)
 	return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+/* found: stat() had success. */
+static mode_t
+mode_like(bool found, const struct stat *st)
+{
+	return found && (st->st_mode & S_IRGRP) ? 0640 : 0600;
+}
+
 mode_t
 wp_io_mode_of(int fd)
 {
 	struct stat st;
+	bool		found = fstat(fd, &st) == 0;
 
-	return fstat(fd, &st) == 0 ? 0600 | (st.st_mode & S_IRGRP) : 0600;
+	return mode_like(found, &st);
 }
 
 mode_t
@@ -174,9 +182,11 @@ wp_io_mode_in(const char *path)
 {
 	char		dir[MAXPGPATH];
 	struct stat st;
+	bool		found;
 
 	directory_of(path, dir);
-	return stat(dir, &st) == 0 ? 0600 | (st.st_mode & S_IRGRP) : 0600;
+	found = stat(dir, &st) == 0;
+	return mode_like(found, &st);
 }
 
 /* Open the temporary file, and lock it; sets *links. */

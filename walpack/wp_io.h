@@ -47,8 +47,9 @@ typedef enum WpOutcome
 } WpOutcome;
 
 /*
- * The mode of a file like this one, and of one at that path: the group may read it
- * if it may read the source, or the directory, as in a cluster of initdb -g.
+ * The mode of a file like this one, and of one at that path: the group may
+ * read it if it may read the source, or the directory, as in a cluster of
+ * initdb -g.  The umask has the last word; the server's own suits its cluster.
  */
 extern mode_t wp_io_mode_of(int fd);
 extern mode_t wp_io_mode_in(const char *path);
