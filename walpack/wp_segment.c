@@ -73,14 +73,6 @@ wp_segment_size(const WpFileInfo *info)
 	return find_header(info, &header) ? header.segment_size : 0;
 }
 
-uint64
-wp_segment_system(const WpFileInfo *info)
-{
-	Header		header;
-
-	return find_header(info, &header) ? header.system : 0;
-}
-
 bool
 wp_segment_check(WpFiles *f, const char *name, const WpFileInfo *info, uint64 system)
 {
