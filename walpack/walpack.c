@@ -198,8 +198,8 @@ add_source(Run *run, const char *path)
 }
 
 /*
- * A segment may be archived only under its own name: under another one, as that of
- * a directory that is not there, recovery would not find it.
+ * A segment may be archived only under its own name: under another one, as
+ * that of a directory that is not there, recovery would not find it.
  */
 static void
 check_name(const char *name, const char *dst)

@@ -92,8 +92,9 @@ _PG_init(void)
 }
 
 /*
- * Asked before each round; if not, the server warns and does not count a failure.
- * So a directory that is not there must pass: to archive into it fails.
+ * Asked before each round; if not, the server warns and does not count a
+ * failure.  So a directory that is not there must pass: to archive into it
+ * fails.
  */
 static bool
 is_configured(void)
@@ -101,7 +102,10 @@ is_configured(void)
 	return archive_directory != NULL && archive_directory[0] != '\0';
 }
 
-/* Is the directory there?  The message of a file that can't be created would leave that open. */
+/*
+ * Is the directory there?  The message of a file that can't be created would
+ * leave that open.
+ */
 static bool
 directory_ok(const char *file)
 {

@@ -29,7 +29,10 @@ extern bool wp_archive_init(const char *directory, uint64 system, WpError *error
  */
 extern bool wp_archive_check(const char *directory, uint64 system, bool claim, WpError *error);
 
-/* The system identifier of the cluster with this data directory; 0: none is there. */
+/*
+ * The system identifier of the cluster with this data directory; 0: none is
+ * there.
+ */
 extern uint64 wp_archive_cluster(const char *pgdata);
 
 #endif							/* WP_ARCHIVE_H */

@@ -224,7 +224,10 @@ compare_piece(void *arg, const uint8 *data, uint32 len)
 	return wp_io_fail(with->error, "contents differ");
 }
 
-/* Is the original of packed the contents of plain?  False without *differs is an error. */
+/*
+ * Is the original of packed the contents of plain?  False without *differs is
+ * an error.
+ */
 static bool
 same_contents(WpFiles *f, const char *packed, const char *plain, bool *differs, WpError *error)
 {
@@ -247,7 +250,10 @@ same_contents(WpFiles *f, const char *packed, const char *plain, bool *differs, 
 	return ok && !*differs;
 }
 
-/* Bring an existing file to disk, and remove the other name that a crash may have left. */
+/*
+ * Bring an existing file to disk, and remove the other name that a crash may
+ * have left.
+ */
 static bool
 sync_existing(const char *path, WpError *error)
 {
@@ -350,7 +356,10 @@ same_packed(WpFiles *f, const char *a, const char *b, bool *differs, WpError *er
 	return !*differs;
 }
 
-/* Does dst have the contents of the source?  Then see to it that it is on disk. */
+/*
+ * Does dst have the contents of the source?  Then see to it that it is on
+ * disk.
+ */
 static bool
 archived_before(WpFiles *f, const char *src, bool src_packed, const char *dst, WpError *error)
 {

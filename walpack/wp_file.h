@@ -61,13 +61,15 @@ extern bool wp_is_small_file(const char *name);
 extern bool wp_pack_file(WpFiles *f, const char *src, const char *dst, WpError *error);
 
 /*
- * Write the original of src, packed or not, to dst; on disk, if durable.  Unless
- * it may replace a file, dst is treated as by wp_pack_file.
+ * Write the original of src, packed or not, to dst; on disk, if durable.
+ * Unless it may replace a file, dst is treated as by wp_pack_file.
  */
 extern bool wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable, bool replace,
 						   WpError *error);
 
-/* Read the original of src, packed or not, and check all that can be checked. */
+/*
+ * Read the original of src, packed or not, and check all that can be checked.
+ */
 extern bool wp_read_file(WpFiles *f, const char *src, WpConsumer consumer, void *arg,
 						 WpFileInfo *info, WpError *error);
 

@@ -8,9 +8,9 @@
  * on it: two archivers at work in one directory do not write into one file.
  *
  * An existing file is not replaced, even if it appears at the last moment:
- * renameat2() with RENAME_NOREPLACE, or link() where the system or the file system
- * does not have that.  Only where neither works, a look for the file just
- * before rename() has to do.
+ * renameat2() with RENAME_NOREPLACE, or link() where the system or the file
+ * system does not have that.  Only where neither works, a look for the file
+ * just before rename() has to do.
  *-------------------------------------------------------------------------
  */
 #include "wp_port.h"
@@ -251,7 +251,10 @@ wp_output_abandon(WpOutput *out)
 	close(out->fd);
 }
 
-/* Give the file its name, unless there is one of that name: then -1, and errno is EEXIST. */
+/*
+ * Give the file its name, unless there is one of that name: then -1, and errno
+ * is EEXIST.
+ */
 static int
 rename_to_new(const char *tmp, const char *dst)
 {

@@ -19,7 +19,10 @@
 #include "wp_restore.h"
 #include "wp_segment.h"
 
-/* Is the target, which is the segment of that name, of this cluster, at the right address, and whole? */
+/*
+ * Is the target, which is the segment of that name, of this cluster, at the
+ * right address, and whole?
+ */
 static bool
 check_target(WpFiles *f, const char *name, const char *target, uint64 system, WpError *error)
 {
