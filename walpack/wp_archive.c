@@ -77,7 +77,7 @@ bool
 wp_archive_check(const char *directory, uint64 system, bool claim, WpError *error)
 {
 	char		path[MAXPGPATH];
-	uint64		owner;
+	uint64		owner = 0;
 
 	if (!marker_path(directory, path, error))
 		return false;
