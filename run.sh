@@ -181,37 +181,27 @@ cmd_stop() {
 
 # ---- demo, bench -----------------------------------------------------------
 
-# measure SCRIPT [options]: runs a program of bench/ on a cluster set up for it.
+# on_cluster SCRIPT [options]: runs a program of bench/ on a new cluster, whose settings come on stdin.
+on_cluster() {
+	say "Starting a cluster"
+	new_cluster
+	export PATH=$BINDIR:$PATH
+	apart "$PYTHON" "$ROOT/bench/$1" --out "$STATE" "${@:2}"
+}
+
+# measure SCRIPT [options]: heap against inplace, in time and bytes.
 measure() {
-	local script=$1
-	shift
 	need_packages python3 python3-psycopg2 python3-matplotlib
 	build
-	say "Starting a cluster"
-	new_cluster <"$ROOT/bench/postgresql.conf"
-	export PATH=$BINDIR:$PATH
-	apart "$PYTHON" "$ROOT/bench/$script" --out "$STATE" "$@"
+	on_cluster "$@" <"$ROOT/bench/postgresql.conf"
 }
 
 # grow SCRIPT [options]: does a table, or an index, grow where heap's does not?
 grow() {
-	local script=$1
-	shift
 	need_packages python3 python3-psycopg2
 	build
 	install_pbtree
-	say "Starting a cluster"
-	new_cluster <<-CONF
-		shared_preload_libraries = 'inplace,pbtree'
-		autovacuum_naptime = 1s
-		max_prepared_transactions = 50
-		synchronous_commit = off
-		fsync = off
-		max_wal_size = 8GB
-		shared_buffers = 512MB
-		max_parallel_workers_per_gather = 0
-	CONF
-	apart "$PYTHON" "$ROOT/bench/$script" --out "$STATE" "$@"
+	on_cluster "$@" <"$ROOT/bench/growth.conf"
 }
 
 # ----------------------------------------------------------------------------
