@@ -40,7 +40,7 @@ SYSTEMS = {'heap': ('heap', 'btree'), 'pbtree': ('inplace', 'pbtree'), 'btree': 
 MODES = ('none', 'held', '2pc', 'other')
 SIZES = ('table', 'index')
 FLOOR, FLOOR_GROWTH, FLOOR_BUFFERS = 64, 16, 12         # kB, and of queries buffers
-FACTOR, SLOPE = 1.5, 1.1
+SLOPE = 1.1
 STANDARD = """CREATE TABLE t (id int PRIMARY KEY, k int, n int NOT NULL DEFAULT 0, pad text) {options};
 INSERT INTO t SELECT g, g * 7919 % {rows}, 0, repeat('x', {width}) FROM generate_series(1, {rows}) g;
 CREATE INDEX t_k ON t USING {index} (k); CREATE SEQUENCE s"""
@@ -250,7 +250,7 @@ class Run:
 
     def larger(self, system, what, when):
         mine, heaps = (self.samples[each][when].get(what, 0) for each in (system, 'heap'))
-        return mine > heaps * FACTOR and mine - heaps >= (FLOOR if what in SIZES else FLOOR_BUFFERS)
+        return mine > heaps * self.args.factor and mine - heaps >= (FLOOR if what in SIZES else FLOOR_BUFFERS)
 
     def flags(self, system):
         found = []
@@ -296,6 +296,7 @@ def main():
     parser.add_argument('--modes', default='none,held', help='of none,held,2pc,other (%(default)s)')
     parser.add_argument('--scale', type=float, default=1, help='times as many operations')
     parser.add_argument('--step-seconds', type=float, default=1.5, help='a step takes at least so long, so that autovacuum can come (%(default)s)')
+    parser.add_argument('--factor', type=float, default=1.5, help='so many times what heap has is too much (%(default)s)')
     parser.add_argument('--short', action='store_true', help='a few workloads, by sizes only')
     parser.add_argument('--list', action='store_true', help='the workloads')
     parser.add_argument('--fail', metavar='FLAGS', help='flags that are no failure, with commas: GROWS-seq,COST-range')

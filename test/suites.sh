@@ -301,7 +301,7 @@ suite_diff() {
 }
 
 # Does a table or an index grow where heap's does not?  Some of bench/growth.toml's workloads, those that once did: autovacuum is
-# on, so in a cluster of its own.
+# on, so in a cluster of its own.  A table of inplace with btree has 1.4 times heap's size after a rising key; with the fault it had 1.9.
 suite_growth() {
 	local folder=$FOLDER/growth
 	install_pbtree
@@ -313,7 +313,7 @@ suite_growth() {
 		echo "unix_socket_directories = '$folder'"
 	)
 	start_cluster "$folder/data"
-	PGHOST=$folder run_lines growth "$PYTHON" -B "$folder/bench/growth.py" --short --out "$folder"
+	PGHOST=$folder run_lines growth "$PYTHON" -B "$folder/bench/growth.py" --short --factor 1.6 --out "$folder"
 	pg_ctl -D "$folder/data" -m immediate stop
 }
 
