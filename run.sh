@@ -21,7 +21,8 @@ usage() {
 ./run.sh demo [options]     heap against inplace side by side: a table and an HTML report, under 5 minutes
 ./run.sh bench [options]    the full benchmark against its bars, over an hour (--help lists the options)
 ./run.sh bench growth [options] [workload ...]
-                            does a table grow, or become dear to read, where heap's does not? 87 workloads
+                            does a table grow, or become dear to read, where heap's does not? 87 workloads;
+                            the suite growth has a few of them
 ./run.sh bench keys [options] [part ...]
                             do indexes stay near their size while keys change all the time? half an hour
 ./run.sh test [--full] [--minutes=n] [suite | suite/name ...]

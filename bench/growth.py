@@ -16,6 +16,9 @@ against heap in the same run:
 
 Not flagged are growth of less than 16 kB, other differences in size of less than 64 kB, and less than 12 buffers.  With --fail the exit
 status is 1 if there is a flag that --fail does not name.
+
+--short is what the suite growth runs: the few workloads that have the modes they are worth in "short", with a line "ok" or "FAIL" for each.  Only sizes
+can fail there, GROWS and BIG, which depend on no time.
 """
 import argparse
 import json
@@ -37,12 +40,12 @@ SYSTEMS = {'heap': ('heap', 'btree'), 'pbtree': ('inplace', 'pbtree'), 'btree': 
 MODES = ('none', 'held', '2pc', 'other')
 SIZES = ('table', 'index')
 FLOOR, FLOOR_GROWTH, FLOOR_BUFFERS = 64, 16, 12         # kB, and of queries buffers
-FACTOR, SLOPE = 1.5, 1.1
+SLOPE = 1.1
 STANDARD = """CREATE TABLE t (id int PRIMARY KEY, k int, n int NOT NULL DEFAULT 0, pad text) {options};
 INSERT INTO t SELECT g, g * 7919 % {rows}, 0, repeat('x', {width}) FROM generate_series(1, {rows}) g;
 CREATE INDEX t_k ON t USING {index} (k); CREATE SEQUENCE s"""
 DEFAULTS = {'op': '', 'top': '', 'more': '', 'setup': STANDARD, 'rows': 2000, 'width': 60, 'options': '', 'ops': 45000, 'batch': 500, 'clients': 2,
-            'reconnect': False, 'tables': ['t'], 'key': 'k', 'session': '', 'temporary': False}
+            'reconnect': False, 'tables': ['t'], 'key': 'k', 'session': '', 'temporary': False, 'short': []}
 PROCEDURE = """CREATE PROCEDURE op(client int, step int, n int) LANGUAGE plpgsql AS $op$
 #variable_conflict use_column
 DECLARE r int; x int; q record; c refcursor;
@@ -247,7 +250,7 @@ class Run:
 
     def larger(self, system, what, when):
         mine, heaps = (self.samples[each][when].get(what, 0) for each in (system, 'heap'))
-        return mine > heaps * FACTOR and mine - heaps >= (FLOOR if what in SIZES else FLOOR_BUFFERS)
+        return mine > heaps * self.args.factor and mine - heaps >= (FLOOR if what in SIZES else FLOOR_BUFFERS)
 
     def flags(self, system):
         found = []
@@ -259,6 +262,21 @@ class Run:
         if system != 'heap' and self.autovacuums['heap'] > 0 and self.autovacuums[system] == 0:
             found.append('NOVAC')
         return found
+
+
+def failures(result):
+    """What a short run does not forgive."""
+    return [f'{system}: {what}' for system, found in result['systems'].items()
+            for what in [flag for flag in found['flags'] if flag.partition('-')[2] in SIZES] + [found['error']] * bool(found['error'])]
+
+
+def show_short(result):
+    wrong = failures(result)
+    sizes = ', '.join(f'{system} {samples[STEPS]["table"]} + {samples[STEPS]["index"]}'
+                      for system, samples in ((system, found['samples']) for system, found in result['systems'].items()))
+    print('FAIL' if wrong else 'ok', f'{result["workload"]}/{result["mode"]}', f'kB: {sizes}', *wrong, flush=True)
+    if wrong:
+        show(result)
 
 
 def show(result):
@@ -278,6 +296,8 @@ def main():
     parser.add_argument('--modes', default='none,held', help='of none,held,2pc,other (%(default)s)')
     parser.add_argument('--scale', type=float, default=1, help='times as many operations')
     parser.add_argument('--step-seconds', type=float, default=1.5, help='a step takes at least so long, so that autovacuum can come (%(default)s)')
+    parser.add_argument('--factor', type=float, default=1.5, help='so many times what heap has is too much (%(default)s)')
+    parser.add_argument('--short', action='store_true', help='a few workloads, by sizes only')
     parser.add_argument('--list', action='store_true', help='the workloads')
     parser.add_argument('--fail', metavar='FLAGS', help='flags that are no failure, with commas: GROWS-seq,COST-range')
     parser.add_argument('--out', type=Path, default=Path('.'), help='folder for growth.json')
@@ -291,12 +311,17 @@ def main():
     modes = args.modes.split(',')
     if not set(modes) <= set(MODES):
         parser.error(f'modes are {", ".join(MODES)}')
+    works = {name: {**DEFAULTS, **work} for name, work in works.items()}
+    runs = [(name, mode) for mode in modes for name in args.workloads or works]
+    if args.short:
+        runs = [(name, mode) for name, work in works.items() for mode in work['short']]
     results = []
-    for mode in modes:
-        for name in args.workloads or works:
-            results.append(Run(name, {**DEFAULTS, **works[name]}, mode, args).go())
-            show(results[-1])
-            (args.out / 'growth.json').write_text(json.dumps(results, indent=1), encoding='utf-8')
+    for name, mode in runs:
+        results.append(Run(name, works[name], mode, args).go())
+        (show_short if args.short else show)(results[-1])
+        (args.out / 'growth.json').write_text(json.dumps(results, indent=1), encoding='utf-8')
+    if args.short:
+        return 1 if any(map(failures, results)) else 0
     flagged = [(each['workload'], each['mode'], system, flag) for each in results for system, found in each['systems'].items() for flag in found['flags']]
     wrong = [each for each in results if any(found['error'] for found in each['systems'].values())]
     print(f'{len(results)} runs, {len(flagged)} flags, {len(wrong)} with errors')
