@@ -18,7 +18,7 @@ Not flagged are growth of less than 16 kB, other differences in size of less tha
 status is 1 if there is a flag that --fail does not name.
 
 --short is what the suite growth runs: the few workloads that have the modes they are worth in "short", with a line "ok" or "FAIL" for each.  Only sizes
-can fail there, GROWS and BIG, which depend on no time.
+can fail there, GROWS (from 64 kB on) and BIG.
 """
 import argparse
 import json
@@ -246,7 +246,8 @@ class Run:
 
     def grows(self, system, what):
         middle, end = (self.samples[system][i].get(what, 0) for i in (HELD.stop, STEPS))
-        return end > middle * SLOPE and end - middle >= (FLOOR_GROWTH if what in SIZES else FLOOR_BUFFERS)
+        floor = FLOOR_BUFFERS if what not in SIZES else FLOOR if self.args.short else FLOOR_GROWTH
+        return end > middle * SLOPE and end - middle >= floor
 
     def larger(self, system, what, when):
         mine, heaps = (self.samples[each][when].get(what, 0) for each in (system, 'heap'))
