@@ -21,7 +21,10 @@ usage() {
 ./run.sh demo [options]     heap against inplace side by side: a table and an HTML report, under 5 minutes
 ./run.sh bench [options]    the full benchmark against its bars, over an hour (--help lists the options)
 ./run.sh bench growth [options] [workload ...]
-                            does a table grow, or become dear to read, where heap's does not? 87 workloads
+                            does a table grow, or become dear to read, where heap's does not? 87 workloads;
+                            the suite growth has a few of them
+./run.sh bench keys [options] [part ...]
+                            do indexes stay near their size while keys change all the time? half an hour
 ./run.sh test [--full] [--minutes=n] [suite | suite/name ...]
                             the tests; suites: $SUITES; --full takes longer and looks deeper, and without it
                             $LONG run only by name;
@@ -181,35 +184,27 @@ cmd_stop() {
 
 # ---- demo, bench -----------------------------------------------------------
 
-# measure SCRIPT [options]: runs a program of bench/ on a cluster set up for it.
-measure() {
-	local script=$1
-	shift
-	need_packages python3 python3-psycopg2 python3-matplotlib
-	build
+# on_cluster SCRIPT [options]: runs a program of bench/ on a new cluster, whose settings come on stdin.
+on_cluster() {
 	say "Starting a cluster"
-	new_cluster <"$ROOT/bench/postgresql.conf"
+	new_cluster
 	export PATH=$BINDIR:$PATH
-	apart "$PYTHON" "$ROOT/bench/$script" --out "$STATE" "$@"
+	apart "$PYTHON" "$ROOT/bench/$1" --out "$STATE" "${@:2}"
 }
 
-# grow [options]: does a table grow where heap's does not?
+# measure SCRIPT [options]: heap against inplace, in time and bytes.
+measure() {
+	need_packages python3 python3-psycopg2 python3-matplotlib
+	build
+	on_cluster "$@" <"$ROOT/bench/postgresql.conf"
+}
+
+# grow SCRIPT [options]: does a table, or an index, grow where heap's does not?
 grow() {
 	need_packages python3 python3-psycopg2
 	build
 	install_pbtree
-	say "Starting a cluster"
-	new_cluster <<-CONF
-		shared_preload_libraries = 'inplace,pbtree'
-		autovacuum_naptime = 1s
-		max_prepared_transactions = 50
-		synchronous_commit = off
-		fsync = off
-		max_wal_size = 8GB
-		shared_buffers = 512MB
-		max_parallel_workers_per_gather = 0
-	CONF
-	apart "$PYTHON" "$ROOT/bench/growth.py" --out "$STATE" "$@"
+	on_cluster "$@" <"$ROOT/bench/growth.conf"
 }
 
 # ----------------------------------------------------------------------------
@@ -222,7 +217,10 @@ set -- ${ARGUMENTS[@]+"${ARGUMENTS[@]}"}
 case $verb in
 demo) measure demo.py "$@" ;;
 bench)
-	if [[ ${1:-} == growth ]]; then grow "${@:2}"; else measure bench.py "$@"; fi
+	case ${1:-} in
+	growth | keys) grow "$1.py" "${@:2}" ;;
+	*) measure bench.py "$@" ;;
+	esac
 	;;
 test) cmd_test "$@" ;;
 psql) cmd_psql "$@" ;;

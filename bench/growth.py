@@ -14,7 +14,11 @@ against heap in the same run:
     COST-q    query q reads more than 1.5 times heap's buffers at the end; COST-q!: after VACUUM, too
     NOVAC     autovacuum came to heap's table only
 
-What differs by less than 64 kB or 12 buffers is not flagged.  With --fail the exit status is 1 if there is a flag that --fail does not name.
+Not flagged are growth of less than 16 kB, other differences in size of less than 64 kB, and less than 12 buffers.  With --fail the exit
+status is 1 if there is a flag that --fail does not name.
+
+--short is what the suite growth runs: the few workloads that have the modes they are worth in "short", with a line "ok" or "FAIL" for each.  Only sizes
+can fail there, GROWS (from 64 kB on) and BIG.
 """
 import argparse
 import json
@@ -28,17 +32,20 @@ from pathlib import Path
 
 import psycopg2
 
+from lib.db import Database
+
+DATABASE = 'growth'
 STEPS, HELD = 9, range(3, 6)
 SYSTEMS = {'heap': ('heap', 'btree'), 'pbtree': ('inplace', 'pbtree'), 'btree': ('inplace', 'btree')}
 MODES = ('none', 'held', '2pc', 'other')
-FLOOR = {'table': 64, 'index': 64}      # kB; of queries, buffers:
-FLOOR_BUFFERS = 12
-FACTOR, SLOPE = 1.5, 1.1
+SIZES = ('table', 'index')
+FLOOR, FLOOR_GROWTH, FLOOR_BUFFERS = 64, 16, 12         # kB, and of queries buffers
+SLOPE = 1.1
 STANDARD = """CREATE TABLE t (id int PRIMARY KEY, k int, n int NOT NULL DEFAULT 0, pad text) {options};
 INSERT INTO t SELECT g, g * 7919 % {rows}, 0, repeat('x', {width}) FROM generate_series(1, {rows}) g;
 CREATE INDEX t_k ON t USING {index} (k); CREATE SEQUENCE s"""
 DEFAULTS = {'op': '', 'top': '', 'more': '', 'setup': STANDARD, 'rows': 2000, 'width': 60, 'options': '', 'ops': 45000, 'batch': 500, 'clients': 2,
-            'reconnect': False, 'tables': ['t'], 'key': 'k', 'session': '', 'temporary': False}
+            'reconnect': False, 'tables': ['t'], 'key': 'k', 'session': '', 'temporary': False, 'short': []}
 PROCEDURE = """CREATE PROCEDURE op(client int, step int, n int) LANGUAGE plpgsql AS $op$
 #variable_conflict use_column
 DECLARE r int; x int; q record; c refcursor;
@@ -69,38 +76,27 @@ def statements(script):
     return [statement for statement in found if statement.strip()]
 
 
-class Session:
-    """An autocommit connection to a database, whose tables are in the system's schema."""
+class Session(Database):
+    """A connection to a database, whose tables are in the system's schema."""
 
-    def __init__(self, database, schema='public', settings=''):
-        self.arguments = {'dbname': database, 'options': f'-c search_path={schema},public'}
+    def __init__(self, database=DATABASE, schema='public', settings=''):
+        self.given = {'dbname': database, 'options': f'-c search_path={schema},public'}
         self.settings = settings
-        self.connection = None
         self.connect()
 
     def connect(self):
-        if self.connection:
-            self.connection.close()
-        self.connection = psycopg2.connect(**self.arguments)
-        self.connection.autocommit = True
+        super().__init__(**self.given)
         for setting in statements(self.settings):
-            self.run(setting)
+            self.execute(setting)
 
-    def run(self, sql, *arguments):
-        with self.connection.cursor() as cursor:
-            cursor.execute(sql, arguments or None)
-            return cursor.fetchall() if cursor.description else None
-
-    def value(self, sql, *arguments):
-        return self.run(sql, *arguments)[0][0]
-
-    def close(self):
-        self.connection.close()
+    def reconnect(self):
+        self.close()
+        self.connect()
 
 
 def buffers(session, sql):
     """What the query reads, once it has been run: what a first run cleans, or marks, does not count."""
-    session.run(sql)
+    session.execute(sql)
     plan = session.value('EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ' + sql)[0]['Plan']
     return sum(plan[f'{where} {what} Blocks'] for where in ('Shared', 'Local') for what in ('Hit', 'Read'))
 
@@ -111,21 +107,21 @@ def queries(session, key):
     if rows == 0:
         return {}
     at = f'SELECT {key} FROM t WHERE {key} IS NOT NULL ORDER BY 1 OFFSET %s LIMIT 1'
-    session.run('BEGIN')
+    session.execute('BEGIN')
     try:
         low, high = (session.value(at, n) for n in (rows // 2, min(rows - 1, rows // 2 + min(100, rows // 10))))
-        quote = session.connection.cursor().mogrify
+        quote = session.cursor.mogrify
         low, high = (quote('%s', (value,)).decode() for value in (low, high))
-        session.run('SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off')
+        session.execute('SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off')
         found = {'lookup': buffers(session, f'SELECT * FROM t WHERE {key} = {low}'),
                  'first': buffers(session, f'SELECT * FROM t ORDER BY {key} LIMIT 10'),
                  'last': buffers(session, f'SELECT * FROM t ORDER BY {key} DESC LIMIT 10'),
                  'range': buffers(session, f'SELECT count(*) FROM t WHERE {key} BETWEEN {low} AND {high}')}
-        session.run('SET LOCAL enable_seqscan = on; SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off')
+        session.execute('SET LOCAL enable_seqscan = on; SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off')
         found['seq'] = buffers(session, 'SELECT count(*) FROM t WHERE t IS NOT NULL')
         return found
     finally:
-        session.run('ROLLBACK')
+        session.execute('ROLLBACK')
 
 
 class Run:
@@ -133,23 +129,22 @@ class Run:
 
     def __init__(self, name, work, mode, args):
         self.name, self.work, self.mode, self.args = name, work, mode, args
-        self.database = 'growth'
         self.sessions, self.samples, self.autovacuums = {}, {system: [] for system in SYSTEMS}, {}
         self.error = dict.fromkeys(SYSTEMS, '')
         self.holder = None
 
     def prepare(self):
         first = Session('postgres')
-        first.run(f'DROP DATABASE IF EXISTS {self.database} WITH (FORCE)')
-        first.run(f'CREATE DATABASE {self.database}')
+        first.execute(f'DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)')
+        first.execute(f'CREATE DATABASE {DATABASE}')
         unique = first.connection.server_version >= 180000
         first.close()
-        first = Session(self.database)
-        first.run('CREATE EXTENSION inplace; CREATE EXTENSION pbtree')
+        first = Session()
+        first.execute('CREATE EXTENSION inplace; CREATE EXTENSION pbtree')
         for system, (am, index) in SYSTEMS.items():
-            first.run(f'CREATE SCHEMA {system}')
+            first.execute(f'CREATE SCHEMA {system}')
             settings = f'SET default_table_access_method = {am}; {self.work["session"]}'
-            self.sessions[system] = [Session(self.database, system, settings) for _ in range(self.work['clients'])]
+            self.sessions[system] = [Session(DATABASE, system, settings) for _ in range(self.work['clients'])]
             session = self.sessions[system][0]
             setup = self.work['setup']
             if self.work['temporary']:
@@ -157,18 +152,18 @@ class Run:
             options = f'WITH ({self.work["options"]})' if self.work['options'] else ''
             values = {**self.work, 'index': index, 'unique': index if unique else 'btree', 'options': options}
             for statement in statements(fill(setup + ';' + self.work['more'], values)):
-                session.run(statement)
+                session.execute(statement)
             if self.work['op']:
-                session.run(PROCEDURE.replace('op(', f'{system}.op(', 1) % (self.work['rows'], fill(self.work['op'], values)))
+                session.execute(PROCEDURE % (self.work['rows'], fill(self.work['op'], values)))
             for table in self.work['tables']:
-                session.run(f'VACUUM ANALYZE {table}')
+                session.execute(f'VACUUM ANALYZE {table}')
         first.close()
 
     def call(self, system, session, client, step, n):
         if self.work['reconnect']:
-            session.connect()
+            session.reconnect()
         if self.work['op']:
-            session.run('CALL op(%s, %s, %s)', client, step, n)
+            session.execute('CALL op(%s, %s, %s)', client, step, n)
             return
         chance = random.Random(client * 1000003 + step)
         for i in range(n):
@@ -176,7 +171,7 @@ class Run:
             values = {'system': system, 'client': client, 'step': step, 'i': i, 'r': chance.randint(1, self.work['rows']), 'first': first,
                       'last': first + 99}
             for statement in statements(fill(self.work['top'], values)):
-                session.run(statement)
+                session.execute(statement)
 
     def operate(self, system, client, step):
         """A client's part of a step."""
@@ -187,28 +182,28 @@ class Run:
                 self.call(system, session, client, step * 1000 + turn, min(left - turn * self.work['batch'], self.work['batch']))
             except psycopg2.Error as error:
                 self.error[system] = str(error).partition('\n')[0]
-                session.connect() if session.connection.closed else session.run('ROLLBACK')
+                session.connect() if session.connection.closed else session.execute('ROLLBACK')
 
     def hold(self):
         if self.mode == '2pc':
-            self.holder = Session(self.database)
-            self.holder.run("BEGIN; CREATE TABLE held (i int) USING heap; PREPARE TRANSACTION 'held'")
+            self.holder = Session()
+            self.holder.execute("BEGIN; CREATE TABLE held (i int) USING heap; PREPARE TRANSACTION 'held'")
         elif self.mode != 'none':
-            self.holder = Session('postgres' if self.mode == 'other' else self.database)
-            self.holder.run('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class')
+            self.holder = Session('postgres' if self.mode == 'other' else DATABASE)
+            self.holder.execute('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class')
             if self.mode == 'other':
-                self.holder.run('SELECT pg_current_xact_id()')
+                self.holder.execute('SELECT pg_current_xact_id()')
 
     def release(self):
         if self.holder:
-            self.holder.run("COMMIT PREPARED 'held'" if self.mode == '2pc' else 'COMMIT')
+            self.holder.execute("COMMIT PREPARED 'held'" if self.mode == '2pc' else 'COMMIT')
             self.holder.close()
             self.holder = None
 
     def sample(self):
         for system, sessions in self.sessions.items():
             tables = self.work['tables']
-            table, index = sessions[0].run("""SELECT sum(pg_table_size(o)) / 1024, sum(pg_indexes_size(o)) / 1024
+            table, index = sessions[0].rows("""SELECT sum(pg_table_size(o)) / 1024, sum(pg_indexes_size(o)) / 1024
                 FROM (SELECT t::regclass AS o FROM unnest(%s) t) x""", tables)[0]
             self.samples[system].append({'table': int(table), 'index': int(index), **queries(sessions[0], self.work['key'])})
             self.autovacuums[system] = sessions[0].value("""SELECT coalesce(sum(autovacuum_count), 0) FROM pg_stat_all_tables
@@ -238,7 +233,7 @@ class Run:
             self.release()
             for system, sessions in self.sessions.items():
                 for table in self.work['tables']:
-                    sessions[0].run(f'VACUUM {table}')
+                    sessions[0].execute(f'VACUUM {table}')
             self.sample()
         finally:
             self.release()
@@ -251,11 +246,12 @@ class Run:
 
     def grows(self, system, what):
         middle, end = (self.samples[system][i].get(what, 0) for i in (HELD.stop, STEPS))
-        return end > middle * SLOPE and end - middle >= (16 if what in FLOOR else FLOOR_BUFFERS)
+        floor = FLOOR_BUFFERS if what not in SIZES else FLOOR if self.args.short else FLOOR_GROWTH
+        return end > middle * SLOPE and end - middle >= floor
 
     def larger(self, system, what, when):
         mine, heaps = (self.samples[each][when].get(what, 0) for each in (system, 'heap'))
-        return mine > heaps * FACTOR and mine - heaps >= FLOOR.get(what, FLOOR_BUFFERS)
+        return mine > heaps * self.args.factor and mine - heaps >= (FLOOR if what in SIZES else FLOOR_BUFFERS)
 
     def flags(self, system):
         found = []
@@ -263,18 +259,33 @@ class Run:
             if self.grows(system, what) and not self.grows('heap', what):
                 found.append(f'GROWS-{what}')
             if self.larger(system, what, STEPS):
-                found.append(f'BIG-{what}' if what in FLOOR else f'COST-{what}' + ('!' if self.larger(system, what, STEPS + 1) else ''))
+                found.append(f'BIG-{what}' if what in SIZES else f'COST-{what}' + ('!' if self.larger(system, what, STEPS + 1) else ''))
         if system != 'heap' and self.autovacuums['heap'] > 0 and self.autovacuums[system] == 0:
             found.append('NOVAC')
         return found
+
+
+def failures(result):
+    """What a short run does not forgive."""
+    return [f'{system}: {what}' for system, found in result['systems'].items()
+            for what in [flag for flag in found['flags'] if flag.partition('-')[2] in SIZES] + [found['error']] * bool(found['error'])]
+
+
+def show_short(result):
+    wrong = failures(result)
+    sizes = ', '.join(f'{system} {samples[STEPS]["table"]} + {samples[STEPS]["index"]}'
+                      for system, samples in ((system, found['samples']) for system, found in result['systems'].items()))
+    print('FAIL' if wrong else 'ok', f'{result["workload"]}/{result["mode"]}', f'kB: {sizes}', *wrong, flush=True)
+    if wrong:
+        show(result)
 
 
 def show(result):
     for system, found in result['systems'].items():
         start, middle, end, last = (found['samples'][i] for i in (0, STEPS // 2, STEPS, STEPS + 1))
         heap = result['systems']['heap']['samples'][STEPS]
-        sizes = ' '.join(f'{what} {start[what]}/{middle[what]}/{end[what]}/{last[what]} ({end[what] / max(1, heap[what]):.2f})' for what in FLOOR)
-        costs = ' '.join(f'{what} {start[what]}/{end.get(what)}/{last.get(what)}' for what in start if what not in FLOOR)
+        sizes = ' '.join(f'{what} {start[what]}/{middle[what]}/{end[what]}/{last[what]} ({end[what] / max(1, heap[what]):.2f})' for what in SIZES)
+        costs = ' '.join(f'{what} {start[what]}/{end.get(what)}/{last.get(what)}' for what in start if what not in SIZES)
         print(f'{result["workload"]:24} {result["mode"]:5} {system:6} {sizes} {costs} autovacuum {found["autovacuums"]}',
               *found['flags'], *([f'({found["error"]})'] if found['error'] else []), flush=True)
 
@@ -286,6 +297,8 @@ def main():
     parser.add_argument('--modes', default='none,held', help='of none,held,2pc,other (%(default)s)')
     parser.add_argument('--scale', type=float, default=1, help='times as many operations')
     parser.add_argument('--step-seconds', type=float, default=1.5, help='a step takes at least so long, so that autovacuum can come (%(default)s)')
+    parser.add_argument('--factor', type=float, default=1.5, help='so many times what heap has is too much (%(default)s)')
+    parser.add_argument('--short', action='store_true', help='a few workloads, by sizes only')
     parser.add_argument('--list', action='store_true', help='the workloads')
     parser.add_argument('--fail', metavar='FLAGS', help='flags that are no failure, with commas: GROWS-seq,COST-range')
     parser.add_argument('--out', type=Path, default=Path('.'), help='folder for growth.json')
@@ -299,12 +312,17 @@ def main():
     modes = args.modes.split(',')
     if not set(modes) <= set(MODES):
         parser.error(f'modes are {", ".join(MODES)}')
+    works = {name: {**DEFAULTS, **work} for name, work in works.items()}
+    runs = [(name, mode) for mode in modes for name in args.workloads or works]
+    if args.short:
+        runs = [(name, mode) for name, work in works.items() for mode in work['short']]
     results = []
-    for mode in modes:
-        for name in args.workloads or works:
-            results.append(Run(name, {**DEFAULTS, **works[name]}, mode, args).go())
-            show(results[-1])
-            (args.out / 'growth.json').write_text(json.dumps(results, indent=1), encoding='utf-8')
+    for name, mode in runs:
+        results.append(Run(name, works[name], mode, args).go())
+        (show_short if args.short else show)(results[-1])
+        (args.out / 'growth.json').write_text(json.dumps(results, indent=1), encoding='utf-8')
+    if args.short:
+        return 1 if any(map(failures, results)) else 0
     flagged = [(each['workload'], each['mode'], system, flag) for each in results for system, found in each['systems'].items() for flag in found['flags']]
     wrong = [each for each in results if any(found['error'] for found in each['systems'].values())]
     print(f'{len(results)} runs, {len(flagged)} flags, {len(wrong)} with errors')

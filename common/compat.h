@@ -35,6 +35,13 @@
 #define pg_noreturn				__attribute__((noreturn))
 #endif
 
+/* A function at which tests stop processes: a debugger finds it by its name, and all calls of it. */
+#ifdef __clang__
+#define COMPAT_STOP				pg_noinline
+#else
+#define COMPAT_STOP				pg_noinline __attribute__((noclone))
+#endif
+
 #include "access/genam.h"
 #include "access/tableam.h"
 #include "access/transam.h"
@@ -285,6 +292,7 @@ typedef bool CompatUpdateIndexes;
 #define CompatCountUpdate(rel, hot, newpage) \
 	((void) (newpage), pgstat_count_heap_update(rel, hot))
 #define CompatDeadTuples(entry) ((entry)->n_dead_tuples)
+#define CompatVacuums(entry) ((entry)->vacuum_count + (entry)->autovac_vacuum_count)
 #else
 typedef TU_UpdateIndexes CompatUpdateIndexes;
 
@@ -295,6 +303,7 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 #define CompatIsSummarizing(index) ((index)->rd_indam->amsummarizing)
 #define CompatCountUpdate(rel, hot, newpage) pgstat_count_heap_update(rel, hot, newpage)
 #define CompatDeadTuples(entry) ((entry)->dead_tuples)
+#define CompatVacuums(entry) ((entry)->vacuum_count + (entry)->autovacuum_count)
 #endif
 
 /* INSERT ... ON CONFLICT DO SELECT */

@@ -10,6 +10,7 @@
 #include "ip_change.h"
 #include "ip_map.h"
 #include "ip_page_apply.h"
+#include "ip_xid.h"
 
 /* Operations of one change.  A page's worth of rows, twice, and some more. */
 #define IP_CHANGE_SPACE		(4 * BLCKSZ)
@@ -24,7 +25,7 @@ ip_change_begin(IpChange *c, Relation rel, uint8 info, TransactionId xid)
 	c->rel = rel;
 	c->info = info;
 	c->xid = xid;
-	c->conflict = IP_XID_NONE;
+	c->conflict = c->named = IP_XID_NONE;
 	c->replay = false;
 	c->logical = NULL;
 	c->logical_rows = false;
@@ -85,6 +86,13 @@ ip_change_block(IpChange *c, Buffer buffer, bool init)
 	if (c->replay)
 		ip_op_xid(&c->w, c->xid);
 	return &c->w;
+}
+
+void
+ip_change_lost(IpChange *c)
+{
+	c->named = ip_xid_next() - 1;
+	ip_op_lost(&c->w, c->named + 1);
 }
 
 void
@@ -161,6 +169,11 @@ register_main_data(IpChange *c, uint16 visible, uint8 *head)
 	{
 		flags |= IP_MAIN_VISIBLE;
 		bytes_put_u16(&w, visible);
+	}
+	if (c->named != IP_XID_NONE)
+	{
+		flags |= IP_MAIN_NAMED;
+		bytes_put_u64(&w, c->named);
 	}
 	if (c->logical != NULL)
 		flags |= IP_MAIN_LOGICAL;

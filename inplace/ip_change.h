@@ -55,9 +55,10 @@
 #define IP_MAIN_CONFLICT	0x01	/* xid with its epoch (8) */
 #define IP_MAIN_VISIBLE		0x02	/* bits (2) */
 #define IP_MAIN_LOGICAL		0x04	/* logical section: the rest */
+#define IP_MAIN_NAMED		0x08	/* xid with its epoch (8), behind the bits */
 
 /* Flags and all that has a fixed size. */
-#define IP_MAIN_MAX_HEAD	(1 + sizeof(IpXid) + sizeof(uint16))
+#define IP_MAIN_MAX_HEAD	(1 + sizeof(IpXid) + sizeof(uint16) + sizeof(IpXid))
 
 #define IP_CHANGE_MAX_BLOCKS	12
 
@@ -84,6 +85,8 @@ typedef struct IpChange
 								 * written again */
 	IpXid		conflict;		/* snapshots that do not see this xid must go,
 								 * on a standby */
+	IpXid		named;			/* newest xid that the operations name: its
+								 * transaction may have logged nothing yet */
 	StringInfo	logical;		/* section for logical decoding, or NULL: see
 								 * ip_logical.h */
 	bool		logical_rows;	/* it needs the first block's new rows */
@@ -110,6 +113,9 @@ extern void ip_change_begin(IpChange *c, Relation rel, uint8 info, TransactionId
 
 /* Begin the operations of another block; returns where to put them. */
 extern ByteWriter *ip_change_block(IpChange *c, Buffer buffer, bool init);
+
+/* To the block's operations: lock sets of all transactions that have begun, on the page or behind it, may be lost. */
+extern void ip_change_lost(IpChange *c);
 
 /*
  * Last of all: if all see all rows of the page, the change's only block, after the change, mark it as all-visible, and set its bits in the

@@ -34,7 +34,7 @@
 #include "storage/bufpage.h"
 #include "storage/itemptr.h"
 
-#define IP_FORMAT_VERSION		10
+#define IP_FORMAT_VERSION		11
 
 /* Every page says what version it is of: its magic number is the letter I and the version ... */
 #define IP_MAGIC_LETTER			0x49
@@ -75,13 +75,13 @@ typedef struct IpSpecial
 	{
 		struct
 		{
-			uint32		xid_base;	/* ip_data_xid_base() >>
-									 * IP_DATA_BASE_SHIFT */
 			TransactionId default_xid;	/* inserter of rows with
 										 * IP_ROW_DEFAULT */
 			CommandId	default_cid;
 			TransactionId change_xid;	/* who deleted or moved the rows with
 										 * IP_ROW_CHANGED */
+			BlockNumber lock_page;	/* where its lock sets begin, or 0; out of
+									 * date if all of them are dead */
 		}			data;
 		struct
 		{
@@ -100,26 +100,36 @@ typedef struct IpSpecial
 			uint16		flags;	/* IP_LOCK_CONTINUED */
 		}			lock;		/* lock page, and the metapage */
 	}			u;
-	uint32		word;			/* undo page: low half of its xid base; data
-								 * page: the default changer's command id;
-								 * else 0 */
-	BlockNumber lock_page;		/* data page: where its lock sets begin, or 0;
-								 * out of date if all of them are dead */
-	uint32		unused;
+	union
+	{
+		struct
+		{
+			uint16		xid_base;	/* ip_data_xid_base() >>
+									 * IP_DATA_BASE_SHIFT */
+			uint16		change_cid; /* the default changer's command id */
+		}			data;
+		uint32		undo_base;	/* undo page: low half of its xid base */
+		uint32		number;		/* lock page: higher than those of pages
+								 * before it in the list; else 0 */
+	}			w;
 	uint8		kind;			/* IpPageKind */
 	uint8		keys;			/* data page: IP_KEYS_*; else 0 */
 	uint16		magic;			/* IP_PAGE_MAGIC */
 } IpSpecial;
 
-StaticAssertDecl(sizeof(IpSpecial) == 32, "special space is 32 bytes");
-StaticAssertDecl(offsetof(IpSpecial, kind) == 28, "kind is at byte 28");
+StaticAssertDecl(sizeof(IpSpecial) == 24, "special space is 24 bytes: a row may be as long as heap's");
+StaticAssertDecl(offsetof(IpSpecial, kind) == 20, "kind is at byte 20");
 StaticAssertDecl(offsetof(IpSpecial, u.lock.next) == offsetof(IpSpecial, u.undo.next) &&
 				 offsetof(IpSpecial, u.lock.flags) == offsetof(IpSpecial, u.undo.flags),
 				 "rings and the list of lock pages share an operation");
 
 /* All xids of a data page are in [base, base + 2^32); the base's lowest bits are 0. */
-#define IP_DATA_BASE_SHIFT		16
-#define IpDataBase(xid)			((xid) >> IP_DATA_BASE_SHIFT << IP_DATA_BASE_SHIFT)
+#define IP_DATA_BASE_SHIFT		30
+/* It is so far before the next xid when it is written, or farther, by less than its lowest bits. */
+#define IP_DATA_XIDS_BEFORE		((IpXid) 1 << 31)
+
+/* Only command ids up to this are a default changer's. */
+#define IP_MAX_CHANGE_CID		PG_UINT16_MAX
 
 /*
  * Updates in place have changed keys of rows of the page: index entries of such rows may be stale, that is, have a key that

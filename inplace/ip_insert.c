@@ -239,11 +239,7 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 	buffer = find_page(rel, rows[0].bodylen, options, bistate, &init);
 	page = BufferGetPage(buffer);
 	off = ip_put_offset(buffer, init);
-	Assert(init || ip_page_free(page) >= ip_space_reserve(BufferGetBlockNumber(buffer), page));
-	if (init)
-		free = IpPageRoom(BufferGetBlockNumber(buffer));
-	else
-		free = ip_page_free(page) - ip_space_reserve(BufferGetBlockNumber(buffer), page);
+	free = init ? IpPageRoom(BufferGetBlockNumber(buffer)) : ip_space_free(BufferGetBlockNumber(buffer), page);
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
 	ip_change_begin(&change, rel, IP_XLOG_MULTI_INSERT, xid);

@@ -89,7 +89,7 @@ put_special(IpResult *r, IpPageKind kind, Page page)
 	ip_result_put_if(r, is_undo, Int32GetDatum(special.u.undo.slot));
 	ip_result_put_if(r, has_next, Int64GetDatum(is_undo ? special.u.undo.next : special.u.lock.next));
 	ip_result_put_if(r, is_undo, BoolGetDatum((special.u.undo.flags & IP_UNDO_CURRENT) != 0));
-	ip_result_put_if(r, is_data && special.lock_page != 0, Int64GetDatum(special.lock_page));
+	ip_result_put_if(r, is_data && special.u.data.lock_page != 0, Int64GetDatum(special.u.data.lock_page));
 }
 
 Datum
@@ -268,7 +268,7 @@ emit_record(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber of
 	{
 		rec = (IpUndoRec)
 		{
-			.kind = IP_UNDO_MOVES,.xid = ip_default_changer(page),.cid = IpPageGetSpecial(page)->word
+			.kind = IP_UNDO_MOVES,.xid = ip_default_changer(page),.cid = IpPageGetSpecial(page)->w.data.change_cid
 		};
 		problem = ip_moves_problem(page, off);
 	}

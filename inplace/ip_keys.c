@@ -16,6 +16,7 @@
 #include "storage/procarray.h"
 #include "utils/memutils.h"
 
+#include "ip_change.h"
 #include "ip_keys.h"
 #include "ip_version.h"
 #include "ip_xid.h"
@@ -178,6 +179,33 @@ ip_keys_insert(Relation rel, const Oid *indexes, uint16 which, TupleTableSlot *s
 	MemoryContextDelete(context);
 }
 
+/* ---- what a page says of its rows' entries ------------------------------------------ */
+
+void
+ip_keys_write(Relation rel, Buffer buffer, uint8 keys, Buffer map)
+{
+	IpChange	change;
+
+	ip_change_begin(&change, rel, IP_XLOG_VACUUM, InvalidTransactionId);
+	ip_op_keys(ip_change_block(&change, buffer, false), keys);
+	if (keys == 0)
+		ip_change_visible(&change, map);
+	ip_change_apply(&change);
+}
+
+/* An entry stays, though nobody may need it: VACUUM is not to think that none of the page is stale (I23). */
+static void
+end_quiet(Relation rel, BlockNumber block)
+{
+	Buffer		buffer = ip_rel_read(rel, block);
+	Page		page = BufferGetPage(buffer);
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA && (IpPageGetSpecial(page)->keys & IP_KEYS_QUIET))
+		ip_keys_write(rel, buffer, IP_KEYS_STALE, InvalidBuffer);
+	UnlockReleaseBuffer(buffer);
+}
+
 /* ---- entries that nobody needs ----------------------------------------------------- */
 
 /* The page of a row, pinned, if its entries may be stale. */
@@ -279,8 +307,8 @@ ip_keys_judge(Relation rel, ItemPointer tid, InplaceKeyMatch match, void *arg, T
 	bool		newest = false;
 
 	/*
-	 * VACUUM depends on the answer if the page is quiet: so undo that changes
-	 * under us is no reason to give up
+	 * if the page is quiet, its flag will go when VACUUM has all answers: so
+	 * undo that changes under us is no reason to give up soon
 	 */
 	for (int n = 0; result == IPV_STALE && (keys & IP_KEYS_QUIET) && n < MAX_TRIES; n++)
 	{
@@ -300,7 +328,16 @@ ip_keys_judge(Relation rel, ItemPointer tid, InplaceKeyMatch match, void *arg, T
 	}
 	if (result == IPV_NONE)
 		return INPLACE_ENTRY_STALE;
-	return result == IPV_OK && newest ? INPLACE_ENTRY_CURRENT : INPLACE_ENTRY_OLD;
+	if (result == IPV_OK && newest)
+		return INPLACE_ENTRY_CURRENT;
+
+	/*
+	 * On a quiet page there are no older versions with other keys: it could
+	 * not be told whether the entry is stale
+	 */
+	if (keys & IP_KEYS_QUIET)
+		end_quiet(rel, ItemPointerGetBlockNumber(tid));
+	return INPLACE_ENTRY_OLD;
 }
 
 /*

@@ -25,6 +25,9 @@ extern const IpFollowed *ip_keys_followed(Relation rel);
  */
 extern void ip_keys_insert(Relation rel, const Oid *indexes, uint16 which, TupleTableSlot *slot);
 
+/* What the data page in the buffer says of its rows' entries becomes IP_KEYS_*.  map, if that is none: see ip_change_visible.  Lock: exclusive. */
+extern void ip_keys_write(Relation rel, Buffer buffer, uint8 keys, Buffer map);
+
 /* See InplaceKeysTable. */
 extern InplaceEntry ip_keys_judge(Relation rel, ItemPointer tid, InplaceKeyMatch match, void *arg,
 								  TupleTableSlot *slot, Buffer *vm, TransactionId *conflict);

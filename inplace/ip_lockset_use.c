@@ -13,7 +13,7 @@
 #include "ip_lockset_use.h"
 #include "ip_page_check.h"
 #include "ip_rel.h"
-#include "ip_runs.h"
+#include "ip_space.h"
 #include "ip_xid.h"
 
 /* The set that a row was last added to by us, which was its data page's only live one. */
@@ -54,25 +54,38 @@ ip_lockset_is_live(IpXid xid, bool *mine)
 	return *mine || TransactionIdIsInProgress(xid32);
 }
 
-Buffer
-ip_lockset_open(Relation rel, BlockNumber block, int mode)
+/* The place of a page in the list, which begins with the metapage. */
+static inline uint32
+number_of(volatile IpSpecial *special)
+{
+	return special->kind == IP_PAGE_META ? 0 : special->w.number;
+}
+
+/* Is the page of that kind, and behind one with the number before, or any if this is negative? */
+static inline bool
+is_behind(volatile IpSpecial *special, IpPageKind kind, int64 before)
+{
+	return special->kind == kind && (int64) number_of(special) > before;
+}
+
+/* Only a page that is behind is waited for, so that nobody waits for another in a circle, whatever a damaged link leads to. */
+static Buffer
+open_behind(Relation rel, BlockNumber block, int64 before, int mode)
 {
 	IpPageKind	kind = block == IP_META_BLOCK ? IP_PAGE_META : IP_PAGE_LOCK;
-	volatile IpSpecial *special;
 	Buffer		buffer;
+	Page		page;
 
 	if (block == IP_DECOY_BLOCK || block == InvalidBlockNumber)
 		return InvalidBuffer;
 	buffer = ip_rel_read_soft(rel, block, NULL);
 	if (BufferIsInvalid(buffer))
 		return InvalidBuffer;
-	special = IpPageGetSpecial(BufferGetPage(buffer));
-	if (special->kind == kind)
+	page = BufferGetPage(buffer);
+	if (is_behind(IpPageGetSpecial(page), kind, before))
 	{
-		Page		page = BufferGetPage(buffer);
-
 		LockBuffer(buffer, mode);
-		if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == kind && ip_lockset_place_problem(page) == NULL)
+		if (ip_page_is_ours(page) && is_behind(IpPageGetSpecial(page), kind, before) && ip_lockset_place_problem(page) == NULL)
 			return buffer;
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	}
@@ -80,11 +93,24 @@ ip_lockset_open(Relation rel, BlockNumber block, int mode)
 	return InvalidBuffer;
 }
 
+Buffer
+ip_lockset_open(Relation rel, BlockNumber block, int mode)
+{
+	return open_behind(rel, block, -1, mode);
+}
+
+/* What is there, locked; the caller keeps its lock meanwhile, so that the page stays in the list.  InvalidBuffer: nothing, or damage. */
+Buffer
+ip_lockset_next(Relation rel, Buffer buffer, int mode)
+{
+	return open_behind(rel, ip_lockset_link(buffer), number_of(IpPageGetSpecial(BufferGetPage(buffer))), mode);
+}
+
 /* ---- damage --------------------------------------------------------------------- */
 
 /* Is there damage where lock sets are looked for, or what a page can be when they were dead, and it was freed?  Lock: share. */
-static bool
-is_damaged_page(BlockNumber block, Page page)
+bool
+ip_lockset_is_damaged(BlockNumber block, Page page)
 {
 	PageHeader	ph = (PageHeader) page;
 	IpPageKind	kind = ip_page_is_ours(page) ? IpPageGetSpecial(page)->kind : 0;
@@ -118,7 +144,7 @@ is_damaged(Relation rel, BlockNumber block)
 	if (damaged)
 	{
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		damaged = is_damaged_page(block, page);
+		damaged = ip_lockset_is_damaged(block, page);
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	}
 	ReleaseBuffer(buffer);
@@ -166,32 +192,11 @@ refuse_lost(Relation rel, BlockNumber block, BlockNumber page)
 			 errhint("VACUUM the table, and try again when that transaction has ended.")));
 }
 
-/*
- * After n pages of a list: can it have another one?  No list is longer than the table, unless links are damaged.  What such a list
- * leads to is found on the way.
- */
-static bool
-may_go_on(Relation rel, BlockNumber n)
+/* May sets that begin on the page, or before it, be on the next one? */
+bool
+ip_lockset_is_continued(Page page)
 {
-	return compat_has_block(rel, n);
-}
-
-/* The next page in the list, or 0.  No page leads to itself, or to the metapage, which is locked first: that would be damage. */
-static BlockNumber
-next_of(Buffer buffer)
-{
-	BlockNumber next = IpPageGetSpecial(BufferGetPage(buffer))->u.lock.next;
-
-	return next == IP_META_BLOCK || next == BufferGetBlockNumber(buffer) ? 0 : next;
-}
-
-/* The next page that sets which begin here, or before, may be on; 0: there is none. */
-static BlockNumber
-continued_on(Page page)
-{
-	const IpSpecial *special = IpPageGetSpecial(page);
-
-	return (special->u.lock.flags & IP_LOCK_CONTINUED) ? special->u.lock.next : 0;
+	return (IpPageGetSpecial(page)->u.lock.flags & IP_LOCK_CONTINUED) != 0;
 }
 
 /* Is it a live set of the data page?  One that is damaged is lost. */
@@ -205,18 +210,41 @@ is_live_set_of(const IpLockSet *set, BlockNumber block, bool *mine, IpXid *lost)
 	return set->mode <= LockTupleExclusive;
 }
 
-/* A page that has sets of a data page, after so many others, locked in share mode; or InvalidBuffer.  *lost: see lost_live_set. */
+/* The page where sets of a data page begin, locked in share mode, or InvalidBuffer.  *lost: see lost_live_set. */
 static Buffer
-open_sets(Relation rel, BlockNumber block, BlockNumber pages, IpXid *lost)
+first_sets(Relation rel, BlockNumber block, IpXid *lost)
 {
-	bool		endless = !may_go_on(rel, pages);
-	Buffer		buffer = endless ? InvalidBuffer : ip_lockset_open(rel, block, BUFFER_LOCK_SHARE);
+	Buffer		buffer = ip_lockset_open(rel, block, BUFFER_LOCK_SHARE);
 
+	*lost = IP_XID_NONE;
 	if (BufferIsValid(buffer))
-		*lost = Max(*lost, IpPageGetSpecial(BufferGetPage(buffer))->u.lock.lost);
-	else if (endless || is_damaged(rel, block))
+		*lost = IpPageGetSpecial(BufferGetPage(buffer))->u.lock.lost;
+	else if (is_damaged(rel, block))
 		*lost = PG_UINT64_MAX;
 	return buffer;
+}
+
+/* The next page that may have more of them, likewise. */
+static Buffer
+more_sets(Relation rel, Buffer buffer, IpXid *lost)
+{
+	Buffer		next;
+
+	if (!ip_lockset_is_continued(BufferGetPage(buffer)))
+		return InvalidBuffer;
+	next = ip_lockset_next(rel, buffer, BUFFER_LOCK_SHARE);
+	*lost = Max(*lost, BufferIsValid(next) ? IpPageGetSpecial(BufferGetPage(next))->u.lock.lost : PG_UINT64_MAX);
+	return next;
+}
+
+/* The same; the page before is unlocked. */
+static Buffer
+pass_to_more_sets(Relation rel, Buffer buffer, IpXid *lost)
+{
+	Buffer		next = more_sets(rel, buffer, lost);
+
+	UnlockReleaseBuffer(buffer);
+	return next;
 }
 
 static void
@@ -235,23 +263,19 @@ add_locker(IpLockers *lockers, const IpLockSet *set, bool mine)
 void
 ip_lockset_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpLockers *lockers)
 {
-	BlockNumber next = IpPageGetSpecial(page)->lock_page;
-	IpXid		lost = IP_XID_NONE;
+	Buffer		buffer;
+	IpXid		lost;
 
 	Assert(ip_page_is_locked(page, false));
 	lockers->any = false;
 	lockers->n = 0;
 	lockers->list = NULL;
-	for (BlockNumber pages = 0; next != 0; pages++)
+	for (buffer = first_sets(rel, IpPageGetSpecial(page)->u.data.lock_page, &lost); BufferIsValid(buffer);
+		 buffer = pass_to_more_sets(rel, buffer, &lost))
 	{
-		Buffer		buffer = open_sets(rel, next, pages, &lost);
-		Page		locks;
-		int			n;
+		Page		locks = BufferGetPage(buffer);
+		int			n = IpPageLockSets(locks);
 
-		if (!BufferIsValid(buffer))
-			break;
-		locks = BufferGetPage(buffer);
-		n = IpPageLockSets(locks);
 		for (int i = 0; i < n; i++)
 		{
 			const IpLockSet *set = IpPageLockSet(locks, i);
@@ -263,32 +287,26 @@ ip_lockset_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, Ip
 			if (IpLockSetHas(set, off))
 				add_locker(lockers, set, mine);
 		}
-		next = continued_on(locks);
-		UnlockReleaseBuffer(buffer);
 	}
 	if (lost_live_set(rel, lost))
-		refuse_lost(rel, block, IpPageGetSpecial(page)->lock_page);
+		refuse_lost(rel, block, IpPageGetSpecial(page)->u.data.lock_page);
 }
 
 bool
 ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked)
 {
-	BlockNumber next = IpPageGetSpecial(page)->lock_page;
-	IpXid		lost = IP_XID_NONE;
 	bool		any = false;
+	Buffer		buffer;
+	IpXid		lost;
 
 	Assert(ip_page_is_locked(page, true));
 	memset(locked, 0, (IP_MAX_ROWS_PER_PAGE + 1) * sizeof(bool));
-	for (BlockNumber pages = 0; next != 0; pages++)
+	for (buffer = first_sets(rel, IpPageGetSpecial(page)->u.data.lock_page, &lost); BufferIsValid(buffer);
+		 buffer = pass_to_more_sets(rel, buffer, &lost))
 	{
-		Buffer		buffer = open_sets(rel, next, pages, &lost);
-		Page		locks;
-		int			n;
+		Page		locks = BufferGetPage(buffer);
+		int			n = IpPageLockSets(locks);
 
-		if (!BufferIsValid(buffer))
-			break;
-		locks = BufferGetPage(buffer);
-		n = IpPageLockSets(locks);
 		for (int i = 0; i < n; i++)
 		{
 			const IpLockSet *set = IpPageLockSet(locks, i);
@@ -300,8 +318,6 @@ ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked)
 			for (OffsetNumber off = FirstOffsetNumber; off <= IP_MAX_ROWS_PER_PAGE; off++)
 				locked[off] |= IpLockSetHas(set, off);
 		}
-		next = continued_on(locks);
-		UnlockReleaseBuffer(buffer);
 	}
 	if (lost_live_set(rel, lost))
 		memset(locked, any = true, (IP_MAX_ROWS_PER_PAGE + 1) * sizeof(bool));
@@ -369,7 +385,7 @@ write_set(Relation rel, Buffer locks, int i, bool fresh, Buffer data, OffsetNumb
 					 last_lock.number == CompatRelNumber(rel) && last_lock.lsn == PageGetLSN(BufferGetPage(locks)));
 	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
 	ip_op_lock(ip_change_block(&change, locks, false), i, off, fresh, block, mode, xid);
-	if (!any && IpPageGetSpecial(BufferGetPage(data))->lock_page != page)
+	if (!any && IpPageGetSpecial(BufferGetPage(data))->u.data.lock_page != page)
 		ip_op_lock_page(ip_change_block(&change, data, false), page);
 	ip_change_apply(&change);
 	last_lock.page = 0;
@@ -402,22 +418,13 @@ continue_page(Relation rel, Buffer buffer)
 static Buffer
 first_page(Relation rel, Page data, bool *any)
 {
-	Buffer		buffer = ip_lockset_open(rel, *any ? IpPageGetSpecial(data)->lock_page : ip_rel_cache(rel)->lock_page,
+	Buffer		buffer = ip_lockset_open(rel, *any ? IpPageGetSpecial(data)->u.data.lock_page : ip_rel_cache(rel)->lock_page,
 										 BUFFER_LOCK_EXCLUSIVE);
 
 	if (BufferIsValid(buffer))
 		return buffer;
 	*any = false;
 	return ip_rel_make_meta(rel);
-}
-
-static void
-refuse_endless_list(Relation rel)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("list of lock pages of relation \"%s\" has no end", RelationGetRelationName(rel)),
-			 errhint("VACUUM mends the list.")));
 }
 
 /* ---- moving a data page's sets --------------------------------------------------- */
@@ -428,6 +435,15 @@ typedef struct Moved
 	int			at[MAX_MOVED + 1];	/* on the old page, or the new one */
 	IpLockSet	set[MAX_MOVED + 1];
 }			Moved;
+
+/* Each set has, but for damage. */
+static bool
+has_rows(const IpLockSet *set)
+{
+	static const uint8 none[sizeof(set->rows)];
+
+	return memcmp(set->rows, none, sizeof(none)) != 0;
+}
 
 /*
  * The data page's live sets on the page, which has no room for another.  False: they are too many, or may be on the next page, too; or there are
@@ -441,13 +457,13 @@ find_sets_to_move(Page page, BlockNumber block, Moved * moved)
 	bool		mine;
 
 	moved->n = 0;
-	if (continued_on(page) != 0)
+	if (ip_lockset_is_continued(page))
 		return false;
 	for (int i = 0; i < n; i++)
 	{
 		const IpLockSet *set = IpPageLockSet(page, i);
 
-		if (!is_live_set_of(set, block, &mine, &lost))
+		if (!is_live_set_of(set, block, &mine, &lost) || !has_rows(set))
 			continue;
 		if (moved->n == MAX_MOVED)
 			return false;
@@ -545,7 +561,7 @@ try_move(Relation rel, Buffer data, BlockNumber from, Moved * moved, const IpLoc
 	bool		any = false;
 	Buffer		buffer = first_page(rel, BufferGetPage(data), &any);
 
-	for (BlockNumber pages = 0;; pages++)
+	for (;;)
 	{
 		int			at[MAX_MOVED + 1];
 		Buffer		next;
@@ -561,9 +577,7 @@ try_move(Relation rel, Buffer data, BlockNumber from, Moved * moved, const IpLoc
 			clear_moved(rel, from, moved);
 			return true;
 		}
-		if (!may_go_on(rel, pages))
-			refuse_endless_list(rel);
-		next = ip_lockset_open(rel, next_of(buffer), BUFFER_LOCK_EXCLUSIVE);
+		next = ip_lockset_next(rel, buffer, BUFFER_LOCK_EXCLUSIVE);
 		UnlockReleaseBuffer(buffer);
 		if (!BufferIsValid(next))
 			return false;
@@ -579,9 +593,10 @@ try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mo
 {
 	BlockNumber block = BufferGetBlockNumber(data);
 	Buffer		buffer = first_page(rel, BufferGetPage(data), &any);
+	bool		first = true;
 	Moved		moved;
 
-	for (BlockNumber pages = 0;; pages++)
+	for (;; first = false)
 	{
 		Page		page = BufferGetPage(buffer);
 		int			set = any ? find_set(page, block, xid, mode) : -1;
@@ -600,7 +615,7 @@ try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mo
 			return true;
 		}
 		*last = BufferGetBlockNumber(buffer);
-		if (any && pages == 0 && find_sets_to_move(page, block, &moved))
+		if (any && first && find_sets_to_move(page, block, &moved))
 		{
 			IpLockSet	another = {.xid = xid,.block = block,.mode = mode};
 
@@ -608,10 +623,7 @@ try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mo
 			UnlockReleaseBuffer(buffer);
 			return try_move(rel, data, *last, &moved, &another, last);
 		}
-		if (!may_go_on(rel, pages))
-			refuse_endless_list(rel);
-		/* with this one locked, the next one stays in the list */
-		next = ip_lockset_open(rel, next_of(buffer), BUFFER_LOCK_EXCLUSIVE);
+		next = ip_lockset_next(rel, buffer, BUFFER_LOCK_EXCLUSIVE);
 		if (BufferIsValid(next) && any)
 			continue_page(rel, buffer);
 		UnlockReleaseBuffer(buffer);
@@ -621,51 +633,67 @@ try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mo
 	}
 }
 
-/* Add a page to the list behind its last one, or (damage) behind one that leads to none. */
+/* Make the page, locked exclusively, the one behind before. */
+ByteWriter *
+ip_lockset_init_page(IpChange *change, Buffer buffer, Buffer before)
+{
+	ByteWriter *ops = ip_change_block(change, buffer, true);
+
+	ip_op_init_lock(ops, number_of(IpPageGetSpecial(BufferGetPage(before))) + 1);
+	return ops;
+}
+
+/*
+ * Add a page to the list behind its last one, whose link, if there is one, is damaged: the new page takes it over, and VACUUM
+ * mends it.
+ */
 static void
 append_page(Relation rel, BlockNumber last)
 {
 	Buffer		meta = ip_rel_make_meta(rel);
 	Buffer		prev = last == IP_META_BLOCK ? meta : ip_lockset_open(rel, last, BUFFER_LOCK_EXCLUSIVE);
-	Buffer		next = BufferIsValid(prev) ?
-		ip_lockset_open(rel, next_of(prev), BUFFER_LOCK_SHARE) : InvalidBuffer;
-	BlockNumber damaged = 0;
+	Buffer		next = BufferIsValid(prev) ? ip_lockset_next(rel, prev, BUFFER_LOCK_SHARE) : InvalidBuffer;
 	uint32		extended;
+	IpSpecial	special;
 	IpChange	change;
 	ByteWriter *ops;
 	Buffer		page;
 
-	if (BufferIsValid(next))
-		UnlockReleaseBuffer(next);
-	/* VACUUM will find it */
-	else if (BufferIsValid(prev) && is_damaged(rel, next_of(prev)))
-		damaged = next_of(prev);
 	/* else VACUUM has freed it, or somebody else has appended a page */
 	if (BufferIsValid(prev) && !BufferIsValid(next))
 	{
+		special = *IpPageGetSpecial(BufferGetPage(prev));
+		special.u.lock.flags &= IP_LOCK_CONTINUED;
+		if (number_of(&special) == PG_UINT32_MAX)
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("too many lock pages have been added to relation \"%s\"", RelationGetRelationName(rel)),
+					 errhint("VACUUM the table when no transaction that has locked rows of it is running.")));
 		page = ip_space_find_free(rel);
 		if (!BufferIsValid(page))
 			page = ip_rel_extend(rel, NULL, 1, &extended);
 		ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
-		ops = ip_change_block(&change, page, true);
-		ip_op_simple(ops, IP_OP_INIT_LOCK);
-		if (damaged != 0)
-			ip_op_ring(ops, damaged, 0);
+		ops = ip_lockset_init_page(&change, page, prev);
+		/* which may have led to this very page */
+		if (special.u.lock.next == BufferGetBlockNumber(page))
+			special.u.lock.next = 0;
+		ip_op_ring(ops, special.u.lock.next, special.u.lock.flags);
 		ops = ip_change_block(&change, meta, false);
 		ip_op_undo_pages(ops, BufferGetBlockNumber(page), 1);
 		if (prev != meta)
 			ops = ip_change_block(&change, prev, false);
-		ip_op_ring(ops, BufferGetBlockNumber(page), 0);
+		ip_op_ring(ops, BufferGetBlockNumber(page), special.u.lock.flags);
 		ip_change_apply(&change);
 		UnlockReleaseBuffer(page);
 	}
+	if (BufferIsValid(next))
+		UnlockReleaseBuffer(next);
 	if (BufferIsValid(prev) && prev != meta)
 		UnlockReleaseBuffer(prev);
 	UnlockReleaseBuffer(meta);
 }
 
-/* Not inlined: a test stops processes here. */
-pg_noinline void
+COMPAT_STOP void
 ip_lockset_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mode, bool any)
 {
 	BlockNumber last;
@@ -685,31 +713,19 @@ ip_lockset_add_alike(Relation rel, Buffer data, OffsetNumber off, TransactionId 
 
 	Assert(ip_page_is_locked(BufferGetPage(data), true));
 	if (l->page == 0 || l->xid != xid || l->mode != mode || l->block != BufferGetBlockNumber(data) ||
-		l->number != CompatRelNumber(rel) || IpPageGetSpecial(BufferGetPage(data))->lock_page != l->page)
+		l->number != CompatRelNumber(rel) || IpPageGetSpecial(BufferGetPage(data))->u.data.lock_page != l->page)
 		return false;
 	buffer = ip_lockset_open(rel, l->page, BUFFER_LOCK_EXCLUSIVE);
 	if (!BufferIsValid(buffer))
 		return false;
-	same = PageGetLSN(BufferGetPage(buffer)) == l->lsn && continued_on(BufferGetPage(buffer)) == 0;
+	same = PageGetLSN(BufferGetPage(buffer)) == l->lsn && !ip_lockset_is_continued(BufferGetPage(buffer));
 	if (same)
 		write_set(rel, buffer, l->set, false, data, off, ip_xid_full(xid), mode, true);
 	UnlockReleaseBuffer(buffer);
 	return same;
 }
 
-/* ---- VACUUM ---------------------------------------------------------------------- */
-
-/* What VACUUM does with the list of lock pages. */
-typedef struct LockList
-{
-	Relation	rel;
-	IpFreeBlocks *lowest;		/* free blocks */
-	BlockNumber nblocks;
-	uint8	   *seen;			/* a bit for each block: in the list */
-	BlockNumber n;				/* so many */
-	const char *problem;		/* with the page ... */
-	BlockNumber bad;			/* ... that was just looked at, or NULL */
-} LockList;
+/* ---- freeing ---------------------------------------------------------------------- */
 
 static bool
 has_live_set(Page page)
@@ -727,272 +743,18 @@ has_live_set(Page page)
 	return false;
 }
 
-static bool
-is_seen(const LockList *l, BlockNumber block)
-{
-	return block < l->nblocks && (l->seen[block / 8] & (1 << (block % 8)));
-}
-
 /*
- * May sets be live that begin on the page, or before it?  They may be on the pages that it is continued on.  Whoever adds one there has come by this page,
- * which is locked exclusively, so who has passed it is ahead of us.  No link leads back, unless it is damaged.
+ * They may be on the pages that it is continued on.  Whoever adds one there has come by this page,
+ * which is locked exclusively, so who has passed it is ahead of us.
  */
-static bool
-is_in_use(LockList *l, Buffer buffer)
+bool
+ip_lockset_is_in_use(Relation rel, Buffer buffer)
 {
-	BlockNumber next = continued_on(BufferGetPage(buffer));
 	bool		used = has_live_set(BufferGetPage(buffer));
+	IpXid		lost = IP_XID_NONE;
 
-	for (BlockNumber pages = 0; next != 0 && !used; pages++)
-	{
-		IpXid		lost = IP_XID_NONE;
-		Buffer		behind;
-
-		if (next == IP_META_BLOCK || next == BufferGetBlockNumber(buffer) || is_seen(l, next))
-			return true;
-		behind = open_sets(l->rel, next, pages, &lost);
-		used = lost == PG_UINT64_MAX;
-		if (!BufferIsValid(behind))
-			break;
-		used |= has_live_set(BufferGetPage(behind));
-		next = continued_on(BufferGetPage(behind));
-		UnlockReleaseBuffer(behind);
-	}
-	return used;
-}
-
-/* The page becomes free; if it is in the list, it leaves it behind prev, which may be the metapage. */
-static void
-free_page(Relation rel, Buffer meta, Buffer prev, Buffer buffer)
-{
-	IpChange	change;
-	ByteWriter *ops;
-
-	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
-	ops = ip_change_block(&change, meta, false);
-	ip_op_undo_pages(ops, BufferGetBlockNumber(buffer), 0);
-	if (BufferIsValid(prev))
-	{
-		if (prev != meta)
-			ops = ip_change_block(&change, prev, false);
-		ip_op_ring(ops, IpPageGetSpecial(BufferGetPage(buffer))->u.lock.next, 0);
-	}
-	ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
-	ip_change_apply(&change);
-}
-
-/* The list ends at the page in the buffer; sets that it was continued with are lost. */
-static void
-end_list(Relation rel, Buffer buffer)
-{
-	bool		continued = continued_on(BufferGetPage(buffer)) != 0;
-	IpChange	change;
-	ByteWriter *ops;
-
-	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
-	ops = ip_change_block(&change, buffer, false);
-	ip_op_ring(ops, 0, 0);
-	if (continued)
-		ip_op_lost(ops, ip_xid_next());
-	ip_change_apply(&change);
-}
-
-/* The damaged page is made anew, and is the list's last one.  buffer: it, locked, or InvalidBuffer. */
-static void
-renew_page(Relation rel, BlockNumber block, Buffer buffer)
-{
-	bool		locked = BufferIsValid(buffer);
-	IpChange	change;
-	ByteWriter *ops;
-
-	if (!locked)
-	{
-		buffer = ip_rel_read_soft(rel, block, NULL);
-		if (BufferIsValid(buffer))
-			LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-		else
-			buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_ZERO_AND_LOCK, NULL);
-	}
-	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
-	ops = ip_change_block(&change, buffer, true);
-	ip_op_simple(ops, IP_OP_INIT_LOCK);
-	ip_op_lost(ops, ip_xid_next());
-	ip_change_apply(&change);
-	if (!locked)
-		UnlockReleaseBuffer(buffer);
-}
-
-/* Is the block in the list?  Lock: the metapage exclusively, so that it does not change. */
-static bool
-is_in_list(LockList *l, Buffer meta, BlockNumber block)
-{
-	BlockNumber at = next_of(meta);
-
-	for (BlockNumber pages = 0; at != 0 && at != block && may_go_on(l->rel, pages); pages++)
-	{
-		Buffer		buffer = ip_lockset_open(l->rel, at, BUFFER_LOCK_SHARE);
-
-		if (!BufferIsValid(buffer))
-			return false;
-		at = next_of(buffer);
-		UnlockReleaseBuffer(buffer);
-	}
-	return at != 0;
-}
-
-/* Note that the block is in the list; false: it has been there, or is newer than the walk. */
-static bool
-note_seen(LockList *l, BlockNumber block)
-{
-	if (block >= l->nblocks || is_seen(l, block))
-		return false;
-	l->seen[block / 8] |= 1 << (block % 8);
-	return true;
-}
-
-/*
- * What is behind "before", locked exclusively, or InvalidBuffer: nothing.  Damage is mended.  A page that a page of the list leads to, and that the
- * metapage lists, was a lock page, whatever it is now.
- */
-static Buffer
-look_behind(LockList *l, Buffer meta, Buffer before)
-{
-	BlockNumber block = IpPageGetSpecial(BufferGetPage(before))->u.lock.next;
-	Page		page = BufferGetPage(meta);
-	Buffer		buffer;
-
-	if (block == 0 || (block >= l->nblocks && compat_has_block(l->rel, block)))
-		return InvalidBuffer;
-	l->bad = block;
-	if (block != next_of(before) || !note_seen(l, block))
-	{
-		l->problem = "list of lock pages leads nowhere, or back to itself";
-		end_list(l->rel, before);
-		return InvalidBuffer;
-	}
-	buffer = ip_lockset_open(l->rel, block, BUFFER_LOCK_EXCLUSIVE);
-	if (BufferIsValid(buffer))
-		l->problem = ip_page_problem(BufferGetPage(buffer), block);
-	else if (is_damaged(l->rel, block))
-		l->problem = "lock page cannot be read, or is none";
-	l->n += BufferIsValid(buffer) || l->problem != NULL;
-	if (l->problem == NULL)
-		return buffer;
-	if (BufferIsValid(buffer) || ip_runs_have(IpPageGetMeta(page)->runs, ip_runs_count(page), block))
-		renew_page(l->rel, block, buffer);
-	else
-		end_list(l->rel, before);
-	return buffer;
-}
-
-/* Look at the page behind *prev, and free it, or go on to it; false: there is none. */
-static bool
-vacuum_next(LockList *l, BlockNumber *prev, BlockNumber *freed)
-{
-	Relation	rel = l->rel;
-	Buffer		meta = ip_rel_lock_meta(rel, BUFFER_LOCK_EXCLUSIVE);
-	Buffer		before;
-	Buffer		buffer = InvalidBuffer;
-
-	*freed = 0;
-	l->problem = NULL;
-	if (!BufferIsValid(meta))
-		return false;
-	before = *prev == IP_META_BLOCK ? meta : ip_lockset_open(rel, *prev, BUFFER_LOCK_EXCLUSIVE);
-	if (BufferIsValid(before))
-		buffer = look_behind(l, meta, before);
-	if (BufferIsValid(buffer))
-	{
-		if (!is_in_use(l, buffer))
-		{
-			*freed = BufferGetBlockNumber(buffer);
-			free_page(rel, meta, before, buffer);
-		}
-		else
-			*prev = BufferGetBlockNumber(buffer);
-		UnlockReleaseBuffer(buffer);
-	}
-	if (BufferIsValid(before) && before != meta)
-		UnlockReleaseBuffer(before);
-	UnlockReleaseBuffer(meta);
-	return BufferIsValid(buffer);
-}
-
-/* Free a lock page that is not in the list, because a page before it, or the metapage, was damaged. */
-static bool
-free_stray(LockList *l, BlockNumber block)
-{
-	Buffer		meta = ip_rel_lock_meta(l->rel, BUFFER_LOCK_EXCLUSIVE);
-	Buffer		buffer = InvalidBuffer;
-	bool		free = false;
-
-	if (!BufferIsValid(meta))
-		return false;
-	if (!is_in_list(l, meta, block))
-		buffer = ip_lockset_open(l->rel, block, BUFFER_LOCK_EXCLUSIVE);
-	if (BufferIsValid(buffer))
-	{
-		free = !is_in_use(l, buffer);
-		if (free)
-			free_page(l->rel, meta, InvalidBuffer, buffer);
-		UnlockReleaseBuffer(buffer);
-	}
-	UnlockReleaseBuffer(meta);
-	return free;
-}
-
-static void
-note_freed(LockList *l, BlockNumber block)
-{
-	ip_space_record(l->rel, block, IpFreePageSpace(block));
-	ip_space_note_free(l->lowest, block);
-}
-
-/* What VACUUM knows of undo pages and lock pages is more than what is in rings and in the list. */
-static void
-free_strays(LockList *l, const BlockNumber *pages, BlockNumber npages)
-{
-	for (BlockNumber i = 0; i < npages; i++)
-	{
-		Buffer		buffer;
-
-		compat_vacuum_delay_point(false);
-		if (pages[i] == IP_META_BLOCK || pages[i] >= l->nblocks || is_seen(l, pages[i]))
-			continue;
-		buffer = ip_lockset_open(l->rel, pages[i], BUFFER_LOCK_SHARE);
-		if (!BufferIsValid(buffer))
-			continue;
-		UnlockReleaseBuffer(buffer);
-		if (free_stray(l, pages[i]))
-			note_freed(l, pages[i]);
-	}
-}
-
-void
-ip_lockset_vacuum(Relation rel, const BlockNumber *pages, BlockNumber npages, BlockNumber nundo, IpFreeBlocks *lowest)
-{
-	LockList	l = {.rel = rel,.lowest = lowest,.nblocks = RelationGetNumberOfBlocks(rel)};
-	BlockNumber prev = IP_META_BLOCK;
-	BlockNumber freed;
-	bool		more;
-
-	Assert(ip_page_none_is_locked());
-	if (l.nblocks <= IP_META_BLOCK)
-		return;
-	l.seen = MemoryContextAllocExtended(CurrentMemoryContext, l.nblocks / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	do
-	{
-		compat_vacuum_delay_point(false);
-		more = vacuum_next(&l, &prev, &freed);
-		if (l.problem)
-			ereport(WARNING,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("list of lock pages of relation \"%s\" is mended at block %u: %s",
-							RelationGetRelationName(rel), l.bad, l.problem)));
-		if (freed != 0)
-			note_freed(&l, freed);
-	} while (more);
-	if (npages > nundo + l.n)
-		free_strays(&l, pages, npages);
-	pfree(l.seen);
+	for (Buffer at = used ? InvalidBuffer : more_sets(rel, buffer, &lost); BufferIsValid(at); at = pass_to_more_sets(rel, at, &lost))
+		used |= has_live_set(BufferGetPage(at));
+	/* behind a damaged link sets are live as long as any can be */
+	return used || (lost == PG_UINT64_MAX && others_may_lock(rel, ip_xid_next()));
 }

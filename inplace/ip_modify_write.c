@@ -280,7 +280,7 @@ is_changers(IpVersion *v, const IpRowWrite *w)
 {
 	if ((v->top_state & IP_ROW_VERSION) || w->replay || !ip_home_enabled || (v->hdr & IP_HDR_SPECULATIVE))
 		return false;
-	return w->undo.kind == IP_UNDO_DELETE &&
+	return w->undo.kind == IP_UNDO_DELETE && w->undo.cid <= IP_MAX_CHANGE_CID &&
 		(BufferIsValid(w->moved.buffer) ? !(w->undo.flags & IP_REC_PARTITION) : w->undo.flags == IP_REC_KEYS);
 }
 
@@ -325,7 +325,7 @@ place_of_list(IpVersion *v, Buffer buffer, const IpRowWrite *w, bool clear)
 static void
 forget_locks(ByteWriter *ops, const IpVersion *v, Page page)
 {
-	if (v->lockers_known && !v->lockers.any && IpPageGetSpecial(page)->lock_page != 0)
+	if (v->lockers_known && !v->lockers.any && IpPageGetSpecial(page)->u.data.lock_page != 0)
 		ip_op_lock_page(ops, 0);
 }
 
@@ -339,7 +339,7 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	Page		page = BufferGetPage(buffer);
 	const IpSpecial *special = IpPageGetSpecial(page);
 	CommandId	cid = w->undo.cid;
-	bool		is_ours = special->u.data.change_xid == w->xid && special->word == cid;
+	bool		is_ours = special->u.data.change_xid == w->xid && special->w.data.change_cid == cid;
 	bool		clear = TransactionIdIsValid(special->u.data.change_xid) && !is_ours;
 	bool		moves = BufferIsValid(w->moved.buffer);
 	OffsetNumber list = InvalidOffsetNumber;

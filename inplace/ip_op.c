@@ -11,7 +11,7 @@
 void
 ip_op_simple(ByteWriter *w, IpOp op)
 {
-	Assert(op == IP_OP_INIT_META || op == IP_OP_INIT_FREE || op == IP_OP_INIT_LOCK || op == IP_OP_CLEAR_DEFAULT ||
+	Assert(op == IP_OP_INIT_META || op == IP_OP_INIT_FREE || op == IP_OP_CLEAR_DEFAULT ||
 		   op == IP_OP_CLEAR_CHANGER || op == IP_OP_DECOY || op == IP_OP_VISIBLE);
 	bytes_put_u8(w, op);
 }
@@ -34,6 +34,13 @@ ip_op_init_undo(ByteWriter *w, uint64 newest_xid, uint16 slot, uint16 flags, Blo
 	bytes_put_u16(w, slot);
 	bytes_put_u16(w, flags);
 	bytes_put_u32(w, next);
+}
+
+void
+ip_op_init_lock(ByteWriter *w, uint32 number)
+{
+	bytes_put_u8(w, IP_OP_INIT_LOCK);
+	bytes_put_varint(w, number);
 }
 
 void

@@ -167,6 +167,7 @@ extern void ip_op_init_data(ByteWriter *w, uint64 xid_base);
 extern void ip_op_init_undo(ByteWriter *w, uint64 newest_xid, uint16 slot, uint16 flags,
 							BlockNumber next);
 extern void ip_op_simple(ByteWriter *w, IpOp op);
+extern void ip_op_init_lock(ByteWriter *w, uint32 number);
 extern void ip_op_default(ByteWriter *w, CommandId cid);
 extern void ip_op_base(ByteWriter *w, uint64 xid_base);
 extern IpRowMade ip_op_row(ByteWriter *w, const IpRowOp *op);

@@ -39,7 +39,7 @@ ip_xid_near(uint64 ref, TransactionId xid)
 static inline uint64
 ip_data_xid_base(const IpSpecial *special)
 {
-	return (uint64) special->u.data.xid_base << IP_DATA_BASE_SHIFT;
+	return (uint64) special->w.data.xid_base << IP_DATA_BASE_SHIFT;
 }
 
 /*
@@ -51,14 +51,14 @@ ip_undo_xid_base(const IpSpecial *special)
 {
 	IpXid		newest = special->u.undo.newest_xid;
 
-	return newest - (uint32) ((uint32) newest - special->word);
+	return newest - (uint32) ((uint32) newest - special->w.undo_base);
 }
 
 /* The xids of an undo page's records are stored as differences to this one, the newest when the page was made. */
 static inline TransactionId
 ip_undo_xid_origin(const IpSpecial *special)
 {
-	return (TransactionId) (special->word + IP_UNDO_XIDS_BEFORE);
+	return (TransactionId) (special->w.undo_base + IP_UNDO_XIDS_BEFORE);
 }
 
 /* For ereport: where to look for more. */

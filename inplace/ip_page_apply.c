@@ -177,7 +177,7 @@ static void
 set_changer(IpSpecial *special, TransactionId xid, CommandId cid)
 {
 	special->u.data.change_xid = xid;
-	special->word = cid;
+	special->w.data.change_cid = cid;
 }
 
 /* The list goes first: it is the changer's. */
@@ -234,7 +234,7 @@ static void
 init_data(Page page, BlockNumber block, ByteReader *r)
 {
 	init_page(page, block, IP_PAGE_DATA);
-	IpPageGetSpecial(page)->u.data.xid_base = bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;
+	IpPageGetSpecial(page)->w.data.xid_base = bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;
 	((PageHeader) page)->pd_prune_xid = ip_hint_of(FrozenTransactionId);
 }
 
@@ -246,7 +246,7 @@ init_undo(Page page, BlockNumber block, ByteReader *r)
 	init_page(page, block, IP_PAGE_UNDO);
 	special = IpPageGetSpecial(page);
 	special->u.undo.newest_xid = bytes_get_u64(r);
-	special->word = (uint32) (special->u.undo.newest_xid - IP_UNDO_XIDS_BEFORE);
+	special->w.undo_base = (uint32) (special->u.undo.newest_xid - IP_UNDO_XIDS_BEFORE);
 	special->u.undo.slot = bytes_get_u16(r);
 	special->u.undo.flags = bytes_get_u16(r);
 	special->u.undo.next = bytes_get_u32(r);
@@ -292,9 +292,12 @@ apply_lock_op(Page page, BlockNumber block, IpOp op, ByteReader *r)
 	if (op == IP_OP_LOCK)
 		return ip_lockset_apply(page, r);
 	if (op == IP_OP_INIT_LOCK)
+	{
 		init_page(page, block, IP_PAGE_LOCK);
+		IpPageGetSpecial(page)->w.number = bytes_get_varint(r);
+	}
 	else if (op == IP_OP_LOCK_PAGE)
-		IpPageGetSpecial(page)->lock_page = bytes_get_varint(r);
+		IpPageGetSpecial(page)->u.data.lock_page = bytes_get_varint(r);
 	else
 		IpPageGetSpecial(page)->u.lock.lost = bytes_get_u64(r);
 	return NULL;
@@ -341,7 +344,7 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 			special->keys = bytes_get_u8(r);
 			return NULL;
 		case IP_OP_BASE:
-			special->u.data.xid_base = bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;
+			special->w.data.xid_base = bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;
 			return NULL;
 		case IP_OP_ROW:
 			return ip_page_apply_row(page, r, ctx);

@@ -63,10 +63,8 @@ ip_page_check_header(IpPageCheck *c, Page page)
 		return fail(c, "page has unknown kind %u", special->kind);
 	if ((ph->pd_flags & ~flags) != 0)
 		return fail(c, "page has unknown flags 0x%04X", ph->pd_flags);
-	if (special->kind != IP_PAGE_DATA && special->lock_page != 0)
-		return fail(c, "page has a data page's lock page, %u", special->lock_page);
-	if (special->kind != IP_PAGE_UNDO && special->kind != IP_PAGE_DATA && special->word != 0)
-		return fail(c, "page has an undo page's xid base, 0x%08X", special->word);
+	if ((special->kind == IP_PAGE_META || special->kind == IP_PAGE_FREE) && special->w.number != 0)
+		return fail(c, "page has an undo page's xid base, or a lock page's number, 0x%08X", special->w.number);
 	if (special->keys != 0 && (special->kind != IP_PAGE_DATA || !(special->keys & IP_KEYS_STALE) ||
 							   (special->keys & ~(IP_KEYS_STALE | IP_KEYS_QUIET)) != 0))
 		return fail(c, "page has unknown key flags 0x%02X", special->keys);
@@ -231,9 +229,9 @@ check_data_page(IpPageCheck *c, Page page, BlockNumber block)
 	TransactionId changer = special->u.data.change_xid;
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
 
-	if (TransactionIdIsValid(changer) ? !TransactionIdIsNormal(changer) : special->word != 0)
+	if (TransactionIdIsValid(changer) ? !TransactionIdIsNormal(changer) : special->w.data.change_cid != 0)
 		report(c, 0, fail(c, "default changer has bad transaction id %u, command %u", changer,
-						  special->word));
+						  special->w.data.change_cid));
 	if (TransactionIdIsValid(xid) && !TransactionIdIsNormal(xid))
 		report(c, 0, fail(c, "default inserter has bad transaction id %u", xid));
 	if (!TransactionIdIsValid(xid) && special->u.data.default_cid != 0)

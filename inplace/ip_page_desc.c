@@ -235,13 +235,15 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 	switch (op)
 	{
 		case IP_OP_INIT_META:
-		case IP_OP_INIT_LOCK:
 		case IP_OP_CLEAR_DEFAULT:
 		case IP_OP_CLEAR_CHANGER:
 		case IP_OP_DECOY:
 		case IP_OP_VISIBLE:
 		case IP_OP_INIT_FREE:
 			appendStringInfoString(buf, ip_page_desc_name(op));
+			return;
+		case IP_OP_INIT_LOCK:
+			appendStringInfo(buf, "init lock page, number %u", (uint32) bytes_get_varint(r));
 			return;
 		case IP_OP_INIT_DATA:
 			appendStringInfo(buf, "init data page, xid base " UINT64_FORMAT, bytes_get_u64(r));

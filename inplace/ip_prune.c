@@ -29,8 +29,6 @@
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
-#define NEW_BASE_AGE	((IpXid) 1 << 31)
-
 /* The row being looked at. */
 static IpVersion row_v;
 
@@ -229,10 +227,10 @@ prune_page(IpPrune *p)
 	prune_changer(p);
 	prune_homes(p);
 	prune_default(p, inserter, inserter_status);
-	if (p->thorough && p->nfar == 0 && p->oldest + NEW_BASE_AGE > next &&
-		next > ip_data_xid_base(IpPageGetSpecial(p->page)) + NEW_BASE_AGE + NEW_BASE_AGE / 2)
+	if (p->thorough && p->nfar == 0 && p->oldest + IP_DATA_XIDS_BEFORE > next &&
+		ip_xid_data_base(next) > ip_data_xid_base(IpPageGetSpecial(p->page)))
 	{
-		ip_op_base(p->w, IpDataBase(next - NEW_BASE_AGE));
+		ip_op_base(p->w, ip_xid_data_base(next));
 		p->changed = true;
 	}
 	if (may_be_visible(p, next))
@@ -397,9 +395,10 @@ ip_prune_page_heal(Relation rel, Buffer buffer, Buffer map)
 }
 
 /*
- * A row that stays overlaid: could a rollback make a version
- * current again whose first bytes are in undo_block?  One that has been
- * rolled back since we found it running could.
+ * A row that stays overlaid, or is put back and stays so: could a rollback
+ * make the version that v stands on, or one below, current again whose first
+ * bytes are in undo_block?  One that has been rolled back since we found it
+ * running could.
  */
 static bool
 needs_saved_bytes(IpVersion *v, BlockNumber undo_block)
@@ -447,7 +446,8 @@ prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 		return IP_NEED_BAD;
 	if (action == PRUNE_DAMAGED || action == PRUNE_FAR)
 		return IP_NEED_NOW;
-	if (action == PRUNE_KEEP && (v->top_state & IP_ROW_OVERLAID) && needs_saved_bytes(v, undo_block))
+	if ((action == PRUNE_KEEP || (action == PRUNE_CHANGE && !IpXidIsFinal(v->xid))) &&
+		(v->top_state & IP_ROW_OVERLAID) && needs_saved_bytes(v, undo_block))
 		return IP_NEED_NOW;
 	return v->damaged ? IP_NEED_BAD : IP_NEED_NONE;
 }

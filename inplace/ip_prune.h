@@ -50,8 +50,8 @@ typedef enum IpNeed
 
 /*
  * Clean rows of one page, each named once, so that they do not need the undo page
- * undo_block, all xids of which precede the removal horizon; do they still?  Takes and
- * releases the data page's lock; the caller holds none.
+ * undo_block, all xids of which have aborted or precede the removal horizon; do they still?
+ * Takes and releases the data page's lock; the caller holds none.
  */
 extern IpNeed ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids,
 							BlockNumber undo_block);

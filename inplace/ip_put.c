@@ -8,18 +8,10 @@
 #include "ip_put.h"
 #include "ip_xid.h"
 
-static IpXid
-data_page_base(void)
-{
-	IpXid		next = ip_xid_next();
-
-	return next > ((IpXid) 1 << 31) ? IpDataBase(next - ((IpXid) 1 << 31)) : 0;
-}
-
 void
 ip_put_init(ByteWriter *w)
 {
-	ip_op_init_data(w, data_page_base());
+	ip_op_init_data(w, ip_xid_data_base(ip_xid_next()));
 }
 
 OffsetNumber

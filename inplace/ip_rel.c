@@ -229,7 +229,7 @@ init_meta(Relation rel, Buffer buffer, const char *problem)
 	ops = ip_change_block(&change, buffer, !keeps);
 	ip_op_simple(ops, IP_OP_INIT_META);
 	if (problem && !keeps)
-		ip_op_lost(ops, ip_xid_next());
+		ip_change_lost(&change);
 	ip_change_apply(&change);
 	/* not to the client, which might keep us waiting while we hold locks */
 	if (problem)
@@ -416,9 +416,11 @@ ip_rel_extend(Relation rel, BufferAccessStrategy strategy, uint32 n, uint32 *ext
 }
 
 double
-ip_rel_dead_rows(Relation rel)
+ip_rel_dead_rows(Relation rel, bool *vacuumed)
 {
 	PgStat_StatTabEntry *entry = CompatTableStats(rel);
 
+	if (vacuumed)
+		*vacuumed = entry != NULL && CompatVacuums(entry) > 0;
 	return entry == NULL ? 0 : CompatDeadTuples(entry);
 }

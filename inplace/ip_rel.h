@@ -141,7 +141,11 @@ extern Buffer ip_rel_read_soft(Relation rel, BlockNumber block, BufferAccessStra
 extern Buffer ip_rel_extend(Relation rel, BufferAccessStrategy strategy, uint32 n,
 							uint32 *extended);
 
-/* Dead rows of the table, as far as the cumulative statistics know; they may be lost. */
-extern double ip_rel_dead_rows(Relation rel);
+/*
+ * Dead rows of the table, as far as the cumulative statistics know.  A crash, a
+ * promotion or a reset may have lost them: *vacuumed, which may be NULL, tells
+ * whether they know of a VACUUM, so of all that has died since.
+ */
+extern double ip_rel_dead_rows(Relation rel, bool *vacuumed);
 
 #endif							/* IP_REL_H */

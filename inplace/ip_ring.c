@@ -356,26 +356,24 @@ ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode, bo
 }
 
 void
-ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot)
+ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot, IpXid newest)
 {
 	IpSpecial  *old = IpPageGetSpecial(BufferGetPage(oldest));
 	Buffer		meta = InvalidBuffer;
 	BlockNumber block = BufferGetBlockNumber(oldest);
-	IpXid		newest;
 	IpChange	change;
 
-	/* I9: the order of the ring, and U1; U2 the caller has seen to */
+	/* I9: the order of the ring; U1 and U2 the caller has seen to */
 	Assert(ip_ring_is_current(BufferGetPage(current), slot) && oldest != current);
 	Assert(ip_ring_has(BufferGetPage(oldest), slot));
 	Assert(IpPageGetSpecial(BufferGetPage(current))->u.undo.next == block);
-	if (!ip_ring_page_is_old(rel, BufferGetPage(oldest), block, &newest))
-		Assert(false);
 	if (is_told(block))
 		meta = ip_rel_lock_meta(rel, BUFFER_LOCK_EXCLUSIVE);
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
 	change.conflict = newest;
+	change.named = ip_xid_next() - 1;
 	ip_op_ring(ip_change_block(&change, current, false), block, 0);
-	ip_op_init_undo(ip_change_block(&change, oldest, true), ip_xid_next() - 1, slot,
+	ip_op_init_undo(ip_change_block(&change, oldest, true), change.named, slot,
 					IP_UNDO_CURRENT, old->u.undo.next);
 	if (BufferIsValid(meta))
 		(void) change_slot(&change, meta, slot, block, IpPageGetMeta(BufferGetPage(meta))->slots[slot].npages);
@@ -455,9 +453,11 @@ ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot, Buffer
 	last_next = BufferIsValid(current) ?
 		IpPageGetSpecial(BufferGetPage(current))->u.undo.next : first;
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
+	if (!ahead)
+		change.named = ip_xid_next() - 1;
 	for (int i = 0; i < n; i++)
 		ip_op_init_undo(ip_change_block(&change, pages[i], true),
-						i == 0 && !ahead ? ip_xid_next() - 1 : IP_XID_NONE, slot,
+						i == 0 ? change.named : IP_XID_NONE, slot,
 						i == 0 && !ahead ? IP_UNDO_CURRENT : 0,
 						i + 1 < n ? BufferGetBlockNumber(pages[i + 1]) : last_next);
 	if (BufferIsValid(current))
@@ -561,18 +561,15 @@ ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot, BlockNumber oldest
 }
 
 void
-ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
+ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot, IpXid newest)
 {
 	IpSpecial  *old = IpPageGetSpecial(BufferGetPage(oldest));
 	Buffer		meta = ip_rel_make_meta(rel);
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
-	IpXid		newest;
 	IpChange	change;
 	ByteWriter *ops;
 
-	Assert(ip_ring_is_current(BufferGetPage(current), slot));
-	if (!ip_ring_page_is_old(rel, BufferGetPage(oldest), BufferGetBlockNumber(oldest), &newest))
-		Assert(false);			/* I9 */
+	Assert(ip_ring_is_current(BufferGetPage(current), slot));	/* I9 */
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
 	change.conflict = newest;
 	ms.entry = current == oldest ? InvalidBlockNumber : BufferGetBlockNumber(current);

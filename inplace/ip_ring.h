@@ -116,16 +116,17 @@ extern Buffer ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot);
  * Changes of the ring, each one WAL record.  current and oldest, pages and meta (by
  * ip_rel_make_meta, and released) are locked exclusively, and stay so but for meta.
  *
- * recycle: the oldest page becomes the current one.  drop_oldest: something of it is
+ * recycle: the oldest page becomes the current one.  newest: what ip_ring_page_is_old, asked with the page locked as it is,
+ * has said of it.  drop_oldest: something of it is
  * damaged: it leaves the ring, so that the ring need not grow for ever, but its records stay
  * where they are; if it cannot be found (InvalidBuffer), or its own link is wrong, so do all but
  * current.  free_oldest: it, which may be the current one, leaves the ring and is free.
  * add_pages: n pages come between current (invalid: there is no ring yet) and the oldest; the
  * first of them becomes the current one, or (ahead) will be the next; the others are released.
  */
-extern void ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot);
+extern void ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot, IpXid newest);
 extern void ip_ring_drop_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot);
-extern void ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot);
+extern void ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot, IpXid newest);
 extern void ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot,
 							  Buffer *pages, int n, bool ahead);
 

@@ -14,7 +14,7 @@ decode_changed(Page page, OffsetNumber off, uint8 state, IpRow *row)
 {
 	const IpSpecial *special = IpPageGetSpecial(page);
 	TransactionId xid = special->u.data.change_xid;
-	CommandId	cid = special->word;
+	CommandId	cid = special->w.data.change_cid;
 
 	if (!TransactionIdIsValid(xid))
 		return "page has no default changer";

@@ -106,7 +106,7 @@ count_entries(IpScan *scan, double *deadrows)
 	Relation	rel = scan->rs_base.rs_rd;
 
 	if (scan->nsampled++ == 0 && ip_keys_followed(rel)->nindexes > 0)
-		scan->dead_a_block = ip_rel_dead_rows(rel) / Max(RelationGetNumberOfBlocks(rel), 1);
+		scan->dead_a_block = ip_rel_dead_rows(rel, NULL) / Max(RelationGetNumberOfBlocks(rel), 1);
 	scan->dead_found += *deadrows - scan->dead_told;
 	scan->dead_told = Max(scan->dead_found, scan->dead_a_block * scan->nsampled);
 	*deadrows = scan->dead_told;

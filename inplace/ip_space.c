@@ -197,7 +197,10 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	else if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
 			 ip_page_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE)
 		*found = ip_space_free(block, page);
-	if (*found >= size && (*init || !ip_prune_base_is_old(page) || ip_prune_for_base(rel, buffer)))
+	/* which changes what is free, and how much of it rows may need */
+	if (*found >= size && !*init && ip_prune_base_is_old(page))
+		*found = ip_prune_for_base(rel, buffer) ? ip_space_free(block, page) : size - 1;
+	if (*found >= size)
 		return buffer;
 	*found = Min(*found, size - 1);
 	UnlockReleaseBuffer(buffer);

@@ -206,7 +206,7 @@ get_page(Relation rel, IpPtr ptr, const ItemPointerData *row, Page home, bool so
  * copied when it is read the third time in a row, of the pages that its copy competes with: by chance, as in walks down
  * chains whose records are anywhere, that is rare, and a copy costs as much as several reads.  A copy may be old: what it does not have about the row is
  * looked up on the page.  But a change of a row by that xid that once was there is what it was: an address is used
- * again only when all see its record's xid, so not for the same xid; unless a transaction empties a file that is its
+ * again only when all see its record's xid, or this has aborted, so not for the same xid; unless a transaction empties a file that is its
  * own.
  */
 #define UNDO_COPIES		8

@@ -49,7 +49,7 @@ try_free_oldest(Relation rel, uint16 slot, IpXid limit, IpOldestPage *o)
 	{
 		if (!ip_ring_is_needed(page, block, o))
 		{
-			ip_ring_free_oldest(rel, current, oldest, slot);
+			ip_ring_free_oldest(rel, current, oldest, slot, newest);
 			result = TRIED_FREED;
 		}
 		else if (o->problem)
@@ -250,8 +250,7 @@ ip_undo_shrink_lost(Relation rel, IpXid limit, const BlockNumber *pages, BlockNu
 	return reclaimed;
 }
 
-/* Not inlined: a test stops processes here. */
-pg_noinline BlockNumber
+COMPAT_STOP BlockNumber
 ip_undo_shrink_rings(Relation rel, IpXid limit, IpFreeBlocks *lowest, bool *moved)
 {
 	BlockNumber freed = 0;

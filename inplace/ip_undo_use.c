@@ -36,9 +36,9 @@ is_bad(const IpRelCache *cache, const IpOldestPage *o)
 	return o->block == cache->undo_bad && o->newest_xid == cache->undo_bad_xid;
 }
 
-/* Make the locked oldest page, which is old, the current one; false if that cannot be done. */
+/* Make the locked oldest page, which is old (newest: see there), the current one; false if that cannot be done. */
 static bool
-use_oldest(Relation rel, IpRelCache *cache, Buffer current, Buffer oldest, uint16 slot)
+use_oldest(Relation rel, IpRelCache *cache, Buffer current, Buffer oldest, uint16 slot, IpXid newest)
 {
 	BlockNumber block = BufferGetBlockNumber(oldest);
 	IpOldestPage o;
@@ -49,7 +49,7 @@ use_oldest(Relation rel, IpRelCache *cache, Buffer current, Buffer oldest, uint1
 	o.clean = true;
 	if (!ip_ring_is_needed(BufferGetPage(oldest), block, &o))
 	{
-		ip_ring_recycle(rel, current, oldest, slot);
+		ip_ring_recycle(rel, current, oldest, slot, newest);
 		return true;
 	}
 	if (o.problem || is_bad(cache, &o))
@@ -71,7 +71,7 @@ advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot)
 		if (ip_ring_page_is_old(rel, BufferGetPage(oldest), BufferGetBlockNumber(oldest), &newest))
 		{
 			/* else ip_undo_use_prepare can clean it the next time */
-			if (use_oldest(rel, cache, current, oldest, slot))
+			if (use_oldest(rel, cache, current, oldest, slot, newest))
 				result = oldest;
 			extent = 1;
 		}

@@ -29,6 +29,7 @@
 
 #include "ip_change.h"
 #include "ip_lockset_use.h"
+#include "ip_lockset_vacuum.h"
 #include "ip_prune.h"
 #include "ip_rel.h"
 #include "ip_ring.h"
@@ -43,8 +44,8 @@
 #include "ip_xid.h"
 
 /*
- * If this part of the pages with rows has dead items, and this part of the rows
- * stale entries, or less, indexes are left alone for now.
+ * If this part of the pages with rows has dead items, and entries of this part of
+ * the rows are to go, or less, indexes are left alone for now.
  */
 #define FEW						0.02
 #define FEW_DEAD_BYTES			(32 * 1024 * 1024)
@@ -421,28 +422,38 @@ vacuum_dead_items(IpVacuum *v)
 	compat_progress_dead(0, 0);
 }
 
-/* How many of the rows may have stale entries?  Statistics may have been lost, but each flagged page has one. */
+/*
+ * How many rows have entries that are to go?  Statistics count dead rows and stale
+ * entries alike, and what VACUUM passes over it reports to them again: so few ones
+ * of both kinds add up.  At least one entry of each flagged page is stale; if
+ * statistics have been lost, one of each of its rows may be.  0: none is stale,
+ * and dead items are judged by their pages alone, as heap's are.
+ */
 static double
-stale_rows(const IpVacuum *v)
+entries_to_go(const IpVacuum *v)
 {
+	double		least = v->n.stale_pages;
+
 	if (v->n.stale_pages == 0)
 		return 0;
-	return Max(v->dead_before - v->n.dead_items - v->n.recently_dead, v->n.stale_pages);
+	if (!v->vacuumed_before)
+		least *= Max(v->n.live / v->n.data_pages, 1);
+	return Max(v->dead_before - v->n.recently_dead, least);
 }
 
 /*
  * A few dead items, or stale entries, are not worth a scan of all indexes.
- * Statistics add these up.  Autovacuum that they call must not pass them over:
- * it would be called again and again.
+ * Autovacuum that statistics call must not pass them over: it would be called
+ * again and again.
  */
 static bool
 few_dead_items(IpVacuum *v, double row_count)
 {
-	if (AmAutoVacuumWorkerProcess() && stale_rows(v) >= autovacuum_vac_thresh)
+	if (AmAutoVacuumWorkerProcess() && entries_to_go(v) >= autovacuum_vac_thresh)
 		return false;
 	return !v->always_indexes && v->n.index_scans == 0 &&
 		v->n.dead_item_pages < FEW * (v->nblocks - v->n.undo_seen) &&
-		stale_rows(v) < FEW * Max(row_count, 1) &&
+		entries_to_go(v) < FEW * Max(row_count, 1) &&
 		tidset_memory(v->dead) < FEW_DEAD_BYTES;
 }
 
@@ -564,7 +575,7 @@ old_entries(IpVacuum *v)
 	if (v->n.index_scans > 0)
 		return ip_vacuum_indexes_old(v);
 	/* where the indexes may not be cleaned, nobody must be called to do so */
-	return v->do_indexes ? stale_rows(v) : 0;
+	return v->do_indexes ? entries_to_go(v) : 0;
 }
 
 static void
@@ -669,7 +680,7 @@ ip_vacuum_relation(Relation rel, const VacuumParams *params, BufferAccessStrateg
 						get_namespace_name(RelationGetNamespace(rel)),
 						RelationGetRelationName(rel))));
 	ip_rel_check_format(rel);
-	v->dead_before = ip_rel_dead_rows(rel);
+	v->dead_before = ip_rel_dead_rows(rel, &v->vacuumed_before);
 	compat_vacuum_cutoffs(rel, params, &v->cutoffs);
 	v->horizon = ip_xid_full(v->cutoffs.OldestXmin);
 	v->kept_from = ip_xid_kept_from((TransactionId) ip_xid_next() - v->cutoffs.FreezeLimit);

@@ -273,6 +273,7 @@ begin_parallel(IpVacuum *v, int nworkers)
 	IpVacuumIndexes *x = v->indexes;
 	ParallelContext *pcxt;
 	Shared	   *shared;
+	Size		size = area_size();
 	char	   *query;
 
 	EnterParallelMode();
@@ -289,7 +290,7 @@ begin_parallel(IpVacuum *v, int nworkers)
 	init_shared(v, shared, nworkers);
 	pfree(x->shared);
 	x->shared = shared;
-	x->area = dsa_create_in_place(allocate(pcxt, KEY_AREA, area_size()), area_size(),
+	x->area = dsa_create_in_place(allocate(pcxt, KEY_AREA, size), size,
 								  LWTRANCHE_PARALLEL_QUERY_DSA, pcxt->seg);
 	x->buffer_usage = allocate(pcxt, KEY_BUFFER_USAGE, mul_size(sizeof(BufferUsage), nworkers));
 	x->wal_usage = allocate(pcxt, KEY_WAL_USAGE, mul_size(sizeof(WalUsage), nworkers));

@@ -68,6 +68,7 @@ typedef struct IpVacuum
 	TidSet	   *dead;			/* dead items that indexes may name */
 	bool		follows;		/* an index can follow updates in place */
 	double		dead_before;	/* what statistics say, VACUUM's work included */
+	bool		vacuumed_before;	/* and that they know of a VACUUM */
 	uint8	   *quiet;			/* a bit for each page: its flag goes when the
 								 * indexes are clean; or NULL */
 	bool		do_indexes;		/* clean them; else dead items stay */

@@ -7,29 +7,18 @@
  * there may be other entries.  But if a page has been pruned, and all see all of
  * its rows, each row has one version.  Then the page is quiet, until the next
  * update in place.  Bulk deletion visits all entries of all indexes that follow,
- * so if a page is quiet still, none of its entries is stale.
+ * so if a page is quiet still, none of its entries is stale: where that cannot be
+ * told of an entry, the page is quiet no more.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
 #include "access/visibilitymap.h"
 
-#include "ip_change.h"
+#include "ip_keys.h"
 #include "ip_map.h"
 #include "ip_rel.h"
 #include "ip_vacuum_keys.h"
-
-static void
-write_keys(IpVacuum *v, Buffer buffer, uint8 keys)
-{
-	IpChange	change;
-
-	ip_change_begin(&change, v->rel, IP_XLOG_VACUUM, InvalidTransactionId);
-	ip_op_keys(ip_change_block(&change, buffer, false), keys);
-	if (keys == 0)
-		ip_change_visible(&change, v->vm);
-	ip_change_apply(&change);
-}
 
 void
 ip_vacuum_keys_note(IpVacuum *v, BlockNumber block, Buffer buffer)
@@ -44,11 +33,11 @@ ip_vacuum_keys_note(IpVacuum *v, BlockNumber block, Buffer buffer)
 	if (!v->follows)
 	{
 		/* the indexes that had such entries have been dropped */
-		write_keys(v, buffer, 0);
+		ip_keys_write(v->rel, buffer, 0, v->vm);
 		return;
 	}
 	if (!(special->keys & IP_KEYS_QUIET))
-		write_keys(v, buffer, IP_KEYS_STALE | IP_KEYS_QUIET);
+		ip_keys_write(v->rel, buffer, IP_KEYS_STALE | IP_KEYS_QUIET, v->vm);
 	/* the table may have grown since, but not by pages that are scanned */
 	Assert(block < v->nblocks);
 	if (v->quiet == NULL)
@@ -66,7 +55,7 @@ clear_page(IpVacuum *v, BlockNumber block)
 	visibilitymap_pin(v->rel, block, &v->vm);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	if (ip_page_kind(v->rel, block, page) == IP_PAGE_DATA && (IpPageGetSpecial(page)->keys & IP_KEYS_QUIET))
-		write_keys(v, buffer, 0);
+		ip_keys_write(v->rel, buffer, 0, v->vm);
 	UnlockReleaseBuffer(buffer);
 }
 

@@ -371,8 +371,7 @@ ip_version_status(IpVersion *v)
 	return IP_STATUS_ABORTED;
 }
 
-/* Not inlined: a test stops processes here. */
-pg_noinline IpvResult
+COMPAT_STOP IpvResult
 ip_version_load_rec(IpVersion *v)
 {
 	if (v->forgotten)
@@ -574,8 +573,7 @@ ip_version_skip_aborted(IpVersion *v)
 	return IPV_OK;
 }
 
-/* Not inlined: a test stops processes here. */
-pg_noinline IpvResult
+COMPAT_STOP IpvResult
 ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid, bool soft,
 					Buffer *buffer)
 {
@@ -642,8 +640,7 @@ ip_version_id(IpVersion *v, IpVersionId *id)
 	id->cmax = v->end_xid != IP_XID_NONE ? v->end_cid : id->cmin;
 }
 
-/* Not inlined: a test stops processes here. */
-pg_noinline void
+COMPAT_STOP void
 ip_version_to_slot(IpVersion *v, TupleTableSlot *slot)
 {
 	IpVersionId id;

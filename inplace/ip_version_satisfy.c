@@ -239,8 +239,7 @@ satisfy_non_vacuumable(IpVersion *v, Snapshot snapshot)
 	return satisfy_any(v);
 }
 
-/* Not inlined: a test stops processes here. */
-pg_noinline IpvResult
+COMPAT_STOP IpvResult
 ip_version_satisfy(IpVersion *v, Snapshot snapshot)
 {
 	Assert(v->body != NULL);
@@ -366,8 +365,7 @@ begin_newest(IpVersion *v, const IpRow *row)
 	v->end_cid = 0;
 }
 
-/* Not inlined: a test stops processes here. */
-pg_noinline bool
+COMPAT_STOP bool
 ip_version_begin_near(IpVersion *v, Relation rel, BlockNumber block, Page copy, OffsetNumber off, Snapshot snapshot,
 					  IpXid horizon, IpKnownXids *known)
 {

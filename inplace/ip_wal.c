@@ -32,6 +32,8 @@ ip_wal_main_data(XLogReaderState *record, IpMainData *data)
 		data->conflict = bytes_get_u64(&r);
 	if (flags & IP_MAIN_VISIBLE)
 		data->visible = bytes_get_u16(&r);
+	if (flags & IP_MAIN_NAMED)
+		data->named = bytes_get_u64(&r);
 	if (flags & IP_MAIN_LOGICAL)
 	{
 		data->logical = r.p;
@@ -51,6 +53,20 @@ redo_conflict(XLogReaderState *record, IpXid conflict)
 		return;
 	XLogRecGetBlockTag(record, 0, &locator, NULL, NULL);
 	CompatConflict(FullTransactionIdFromU64(conflict), false, locator);
+}
+
+/*
+ * After a crash no page is to name a xid that is still to come.  It is as if its transaction had logged something now: a standby's
+ * pg_subtrans must have a place for it.
+ */
+static void
+redo_named(TransactionId named)
+{
+	if (!TransactionIdIsNormal(named))
+		return;
+	AdvanceNextFullTransactionIdPastXid(named);
+	if (standbyState >= STANDBY_INITIALIZED)
+		RecordKnownAssignedTransactionIds(named);
 }
 
 /* The visibility map's own page may be older than the data page. */
@@ -172,6 +188,7 @@ ip_wal_redo(XLogReaderState *record)
 	Assert(InRecovery);
 	ip_wal_main_data(record, &data);
 	redo_conflict(record, data.conflict);
+	redo_named((TransactionId) data.named);
 	XLogRecGetBlockTag(record, IP_REF_DATA, NULL, NULL, &ctx.data_block);
 	if (max >= IP_REF_UNDO)
 		XLogRecGetBlockTag(record, IP_REF_UNDO, NULL, NULL, &ctx.undo_block);

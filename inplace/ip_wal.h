@@ -17,6 +17,7 @@ typedef struct IpMainData
 	IpXid		conflict;		/* or IP_XID_NONE */
 	uint16		visible;		/* a bit for each block that was all-visible
 								 * before */
+	IpXid		named;			/* newest xid on the pages, or IP_XID_NONE */
 	const uint8 *logical;		/* or NULL */
 	uint32		logical_len;
 } IpMainData;

@@ -77,6 +77,18 @@ ip_xid_full(TransactionId xid)
 }
 
 IpXid
+ip_xid_data_base(IpXid next)
+{
+	IpXid		base = next > IP_DATA_XIDS_BEFORE ? next - IP_DATA_XIDS_BEFORE : 0;
+
+	if (base >> IP_DATA_BASE_SHIFT > PG_UINT16_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("transaction id " UINT64_FORMAT " is too large for inplace tables", next)));
+	return base >> IP_DATA_BASE_SHIFT << IP_DATA_BASE_SHIFT;
+}
+
+IpXid
 ip_xid_horizon(void)
 {
 	return ip_xid_full(TransamVariables->oldestClogXid);

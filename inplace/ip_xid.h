@@ -42,6 +42,9 @@ extern IpXid ip_xid_next(void);
 /* A recent transaction id with its epoch. */
 extern IpXid ip_xid_full(TransactionId xid);
 
+/* The xid base of a data page that is made, or gets another one, when that is the next xid.  Error: no such page can have it. */
+extern IpXid ip_xid_data_base(IpXid next);
+
 /* The oldest transaction id that pg_xact knows now. */
 extern IpXid ip_xid_horizon(void);
 

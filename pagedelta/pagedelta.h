@@ -7,10 +7,10 @@
  *	offset (uint16), length (uint16), bytes
  *
  * in the machine's byte order, not aligned.  It is, byte for byte, what
- * PostgreSQL's generic WAL records have for the same two images: bytes that are
- * equal are left out where more than four of them are side by side; what lies
- * between "lower" and "upper" of the new image does not matter; what lay between them
- * in the old one is not known, so it is always written.
+ * PostgreSQL's generic WAL records have for the same two images: bytes that
+ * are equal are left out where more than four of them are side by side; what
+ * lies between "lower" and "upper" of the new image does not matter; what lay
+ * between them in the old one is not known, so it is always written.
  *
  * Nothing here allocates, fails otherwise than by what it returns, or reads or
  * writes a byte outside of what it is given; so all of it may be used in a
@@ -35,7 +35,10 @@ extern "C"
 
 #define PAGEDELTA_HEADER	4	/* of a fragment */
 
-/* Room for any delta of a page of this size, and for what is written behind it on the way. */
+/*
+ * Room for any delta of a page of this size, and for what is written behind it
+ * on the way.
+ */
 #define PAGEDELTA_ROOM(size)	((size) + 2 * PAGEDELTA_HEADER + 24)
 
 /* What functions return instead of a length. */
@@ -48,7 +51,10 @@ typedef enum PageDeltaError
 	PAGEDELTA_BAD_DELTA = -4	/* not a delta for a page of this size */
 } PageDeltaError;
 
-/* Where the holes of both images are; an old page that is all zeros has 0 and 0. */
+/*
+ * Where the holes of both images are; an old page that is all zeros has 0 and
+ * 0.
+ */
 typedef struct PageDeltaBounds
 {
 	uint32_t	old_lower;
@@ -77,9 +83,9 @@ extern int	pagedelta_make(const void *old_page, const void *new_page, uint32_t s
 						   const PageDeltaBounds *bounds, void *delta, uint32_t room);
 
 /*
- * The same, but the longest way to have fewer copies: the first long fragments stay
- * in new_page, and parts tells what to put together, nparts of them, at most
- * PAGEDELTA_MAX_PARTS.  Returns the length of the whole.
+ * The same, but the longest way to have fewer copies: the first long fragments
+ * stay in new_page, and parts tells what to put together, nparts of them, at
+ * most PAGEDELTA_MAX_PARTS.  Returns the length of the whole.
  */
 extern int	pagedelta_make_parts(const void *old_page, const void *new_page, uint32_t size,
 								 const PageDeltaBounds *bounds, void *delta, uint32_t room,
@@ -94,16 +100,19 @@ extern int	pagedelta_check(const void *delta, uint32_t len, uint32_t size);
  */
 extern int	pagedelta_apply(void *page, uint32_t size, const void *delta, uint32_t len);
 
-/* Apply what pagedelta_make_parts has just made for this page.  Returns the number of bytes copied. */
+/*
+ * Apply what pagedelta_make_parts has just made for this page.  Returns the
+ * number of bytes copied.
+ */
 extern uint32_t pagedelta_apply_parts(void *page, const PageDeltaPart *parts, int nparts);
 
 /* Are these bytes all zeros? */
 extern bool pagedelta_zeros(const void *bytes, uint32_t len);
 
 /*
- * Which instructions are used: "avx512bw", "avx2", "sse2", "neon", "scalar".  All give
- * the same bytes.  _use chooses one, for tests: false if the machine does not
- * have it; NULL is the best one again.
+ * Which instructions are used: "avx512bw", "avx2", "sse2", "neon", "scalar".
+ * All give the same bytes.  _use chooses one, for tests: false if the machine
+ * does not have it; NULL is the best one again.
  */
 extern const char *pagedelta_instructions(void);
 extern bool pagedelta_use(const char *name);

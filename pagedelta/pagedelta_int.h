@@ -2,8 +2,8 @@
  * pagedelta_int.h
  *	  What the implementations share: writing fragments, closing gaps.
  *
- * All of this is inlined into each implementation, so that it is compiled for its
- * instructions.
+ * All of this is inlined into each implementation, so that it is compiled for
+ * its instructions.
  *-------------------------------------------------------------------------
  */
 #ifndef PAGEDELTA_INT_H
@@ -55,7 +55,10 @@ typedef struct PdRegion
 	int			known_end;
 } PdRegion;
 
-/* A word in the order of bytes that the machine has, or would have if it were little-endian: the first byte is the lowest. */
+/*
+ * A word in the order of bytes that the machine has, or would have if it were
+ * little-endian: the first byte is the lowest.
+ */
 PD_INLINE uint64_t
 pd_word64(const uint8_t *p)
 {
@@ -80,7 +83,10 @@ pd_word32(const uint8_t *p)
 	return word;
 }
 
-/* A one for each byte that differs, or that one of the PD_MAX_GAP bytes behind it does. */
+/*
+ * A one for each byte that differs, or that one of the PD_MAX_GAP bytes behind
+ * it does.
+ */
 PD_INLINE uint64_t
 pd_spread(uint64_t mask)
 {
@@ -90,8 +96,8 @@ pd_spread(uint64_t mask)
 }
 
 /*
- * Gaps of up to PD_MAX_GAP zeros between ones become ones.  The spread mask has its zeros
- * where longer gaps begin.
+ * Gaps of up to PD_MAX_GAP zeros between ones become ones.  The spread mask
+ * has its zeros where longer gaps begin.
  */
 PD_INLINE uint64_t
 pd_close_gaps(uint64_t mask, uint64_t spread)
@@ -104,7 +110,10 @@ pd_close_gaps(uint64_t mask, uint64_t spread)
 	return ~gaps & (UINT64_MAX << __builtin_ctzll(mask));
 }
 
-/* End the part that is being written; the next one is a fragment's bytes, where they are. */
+/*
+ * End the part that is being written; the next one is a fragment's bytes,
+ * where they are.
+ */
 PD_INLINE void
 pd_refer(PdJob *job, int begin, int len)
 {

@@ -4,8 +4,8 @@
  *
  * Each compares 64 bytes at a time, which gives a bit for each byte that
  * differs.  Small gaps are closed in these bits, so that what is left are
- * fragments: changes of single bytes side by side cost no more than a block of bytes
- * that all differ.
+ * fragments: changes of single bytes side by side cost no more than a block of
+ * bytes that all differ.
  *-------------------------------------------------------------------------
  */
 #include "pagedelta_int.h"
@@ -165,7 +165,10 @@ pd_same_avx512bw(const uint8_t *a, const uint8_t *b)
 #if defined(__aarch64__) && !defined(PAGEDELTA_SCALAR)
 #include <arm_neon.h>
 
-/* A bit of its own for each of eight bytes that differ; three sums bring 64 bytes' together. */
+/*
+ * A bit of its own for each of eight bytes that differ; three sums bring 64
+ * bytes' together.
+ */
 PD_INLINE uint64_t
 pd_mask_neon(const uint8_t *a, const uint8_t *b)
 {
@@ -240,8 +243,9 @@ machine_has(const PdImplementation *implementation)
 }
 
 /*
- * Processors with AVX-512BW, but without AVX-512VBMI2, which came next, slow down
- * for registers of 64 bytes: on pages of a real index AVX2 is as fast there, or faster by a seventh.
+ * Processors with AVX-512BW, but without AVX-512VBMI2, which came next, slow
+ * down for registers of 64 bytes: on pages of a real index AVX2 is as fast
+ * there, or faster by a seventh.
  */
 static bool
 machine_likes(const PdImplementation *implementation)

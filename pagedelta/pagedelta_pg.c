@@ -15,10 +15,16 @@
 
 #include "pagedelta_pg.h"
 
-/* Vector instructions like it; versions that can write past the kernel's cache want more. */
+/*
+ * Vector instructions like it; versions that can write past the kernel's cache
+ * want more.
+ */
 #define IMAGE_ALIGNMENT 4096
 
-/* So many states are kept; more than one is in use where a caller begins a record before it ends another. */
+/*
+ * So many states are kept; more than one is in use where a caller begins a
+ * record before it ends another.
+ */
 #define MAX_KEPT	2
 
 typedef struct PageState
@@ -72,7 +78,10 @@ put_back(PageDeltaXLogState *state)
 	nkept++;
 }
 
-/* What was begun in this subtransaction, or in one of its own, which have higher numbers. */
+/*
+ * What was begun in this subtransaction, or in one of its own, which have
+ * higher numbers.
+ */
 static void
 put_back_from(SubTransactionId subid)
 {
@@ -154,9 +163,9 @@ pagedelta_xlog_abort(PageDeltaXLogState *state)
 }
 
 /*
- * The image is a copy of the page, also of what is in its hole: the caller may look at it, or move lower and
- * upper without writing what is between.  But a hole that generic WAL has left
- * behind is zeros, and these are not copied.
+ * The image is a copy of the page, also of what is in its hole: the caller may
+ * look at it, or move lower and upper without writing what is between.  But a
+ * hole that generic WAL has left behind is zeros, and these are not copied.
  */
 static void
 take_image(PageState *ps, Page page)
@@ -244,7 +253,10 @@ zero_hole(PageState *ps, Page page, int lower, int upper)
 	memset(page + end, 0, upper - end);
 }
 
-/* The buffer gets the image; its hole becomes zeros, because replay makes it so. */
+/*
+ * The buffer gets the image; its hole becomes zeros, because replay makes it
+ * so.
+ */
 static void
 change_page(PageState *ps)
 {

@@ -3,16 +3,17 @@
  *	  Generic WAL records, made with pagedelta.
  *
  * The functions do what those of access/generic_xlog.h do, and write the same
- * records (resource manager "Generic"): what replays them is the server's own, so crash
- * recovery and standbys do not need this library.  The names differ, and so do the types: a
- * state of one kind is not taken for the other.  pagedelta_generic_xlog.h gives these functions the
- * server's names.
+ * records (resource manager "Generic"): what replays them is the server's own,
+ * so crash recovery and standbys do not need this library.  The names differ,
+ * and so do the types: a state of one kind is not taken for the other.
+ * pagedelta_generic_xlog.h gives these functions the server's names.
  *
- * The differences: the memory for a record is kept for the next one; of a page whose
- * changes are logged as a delta, only what has changed is copied into the
- * buffer; an image whose lower and upper are impossible is an error in pagedelta_xlog_finish,
- * before anything is changed.  States that an error has left behind are used again after
- * the end of the transaction or subtransaction.
+ * The differences: the memory for a record is kept for the next one; of a page
+ * whose changes are logged as a delta, only what has changed is copied into
+ * the buffer; an image whose lower and upper are impossible is an error in
+ * pagedelta_xlog_finish, before anything is changed.  States that an error has
+ * left behind are used again after the end of the transaction or
+ * subtransaction.
  *-------------------------------------------------------------------------
  */
 #ifndef PAGEDELTA_PG_H

@@ -2,10 +2,11 @@
  * pagedelta_shift.c
  *	  Deltas that know shifts.
  *
- * Where both strings differ, the next place is looked for from which they go on alike:
- * at the same distance as before; at the distance that their ends have; or at
- * any distance, which takes a table of the places of the base's words, of 8 bytes,
- * every STEP bytes.  Each is tried when what was cheaper has left much to write.
+ * Where both strings differ, the next place is looked for from which they go
+ * on alike: at the same distance as before; at the distance that their ends
+ * have; or at any distance, which takes a table of the places of the base's
+ * words, of 8 bytes, every STEP bytes.  Each is tried when what was cheaper
+ * has left much to write.
  *-------------------------------------------------------------------------
  */
 #include "pagedelta_int.h"
@@ -25,13 +26,22 @@
 #define MAX_TABLE_BITS	11
 #define NO_PLACE	UINT16_MAX
 
-/* A match that the table has found has at least so many bytes, and more than one that begins before it. */
+/*
+ * A match that the table has found has at least so many bytes, and more than
+ * one that begins before it.
+ */
 #define MIN_MOVE	12
 
-/* A match that is shorter than this may be by chance: perhaps a better one begins as many bytes behind. */
+/*
+ * A match that is shorter than this may be by chance: perhaps a better one
+ * begins as many bytes behind.
+ */
 #define GOOD_MATCH	32
 
-/* Deltas of up to so many bytes are written beside the one that is there already. */
+/*
+ * Deltas of up to so many bytes are written beside the one that is there
+ * already.
+ */
 #define SPARE	1024
 
 /* Where the delta goes; without a buffer, bytes are only counted. */
@@ -54,7 +64,10 @@ typedef struct Strings
 	uint32_t	nhunks;
 } Strings;
 
-/* Where words of the base are; the table has twice as many slots as there are words, if that is not too many. */
+/*
+ * Where words of the base are; the table has twice as many slots as there are
+ * words, if that is not too many.
+ */
 typedef struct Places
 {
 	int			shift;
@@ -128,7 +141,10 @@ put_varint(Writer *w, uint32_t v)
 	put_bytes(w, bytes, n);
 }
 
-/* A hunk from where the last one ended: both strings are the same up to from and to. */
+/*
+ * A hunk from where the last one ended: both strings are the same up to from
+ * and to.
+ */
 static void
 put_hunk(Writer *w, Strings *s, uint32_t to, uint32_t dropped, uint32_t inserted)
 {
@@ -146,7 +162,10 @@ put_hunk(Writer *w, Strings *s, uint32_t to, uint32_t dropped, uint32_t inserted
 
 /* ---- at the same place ------------------------------------------------------------- */
 
-/* End of the changed bytes that begin at i: MIN_GAP equal ones follow, or the strings' end. */
+/*
+ * End of the changed bytes that begin at i: MIN_GAP equal ones follow, or the
+ * strings' end.
+ */
 static uint32_t
 run_end(const Strings *s, uint32_t i, uint32_t len)
 {
@@ -168,7 +187,10 @@ run_end(const Strings *s, uint32_t i, uint32_t len)
 	return end;
 }
 
-/* Hunks for what differs at the same place; where the lengths differ, the last hunk makes up for it. */
+/*
+ * Hunks for what differs at the same place; where the lengths differ, the last
+ * hunk makes up for it.
+ */
 static void
 compare_places(Writer *w, Strings *s, uint32_t start, uint32_t suffix)
 {
@@ -195,7 +217,10 @@ slot_of(const Places *places, uint64_t word)
 	return (uint32_t) ((word * UINT64_C(0x9E3779B97F4A7C15)) >> places->shift);
 }
 
-/* The first place of a word counts: a run of equal bytes is best copied from its beginning. */
+/*
+ * The first place of a word counts: a run of equal bytes is best copied from
+ * its beginning.
+ */
 static void
 enter_places(Places *places, const uint8_t *from, uint32_t begin, uint32_t end)
 {
@@ -214,7 +239,10 @@ enter_places(Places *places, const uint8_t *from, uint32_t begin, uint32_t end)
 	}
 }
 
-/* How both strings go on alike: behind "dropped" and "inserted" bytes, for len bytes. */
+/*
+ * How both strings go on alike: behind "dropped" and "inserted" bytes, for len
+ * bytes.
+ */
 typedef struct Match
 {
 	uint32_t	dropped;
@@ -222,7 +250,10 @@ typedef struct Match
 	uint32_t	len;
 } Match;
 
-/* What is looked for, and where: the strings' ends, and the table (NULL: do without). */
+/*
+ * What is looked for, and where: the strings' ends, and the table (NULL: do
+ * without).
+ */
 typedef struct Search
 {
 	const Strings *s;
@@ -231,7 +262,10 @@ typedef struct Search
 	uint32_t	to_end;
 } Search;
 
-/* If the strings are the same at both places, for at least MIN_GAP bytes more than the match has, that is the match. */
+/*
+ * If the strings are the same at both places, for at least MIN_GAP bytes more
+ * than the match has, that is the match.
+ */
 static inline void
 try_match(const Search *search, uint32_t from, uint32_t to, uint32_t from_at, uint32_t to_at, Match *match)
 {
@@ -249,7 +283,10 @@ try_match(const Search *search, uint32_t from, uint32_t to, uint32_t from_at, ui
 	};
 }
 
-/* Something from "from" on is in the new string at to + k, or begins a little before. */
+/*
+ * Something from "from" on is in the new string at to + k, or begins a little
+ * before.
+ */
 static inline void
 try_place(const Search *search, uint32_t from, uint32_t to, uint32_t k, Match *match)
 {
@@ -275,7 +312,10 @@ try_place(const Search *search, uint32_t from, uint32_t to, uint32_t k, Match *m
 	};
 }
 
-/* The strings differ at from and to.  False: they do not go on alike within the next max bytes. */
+/*
+ * The strings differ at from and to.  False: they do not go on alike within
+ * the next max bytes.
+ */
 static bool
 find_match(const Search *search, uint32_t from, uint32_t to, uint32_t max, Match *match)
 {
@@ -353,7 +393,10 @@ put_count(Writer *w, const Strings *s)
 		w->p[0] = (uint8_t) s->nhunks;
 }
 
-/* Replaces the delta that w has if there is a shorter one.  It goes to the spare buffer first, or its length is found out. */
+/*
+ * Replaces the delta that w has if there is a shorter one.  It goes to the
+ * spare buffer first, or its length is found out.
+ */
 static void
 improve(Writer *w, const Strings *strings, uint32_t start, uint32_t suffix, const Places *places)
 {
@@ -459,7 +502,10 @@ pagedelta_shift_is_whole(const void *delta, uint32_t len, uint32_t fromlen)
 	return nhunks == 1 && copy == 0 && drop == fromlen && ins >> 1 == (size_t) (end - p);
 }
 
-/* What a hunk says but for the bytes that it inserts, which follow; false: it is bad, or does not fit what the base has left. */
+/*
+ * What a hunk says but for the bytes that it inserts, which follow; false: it
+ * is bad, or does not fit what the base has left.
+ */
 static inline bool
 get_hunk(const uint8_t **p, const uint8_t *end, uint32_t left, uint32_t *copy, uint32_t *drop, uint32_t *ins)
 {

@@ -13,8 +13,9 @@
  */
 
 /*
- * The runs of one unit.  The first may continue the last one of the units before; the last
- * one is kept, in begin and last, because the next unit may continue it.
+ * The runs of one unit.  The first may continue the last one of the units
+ * before; the last one is kept, in begin and last, because the next unit may
+ * continue it.
  */
 static inline __attribute__((always_inline)) PD_TARGET void
 PD_NAME(pd_walk) (PdJob *job, uint64_t mask, int unit, int *begin, int *last)

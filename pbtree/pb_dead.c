@@ -16,6 +16,7 @@
 #include "compat_index.h"
 
 #include "catalog/catalog.h"
+#include "storage/procarray.h"
 
 #include "pb_change.h"
 #include "pb_dead.h"
@@ -331,18 +332,16 @@ remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbStale
 	end(d);
 }
 
-/*
- * Entries with keys that their rows had before updates in place, if a sample has
- * many.  The leaf is pinned, and not locked; wait: for its lock, if somebody else
- * has it.
- */
-void
-pb_dead_remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer, bool wait)
+/* false: too few are stale for a removal. */
+static bool
+try_remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer, bool wait)
 {
 	PbStale		stale;
+	bool		found;
 
 	pb_stale_begin(&stale, rel, index, heap);
-	if (pb_stale_look(&stale, buffer, true) > 0)
+	found = pb_stale_look(&stale, buffer, true) > 0;
+	if (found)
 	{
 		CompatInjectionPoint("pbtree-second-look");
 		if (wait)
@@ -355,4 +354,34 @@ pb_dead_remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer,
 		}
 	}
 	pb_stale_end(&stale);
+	return found;
+}
+
+/*
+ * Entries with keys that their rows had before updates in place, if a sample has
+ * many.  The leaf is pinned, and not locked.
+ */
+void
+pb_dead_remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer)
+{
+	(void) try_remove_stale(rel, heap, index, buffer, true);
+}
+
+/*
+ * As long as a snapshot is held, no more can go than before: so the leaf's header
+ * has the horizon at which a scan has looked in vain, for all scans.  What was
+ * rolled back meanwhile waits, too.  The hint is not logged, and not worth a write:
+ * the page does not become dirty.
+ */
+void
+pb_dead_remove_stale_of_scan(Relation rel, Relation heap, PbIndex *index, Buffer buffer)
+{
+	TransactionId horizon = GetOldestNonRemovableTransactionId(heap);
+	PageHeader	header = (PageHeader) BufferGetPage(buffer);
+
+	if (header->pd_prune_xid == horizon || try_remove_stale(rel, heap, index, buffer, false))
+		return;
+	LockBuffer(buffer, PB_READ);
+	header->pd_prune_xid = horizon;
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 }

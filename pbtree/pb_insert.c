@@ -243,7 +243,7 @@ put_key(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbPos *pos, 
 		{
 			*cleaned = true;
 			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			pb_dead_remove_stale(rel, heap, index, buffer, true);
+			pb_dead_remove_stale(rel, heap, index, buffer);
 			ReleaseBuffer(buffer);
 			return false;
 		}

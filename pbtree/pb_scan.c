@@ -137,7 +137,7 @@ leave_leaf(IndexScanDesc scan)
 	{
 		Buffer		buffer = ReadBuffer(scan->indexRelation, block);
 
-		pb_dead_remove_stale(scan->indexRelation, scan->heapRelation, so->index, buffer, false);
+		pb_dead_remove_stale_of_scan(scan->indexRelation, scan->heapRelation, so->index, buffer);
 		ReleaseBuffer(buffer);
 	}
 	so->nread = so->nstale = 0;

@@ -228,6 +228,7 @@ pb_stale_look(PbStale *s, Buffer buffer, bool sample)
 	TransactionId conflict = InvalidTransactionId;
 
 	s->nsuspects = 0;
+	s->nold = 0;
 	LockBuffer(buffer, PB_READ);
 	memcpy(page, BufferGetPage(buffer), BLCKSZ);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
@@ -239,11 +240,12 @@ pb_stale_look(PbStale *s, Buffer buffer, bool sample)
 		{
 			int			n;
 
-			CHECK_FOR_INTERRUPTS();
 			pb_item_get(s->rel, s->index, buffer, page, slot, item);
 			n = pb_item_tids(s->rel, buffer, page, slot, item, tids);
 			for (int i = 0; i < n; i++)
 			{
+				/* each may read a page of the table; only VACUUM waits here */
+				compat_vacuum_delay_point(false);
 				if (!pb_stale_is_needed(s, &item->key, &tids[i], &conflict))
 					s->suspects[s->nsuspects++] = tids[i];
 			}

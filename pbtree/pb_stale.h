@@ -33,7 +33,8 @@ typedef struct PbStale
 	int			ntoast_indexes;
 	ItemPointerData *suspects;	/* of a leaf's entries, in order */
 	int			nsuspects;
-	double		nold;			/* answers that an entry is needed for older
+	int			nold;			/* answers, since the first look at a leaf
+								 * began, that an entry is needed for older
 								 * versions */
 } PbStale;
 

@@ -39,7 +39,8 @@ typedef struct Vacuum
 	PbIndex    *index;
 	uint16		cycle;
 	PbStale		stale;
-	double		nstale;			/* entries that were */
+	double		nstale;			/* entries that were, and are gone */
+	double		nold;			/* and that are needed for older versions */
 	TransactionId conflict;		/* standbys' snapshots that do not see it may
 								 * need what goes from this leaf */
 } Vacuum;
@@ -86,6 +87,7 @@ clean_leaf(Vacuum *v, Buffer buffer)
 	int			ndead = 0;
 	int			removed = 0;
 	int			remain = 0;
+	double		nstale = v->nstale;
 	PbChange	c;
 	ByteWriter *w;
 
@@ -116,7 +118,10 @@ clean_leaf(Vacuum *v, Buffer buffer)
 	if (TransactionIdIsValid(v->conflict))
 		pb_change_conflict(&c, v->conflict, RelationIsAccessibleInLogicalDecoding(v->stale.heap));
 	if (!pb_change_try(&c))
+	{
+		v->nstale = nstale;
 		return -1;
+	}
 	pb_change_apply(&c);
 	v->stats->tuples_removed += removed;
 	return remain;
@@ -181,6 +186,24 @@ unlink_leaf(Vacuum *v, BlockNumber *block, BlockNumber passed)
 	return next != PB_NONE && next <= passed;
 }
 
+/*
+ * Remove rows of a leaf, which is locked for reading; how many remain, or -1, see clean_leaf.  I10: a cleanup lock for that; an
+ * empty page may go, and then the next VACUUM does not wait for its scans.
+ */
+static int
+look_and_clean(Vacuum *v, Buffer buffer)
+{
+	if (v->callback || pb_page_nslots(BufferGetPage(buffer)) == 0)
+	{
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		if (v->stale.table != NULL)
+			(void) pb_stale_look(&v->stale, buffer, false);
+		CompatInjectionPoint("pbtree-vacuum-leaf");
+		LockBufferForCleanup(buffer);
+	}
+	return clean_leaf(v, buffer);
+}
+
 /* A leaf, locked for reading; released.  Its right sibling is returned if it is to be visited again. */
 static BlockNumber
 vacuum_leaf(Vacuum *v, Buffer buffer, BlockNumber passed, bool count)
@@ -192,31 +215,23 @@ vacuum_leaf(Vacuum *v, Buffer buffer, BlockNumber passed, bool count)
 	int			remain;
 	int			tries = 0;
 
-	/*
-	 * I10; an empty page may go, and then the next VACUUM does not wait for
-	 * its scans
-	 */
-	if (v->callback || pb_page_nslots(BufferGetPage(buffer)) == 0)
-	{
-		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-		if (v->stale.table != NULL)
-			(void) pb_stale_look(&v->stale, buffer, false);
-		CompatInjectionPoint("pbtree-vacuum-leaf");
-		LockBufferForCleanup(buffer);
-	}
-	while ((remain = clean_leaf(v, buffer)) < 0)
+	/* once more after a split: what has gone to the right is counted there */
+	while ((remain = look_and_clean(v, buffer)) < 0)
 	{
 		if (++tries > MAX_SPLITS)
 			pb_index_corrupt(v->rel, block, -1, "splitting it makes no room");
 		split_leaf(v, buffer);
 		CHECK_FOR_INTERRUPTS();
 		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block, RBM_NORMAL, v->info->strategy);
-		LockBufferForCleanup(buffer);
+		LockBuffer(buffer, PB_READ);
 		pb_index_check_page(v->rel, buffer);
 	}
 	special = PbPageGetSpecial(BufferGetPage(buffer));
 	if (count)
+	{
 		v->stats->num_index_tuples += remain;
+		v->nold += v->stale.nold;
+	}
 	if (v->cycle != 0 && special->cycle == v->cycle && special->next != PB_NONE && special->next < passed)
 		again = special->next;
 	empty = pb_page_nslots(BufferGetPage(buffer)) == 0 && special->next != PB_NONE;
@@ -323,7 +338,7 @@ vacuum_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDelet
 	pb_index_forget_root(v.rel, v.index);
 	vacuum_pages(&v);
 	if (v.stale.table != NULL)
-		v.stale.table->vacuumed(state, v.nstale, v.stale.nold);
+		v.stale.table->vacuumed(state, v.nstale, v.nold);
 	pb_stale_end(&v.stale);
 	pfree(v.index);
 }

@@ -164,7 +164,10 @@ tidset_detach(TidSet *set)
 
 /* ---- adding ---- */
 
-/* Put a block's slot into the open leaf, if there will be memory to write that. */
+/*
+ * Put a block's slot into the open leaf, if there will be memory to write
+ * that.
+ */
 static bool
 put_block(TidSet *set, uint8_t key, uint64_t slot, const uint8_t *far, uint32_t far_len)
 {
@@ -235,7 +238,10 @@ tidset_add_block(TidSet *set, uint32_t block, const uint16_t *offsets, int n)
 
 /* ---- looking up ---- */
 
-/* Let the lookup be in the prefix's leaf; its leaf is NULL if that is embedded, or there is none. */
+/*
+ * Let the lookup be in the prefix's leaf; its leaf is NULL if that is
+ * embedded, or there is none.
+ */
 static inline const uint8_t *
 find_leaf(TidSetLookup *lookup, uint64_t prefix)
 {
@@ -291,7 +297,10 @@ leaf_slot(const uint8_t *leaf, uint8_t key)
 	return ts_get64(slots + (form >= TS_SAME ? 0 : 8 * i));
 }
 
-/* In a leaf that is pairs, embedded, or not there.  Of its own, so that the path below saves no registers for it. */
+/*
+ * In a leaf that is pairs, embedded, or not there.  Of its own, so that the
+ * path below saves no registers for it.
+ */
 static __attribute__((noinline))
 bool
 look_in_pairs(TidSetLookup *lookup, uint64_t key, uint16_t offset)
@@ -327,8 +336,9 @@ look_in_open(TidSetLookup *lookup, uint64_t key, uint16_t offset)
 }
 
 /*
- * A block other than the one before.  At random this waits for memory; the fewer
- * instructions there are, the sooner the processor begins with the next lookup.
+ * A block other than the one before.  At random this waits for memory; the
+ * fewer instructions there are, the sooner the processor begins with the next
+ * lookup.
  */
 static __attribute__((noinline))
 bool

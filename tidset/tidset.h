@@ -69,8 +69,9 @@ typedef struct TidSetTid
 
 /*
  * A new set that takes at most limit bytes from both allocators together.  A
- * limit below TIDSET_MIN_MEMORY means that one: NULL tells that there is no memory.  What other processes need to see comes from
- * "shared", the rest from "local"; they are the same for a local set.
+ * limit below TIDSET_MIN_MEMORY means that one: NULL tells that there is no
+ * memory.  What other processes need to see comes from "shared", the rest from
+ * "local"; they are the same for a local set.
  */
 extern TidSet *tidset_create(const TidSetAllocator *local, const TidSetAllocator *shared,
 							 uint64_t limit);
@@ -87,8 +88,8 @@ extern void tidset_reset(TidSet *set);
 /*
  * Add offsets, in any order, of a block; they join those it has.  Blocks in
  * ascending order give the best speed and density.  False, with the contents
- * unchanged, if the limit would be passed, there is no memory, or an offset is not
- * one of 1 .. TIDSET_MAX_OFFSET.
+ * unchanged, if the limit would be passed, there is no memory, or an offset is
+ * not one of 1 .. TIDSET_MAX_OFFSET.
  */
 extern bool tidset_add_block(TidSet *set, uint32_t block, const uint16_t *offsets, int n);
 
@@ -136,9 +137,9 @@ typedef struct TidSetIter
 extern void tidset_iter_begin(TidSet *set, TidSetIter *iter);
 
 /*
- * The next block: its offsets in ascending order; returns their number, 0 at the
- * end.  If there is room for fewer, -1, and the block stays the next one; there is
- * always room in TIDSET_MAX_OFFSET.
+ * The next block: its offsets in ascending order; returns their number, 0 at
+ * the end.  If there is room for fewer, -1, and the block stays the next one;
+ * there is always room in TIDSET_MAX_OFFSET.
  */
 extern int	tidset_iter_next(TidSetIter *iter, uint32_t *block, uint16_t *offsets, int room);
 

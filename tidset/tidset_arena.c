@@ -97,7 +97,10 @@ put_free(TidSet *set, uint32_t ref, uint32_t units)
 	set->nonempty |= UINT64_C(1) << bin;
 }
 
-/* Take the block out of its list that *link (a bin, or the block before) begins. */
+/*
+ * Take the block out of its list that *link (a bin, or the block before)
+ * begins.
+ */
 static uint32_t
 unlink_free(TidSet *set, int bin, uint32_t before, uint32_t ref)
 {

@@ -12,8 +12,8 @@
  *			offsets of one byte or two, or a bitmap whose first
  *			byte has the offsets from 8 * base on
  *
- * A set of offsets has exactly one slot, so equal blocks have equal slots unless they
- * are far.
+ * A set of offsets has exactly one slot, so equal blocks have equal slots
+ * unless they are far.
  *-------------------------------------------------------------------------
  */
 #include "tidset_int.h"

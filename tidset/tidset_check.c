@@ -110,7 +110,9 @@ walk_tree(Walk *walk, uint32_t ref, int level)
 		walk->stats->inner[nchildren - 1]++;
 }
 
-/* Every unit of every chunk is in a node, in a free block, or in the open end. */
+/*
+ * Every unit of every chunk is in a node, in a free block, or in the open end.
+ */
 static void
 walk_chunks(Walk *walk)
 {

@@ -102,9 +102,9 @@ typedef struct TsControl
 } TsControl;
 
 /*
- * The leaf that is being filled, spread out so that additions are simple.
- * It is written to a leaf in its best form when another one is needed.  All memory
- * for that was reserved before, so that writing cannot fail.
+ * The leaf that is being filled, spread out so that additions are simple.  It
+ * is written to a leaf in its best form when another one is needed.  All
+ * memory for that was reserved before, so that writing cannot fail.
  */
 typedef struct TsOpen
 {
@@ -208,7 +208,9 @@ ts_slots_at(int index, int n)
 	}
 }
 
-/* The number of the key's slot, or -1.  A direct index may have nothing there. */
+/*
+ * The number of the key's slot, or -1.  A direct index may have nothing there.
+ */
 static inline int
 ts_find_keys(const uint8_t *node, uint8_t key)
 {

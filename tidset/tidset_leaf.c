@@ -128,7 +128,10 @@ get_pairs(const uint8_t *leaf, const uint8_t **keys, const uint8_t **offsets)
 	return n;
 }
 
-/* Pairs that may be the key's: returns how many, and where their keys and offsets are. */
+/*
+ * Pairs that may be the key's: returns how many, and where their keys and
+ * offsets are.
+ */
 static inline int
 pairs_for(const uint8_t *leaf, uint8_t key, const uint8_t **keys, const uint8_t **offsets)
 {
@@ -157,7 +160,10 @@ match32(const uint8_t *bytes, int n, uint8_t byte)
 	return n < 32 ? mask & ((1u << n) - 1) : mask;
 }
 
-/* The same as a slot of more than one offset; false if only a far one could have them. */
+/*
+ * The same as a slot of more than one offset; false if only a far one could
+ * have them.
+ */
 static bool
 slot_of_pairs(const uint8_t *keys, const uint8_t *offsets, int left, uint8_t key, uint64_t *slot)
 {
@@ -184,8 +190,8 @@ slot_of_pairs(const uint8_t *keys, const uint8_t *offsets, int left, uint8_t key
 }
 
 /*
- * The offsets of the key's block as a slot that is not far, 0 if there are none;
- * false if there is no such slot.
+ * The offsets of the key's block as a slot that is not far, 0 if there are
+ * none; false if there is no such slot.
  */
 bool
 ts_pairs_slot(const uint8_t *leaf, uint8_t key, uint64_t *slot)
@@ -375,8 +381,8 @@ choose_form(const TsOpen *open, uint32_t *size)
 }
 
 /*
- * Memory for a leaf of this form and size: its old place if that fits and is not
- * twice as large, else a new one.  Sets size to what it has.
+ * Memory for a leaf of this form and size: its old place if that fits and is
+ * not twice as large, else a new one.  Sets size to what it has.
  */
 static uint32_t
 leaf_memory(TidSet *set, int form, uint32_t *size)
@@ -443,7 +449,10 @@ ts_open_flush(TidSet *set)
 
 /* ---- opening a leaf ---- */
 
-/* Room for some more far bytes: the old ones that are in use move to new memory. */
+/*
+ * Room for some more far bytes: the old ones that are in use move to new
+ * memory.
+ */
 bool
 ts_open_far(TidSet *set, uint32_t more)
 {
@@ -482,7 +491,10 @@ ts_open_far(TidSet *set, uint32_t more)
 	return true;
 }
 
-/* Let the block have this slot, and if that is far, these bytes, for which there is room. */
+/*
+ * Let the block have this slot, and if that is far, these bytes, for which
+ * there is room.
+ */
 void
 ts_open_put(TsOpen *open, uint8_t key, uint64_t slot, const uint8_t *far, uint32_t len)
 {
@@ -577,7 +589,10 @@ ensure_open(TidSet *set)
 	return true;
 }
 
-/* Open the prefix's leaf, new or with what it has; false if there is no memory. */
+/*
+ * Open the prefix's leaf, new or with what it has; false if there is no
+ * memory.
+ */
 bool
 ts_open_load(TidSet *set, uint64_t prefix)
 {
@@ -634,7 +649,10 @@ next_pairs(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets, int 
 	return n;
 }
 
-/* The leaf's next block, and its offsets; returns their number, 0 at the end, -1 if there is room for fewer. */
+/*
+ * The leaf's next block, and its offsets; returns their number, 0 at the end,
+ * -1 if there is room for fewer.
+ */
 int
 ts_leaf_next(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets, int room)
 {

@@ -2,9 +2,10 @@
  * tidset_node.c
  *	  Indexes of nodes, and the tree of inner nodes above the leaves.
  *
- * A node that grows becomes half as large again as it needs to be: with less, its
- * former places would take more memory than itself.  Its layout follows from its number of children alone.  It is never
- * changed piecemeal but written anew, in place if it fits.
+ * A node that grows becomes half as large again as it needs to be: with less,
+ * its former places would take more memory than itself.  Its layout follows
+ * from its number of children alone.  It is never changed piecemeal but
+ * written anew, in place if it fits.
  *-------------------------------------------------------------------------
  */
 #include "tidset_int.h"
@@ -22,8 +23,9 @@ ts_index_size(int index, int n, int slot_size)
 }
 
 /*
- * The best index for n keys of which this is the last, and its size with slots.  Direct is
- * fastest, and smallest if keys begin near 0 and have few gaps, as block numbers do.
+ * The best index for n keys of which this is the last, and its size with
+ * slots.  Direct is fastest, and smallest if keys begin near 0 and have few
+ * gaps, as block numbers do.
  */
 int
 ts_index_for(int n, int last, int slot_size, uint32_t *size)
@@ -39,8 +41,8 @@ ts_index_for(int n, int last, int slot_size, uint32_t *size)
 }
 
 /*
- * Write form, count and index for the n keys that are present; returns where slots
- * go.  The size is the caller's to set.
+ * Write form, count and index for the n keys that are present; returns where
+ * slots go.  The size is the caller's to set.
  */
 uint8_t *
 ts_index_write(uint8_t *node, int form, const uint64_t *present, int n)
@@ -156,8 +158,8 @@ write_inner(uint8_t *node, int index, uint32_t size, const Children *children)
 }
 
 /*
- * Nodes with one child each, from this place on down to the child, by the last bytes of
- * the prefix.  They are neighbours, since lookups need all of them.
+ * Nodes with one child each, from this place on down to the child, by the last
+ * bytes of the prefix.  They are neighbours, since lookups need all of them.
  */
 static bool
 make_path(TidSet *set, uint32_t *place, uint64_t prefix, int levels, uint32_t child)
@@ -241,9 +243,9 @@ grow_height(TidSet *set, uint64_t prefix)
 }
 
 /*
- * Where the reference to the prefix's leaf is, or is to be put: the path to it is
- * made.  Remains valid until the next call.  NULL if there is no memory;
- * an empty part of a path does no harm.
+ * Where the reference to the prefix's leaf is, or is to be put: the path to it
+ * is made.  Remains valid until the next call.  NULL if there is no memory; an
+ * empty part of a path does no harm.
  */
 uint32_t *
 ts_place(TidSet *set, uint64_t prefix)
@@ -271,7 +273,10 @@ ts_place(TidSet *set, uint64_t prefix)
 	return place;
 }
 
-/* The first leaf below a node whose prefix is at least *prefix, where "bounded". */
+/*
+ * The first leaf below a node whose prefix is at least *prefix, where
+ * "bounded".
+ */
 static uint32_t
 next_below(const TidSet *set, uint32_t ref, int level, bool bounded, uint64_t *prefix)
 {

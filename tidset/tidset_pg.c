@@ -13,13 +13,16 @@
 StaticAssertDecl(sizeof(TidSetTid) == sizeof(ItemPointerData), "TidSetTid must be an ItemPointerData");
 StaticAssertDecl(TIDSET_MAX_OFFSET >= MaxOffsetNumber, "a page's offsets must fit");
 
-/* headers of a block and of the chunk in it: an allocation set makes one for each of ours */
+/*
+ * headers of a block and of the chunk in it: an allocation set makes one for
+ * each of ours
+ */
 #define CONTEXT_OVERHEAD	56
 
 /*
- * An area has whole pages for what is larger than 8 kB, a span for each that is
- * described by less than this, and 64 kB for the first of each smaller size, which is
- * why nothing smaller is asked for.
+ * An area has whole pages for what is larger than 8 kB, a span for each that
+ * is described by less than this, and 64 kB for the first of each smaller
+ * size, which is why nothing smaller is asked for.
  */
 #define AREA_PAGE			4096
 #define AREA_OVERHEAD		64

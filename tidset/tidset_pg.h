@@ -13,13 +13,16 @@
 
 #include "tidset.h"
 
-/* In a new child of the context, which goes with tidset_pg_destroy() or the parent. */
+/*
+ * In a new child of the context, which goes with tidset_pg_destroy() or the
+ * parent.
+ */
 extern TidSet *tidset_pg_create(MemoryContext parent, size_t limit);
 
 /*
  * What workers need to see is in the area, the rest in the context.  The area
- * must be new, and have no more than the limit; from now on it takes no more than that,
- * whatever it is divided into.
+ * must be new, and have no more than the limit; from now on it takes no more
+ * than that, whatever it is divided into.
  */
 extern TidSet *tidset_pg_create_shared(MemoryContext parent, dsa_area *area, size_t limit);
 

@@ -5,8 +5,8 @@
  * Everything that searches is built on it, so the scalar twin (TIDSET_SCALAR,
  * or a machine without SSE2) makes the same structure by construction.  Both
  * read all 16 bytes: the caller masks off what is beyond the end of an array,
- * and memory goes on for TIDSET_PAD bytes behind the last node: a search for two
- * vectors' worth may begin at its last byte.
+ * and memory goes on for TIDSET_PAD bytes behind the last node: a search for
+ * two vectors' worth may begin at its last byte.
  *-------------------------------------------------------------------------
  */
 #ifndef TIDSET_SIMD_H
@@ -39,7 +39,9 @@ tidset_match16(const uint8_t *p, uint8_t value)
 }
 #endif
 
-/* The number of bits set; not the built-in, which is a call without -mpopcnt. */
+/*
+ * The number of bits set; not the built-in, which is a call without -mpopcnt.
+ */
 static inline int
 tidset_popcount(uint64_t x)
 {

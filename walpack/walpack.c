@@ -198,8 +198,8 @@ add_source(Run *run, const char *path)
 }
 
 /*
- * A segment may be archived only under its own name: under another one, as that of
- * a directory that is not there, recovery would not find it.
+ * A segment may be archived only under its own name: under another one, as
+ * that of a directory that is not there, recovery would not find it.
  */
 static void
 check_name(const char *name, const char *dst)
@@ -272,14 +272,14 @@ look_records(void *arg, const uint8 *data, uint32 len)
 }
 
 static bool
-list_file(WpFiles *f, Look *look, const char *path, WpFileInfo *info)
+list_file(WpFiles *f, Look *look, const char *path, WpFileInfo *info, WpError *error)
 {
 	static const char *const kinds[] = {"empty", "stored", "zstd", "records"};
 	const char *kind = "not packed";
 	char		lsn[32] = "-";
 	int			version;
 
-	if (!wp_read_file(f, path, look_once, look, info) && !look->enough)
+	if (!wp_read_file(f, path, look_once, look, info, error) && !look->enough)
 		return false;
 	if (info->is_packed)
 		kind = kinds[0];
@@ -296,69 +296,94 @@ list_file(WpFiles *f, Look *look, const char *path, WpFileInfo *info)
 	return true;
 }
 
+/* What became of a file. */
+typedef enum Outcome
+{
+	FAILED,
+	DONE,
+	LEFT_OUT
+} Outcome;
+
 /*
- * Is it, if it is a segment, the one that its name says?  The server gives those
- * that it will not need any more the names of segments to come.  No message: it is
- * passed over.
+ * Pass over a segment that is not the one that its name says: the server gives
+ * those that it will not need any more the names of segments to come.
  */
-static bool
-is_named_right(WpFiles *f, const char *path, WpFileInfo *info)
+static Outcome
+check_segment_name(WpFiles *f, const char *path, WpError *error)
 {
 	Look		look = {0};
+	WpFileInfo	info;
+	WpError		unsaid;
 	struct stat st;
 
-	f->message[0] = '\0';
-	if (wp_is_small_file(path) || (!wp_read_file(f, path, look_once, &look, info) && !look.enough))
-		return wp_is_small_file(path);
-	if (!info->is_packed && stat(path, &st) == 0)
-		info->raw_size = st.st_size;
-	if (wp_segment_check(f, base_name(path), info, 0))
-		return true;
-	f->message[0] = '\0';
-	return false;
+	if (wp_is_small_file(path))
+		return DONE;
+	if (!wp_read_file(f, path, look_once, &look, &info, error) && !look.enough)
+		return FAILED;
+	if (!info.is_packed && stat(path, &st) == 0)
+		info.raw_size = st.st_size;
+	return wp_segment_check(base_name(path), &info, 0, &unsaid) ? DONE : LEFT_OUT;
 }
 
-static bool
-work_on(Run *run, WpFiles *f, const char *path, WpFileInfo *info)
+static Outcome
+pack_one(Run *run, WpFiles *f, const char *path, WpFileInfo *info, WpError *error)
 {
 	char		dst[MAXPGPATH];
 	struct stat st;
+	Outcome		named = run->only_named ? check_segment_name(f, path, error) : DONE;
+
+	if (named != DONE)
+		return named;
+	destination(run, path, dst);
+	if (!wp_pack_file(f, path, dst, error))
+		return FAILED;
+	info->raw_size = stat(path, &st) == 0 ? st.st_size : 0;
+	info->file_size = stat(dst, &st) == 0 ? st.st_size : 0;
+	return DONE;
+}
+
+static Outcome
+unpack_one(Run *run, WpFiles *f, const char *path, WpFileInfo *info, WpError *error)
+{
+	char		dst[MAXPGPATH];
+	struct stat st;
+
+	destination(run, path, dst);
+	if (!wp_unpack_file(f, path, dst, true, run->force, error))
+		return FAILED;
+	info->raw_size = stat(dst, &st) == 0 ? st.st_size : 0;
+	info->file_size = stat(path, &st) == 0 ? st.st_size : 0;
+	return DONE;
+}
+
+static Outcome
+work_on(Run *run, WpFiles *f, const char *path, WpFileInfo *info, WpError *error)
+{
 	Look		look = {.run = run};
+	bool		ok = false;
 
 	memset(info, 0, sizeof(*info));
 	switch (run->verb)
 	{
 		case VERB_PACK:
-			if (run->only_named && !is_named_right(f, path, info))
-			{
-				info->raw_size = info->file_size = 0;
-				return f->message[0] == '\0';
-			}
-			destination(run, path, dst);
-			if (!wp_pack_file(f, path, dst))
-				return false;
-			info->raw_size = stat(path, &st) == 0 ? st.st_size : 0;
-			info->file_size = stat(dst, &st) == 0 ? st.st_size : 0;
-			return true;
+			return pack_one(run, f, path, info, error);
 		case VERB_UNPACK:
-			destination(run, path, dst);
-			if (!wp_unpack_file(f, path, dst, true, run->force))
-				return false;
-			info->raw_size = stat(dst, &st) == 0 ? st.st_size : 0;
-			info->file_size = stat(path, &st) == 0 ? st.st_size : 0;
-			return true;
+			return unpack_one(run, f, path, info, error);
 		case VERB_VERIFY:
-			return wp_read_file(f, path, NULL, NULL, info) &&
-				wp_segment_check(f, base_name(path), info, 0);
+			ok = wp_read_file(f, path, NULL, NULL, info, error) &&
+				wp_segment_check(base_name(path), info, 0, error);
+			break;
 		case VERB_LIST:
-			return list_file(f, &look, path, info);
+			ok = list_file(f, &look, path, info, error);
+			break;
 		case VERB_STATS:
-			return wp_read_file(f, path, look_records, &look, info);
+			ok = wp_read_file(f, path, look_records, &look, info, error);
+			break;
 		case VERB_INIT:
 		case VERB_RESTORE:
 			break;				/* these are not about files */
 	}
-	return false;
+	return ok ? DONE : FAILED;
 }
 
 /* ---- all files ---- */
@@ -390,23 +415,26 @@ worker(void *arg)
 	{
 		const char *path = run->files[run->next++];
 		WpFileInfo	info;
-		bool		ok;
+		WpError		error;
+		Outcome		outcome;
 
 		pthread_mutex_unlock(&run->lock);
-		ok = work_on(run, f, path, &info);
+		outcome = work_on(run, f, path, &info, &error);
 		pthread_mutex_lock(&run->lock);
 		run->done++;
-		if (!ok)
+		switch (outcome)
 		{
-			run->failed++;
-			fprintf(stderr, "%swalpack: %s\n", progress ? "\r\033[K" : "", f->message);
-		}
-		else if (run->only_named && info.raw_size == 0)
-			run->skipped++;
-		else
-		{
-			run->raw_bytes += info.raw_size;
-			run->file_bytes += info.file_size;
+			case FAILED:
+				run->failed++;
+				fprintf(stderr, "%swalpack: %s\n", progress ? "\r\033[K" : "", error.message);
+				break;
+			case LEFT_OUT:
+				run->skipped++;
+				break;
+			case DONE:
+				run->raw_bytes += info.raw_size;
+				run->file_bytes += info.file_size;
+				break;
 		}
 		/* a damaged file is one failure, and not a gap as well */
 		if (run->verb == VERB_VERIFY && !wp_gaps_add(&run->gaps, base_name(path), &info))
@@ -525,17 +553,15 @@ parse_verb(Run *run, const char *name)
 static int
 init_archives(const Run *run, char **directories, int n)
 {
-	WpFiles    *f = wp_files_new(WP_DEFAULT_LEVEL, WP_DEFAULT_MEMORY);
 	uint64		system = run->pgdata ? wp_archive_cluster(run->pgdata) : 0;
+	WpError		error;
 
-	if (f == NULL)
-		die("out of memory");
 	if (run->pgdata && system == 0)
 		die("\"%s\" is not the data directory of a cluster", run->pgdata);
 	for (int i = 0; i < n; i++)
 	{
-		if (!wp_archive_init(f, directories[i], system))
-			die("%s", f->message);
+		if (!wp_archive_init(directories[i], system, &error))
+			die("%s", error.message);
 	}
 	return 0;
 }

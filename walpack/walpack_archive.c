@@ -19,6 +19,7 @@
 #include "utils/guc.h"
 
 #include "wp_archive.h"
+#include "wp_file.h"
 
 PG_MODULE_MAGIC;
 
@@ -91,8 +92,9 @@ _PG_init(void)
 }
 
 /*
- * Asked before each round; if not, the server warns and does not count a failure.
- * So a directory that is not there must pass: to archive into it fails.
+ * Asked before each round; if not, the server warns and does not count a
+ * failure.  So a directory that is not there must pass: to archive into it
+ * fails.
  */
 static bool
 is_configured(void)
@@ -100,7 +102,10 @@ is_configured(void)
 	return archive_directory != NULL && archive_directory[0] != '\0';
 }
 
-/* Is the directory there?  The message of a file that can't be created would leave that open. */
+/*
+ * Is the directory there?  The message of a file that can't be created would
+ * leave that open.
+ */
 static bool
 directory_ok(const char *file)
 {
@@ -145,6 +150,7 @@ archive_file(const char *file, const char *path)
 	char		dst[MAXPGPATH];
 	const char *suffix = wp_is_small_file(file) ? "" : WP_SUFFIX;
 	bool		archived;
+	WpError		error;
 
 	if (!ready())
 	{
@@ -156,17 +162,17 @@ archive_file(const char *file, const char *path)
 	}
 	if (!directory_ok(file))
 		return false;
-	if (!wp_archive_check(files, archive_directory, GetSystemIdentifier(), true))
+	if (!wp_archive_check(archive_directory, GetSystemIdentifier(), true, &error))
 	{
 		ereport(WARNING,
 				(errmsg("could not archive WAL file \"%s\"", file),
-				 errdetail_internal("%s", files->message),
+				 errdetail_internal("%s", error.message),
 				 errhint("For a new archive, run \"walpack init %s\".", archive_directory)));
 		return false;
 	}
 	snprintf(dst, sizeof(dst), "%s/%s%s", archive_directory, file, suffix);
 	interrupt_error = NULL;
-	archived = wp_pack_file(files, path, dst);
+	archived = wp_pack_file(files, path, dst, &error);
 	if (interrupt_error != NULL)
 		ReThrowError(interrupt_error);
 	if (archived)
@@ -177,7 +183,7 @@ archive_file(const char *file, const char *path)
 	if (!ShutdownRequestPending)
 		ereport(WARNING,
 				(errmsg("could not archive WAL file \"%s\"", file),
-				 errdetail_internal("%s", files->message)));
+				 errdetail_internal("%s", error.message)));
 	return false;
 }
 

@@ -8,43 +8,52 @@
  */
 #include "wp_port.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "wp_archive.h"
-#include "wp_io.h"
 
 #define MARKER_FORMAT	"walpack archive 1\nsystem identifier %llu\n"
 #define MARKER_SIZE		128
 
 static bool
-marker_path(WpFiles *f, const char *directory, char *path)
+marker_path(const char *directory, char *path, WpError *error)
 {
 	if (snprintf(path, MAXPGPATH, "%s/%s", directory, WP_MARKER) < MAXPGPATH)
 		return true;
-	return wp_io_fail(f, "path is too long: \"%s/%s\"", directory, WP_MARKER);
+	return wp_io_fail(error, "path is too long: \"%s/%s\"", directory, WP_MARKER);
 }
 
 static bool
-write_marker(WpFiles *f, const char *path, uint64 system)
+write_marker(const char *path, uint64 system, WpError *error)
 {
 	WpOutput	out;
 	char		text[MARKER_SIZE];
 	int			len = snprintf(text, sizeof(text), MARKER_FORMAT, (unsigned long long) system);
 
-	if (!wp_output_open(f, &out, path, wp_io_mode_in(path)))
+	if (!wp_output_open(&out, path, wp_io_mode_in(path), error))
 		return false;
-	if (!wp_io_write(f, out.fd, path, text, len))
+	if (!wp_io_write(out.fd, path, text, len, error))
 	{
 		wp_output_abandon(&out);
 		return false;
 	}
-	return wp_output_finish(f, &out, path, true, true) != WP_OUTCOME_FAILED;
+	return wp_output_finish(&out, path, true, true, error) != WP_OUTCOME_FAILED;
 }
 
-/* f->missing: there is no marker. */
+/* If this cannot be told, reading it says why. */
 static bool
-read_marker(WpFiles *f, const char *path, uint64 *system)
+has_marker(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 || errno != ENOENT;
+}
+
+static bool
+read_marker(const char *path, uint64 *system, WpError *error)
 {
 	char		text[MARKER_SIZE] = {0};
 	unsigned long long id;
@@ -52,50 +61,47 @@ read_marker(WpFiles *f, const char *path, uint64 *system)
 	int			fd;
 	bool		ok;
 
-	if (!wp_io_open(f, path, &fd, &size))
+	if (!wp_io_open(path, &fd, &size, error))
 		return false;
-	ok = wp_io_read(f, fd, path, text, Min(size, sizeof(text) - 1));
+	ok = wp_io_read(fd, path, text, Min(size, sizeof(text) - 1), error);
 	close(fd);
 	if (!ok)
 		return false;
 	if (sscanf(text, MARKER_FORMAT, &id) != 1)
-		return wp_io_fail(f, "\"%s\" is damaged, or of a later version of walpack", path);
+		return wp_io_fail(error, "\"%s\" is damaged, or of a later version of walpack", path);
 	*system = id;
 	return true;
 }
 
 bool
-wp_archive_check(WpFiles *f, const char *directory, uint64 system, bool claim)
+wp_archive_check(const char *directory, uint64 system, bool claim, WpError *error)
 {
 	char		path[MAXPGPATH];
-	uint64		owner;
+	uint64		owner = 0;
 
-	if (!marker_path(f, directory, path))
+	if (!marker_path(directory, path, error))
 		return false;
-	if (!read_marker(f, path, &owner))
-	{
-		if (f->missing)
-			return wp_io_fail(f, "\"%s\" is not an archive of walpack: it has no file \"%s\"; "
-							  "its file system may not be mounted, or \"walpack init\" was not run", directory, WP_MARKER);
+	if (!has_marker(path))
+		return wp_io_fail(error, "\"%s\" is not an archive of walpack: it has no file \"%s\"; "
+						  "its file system may not be mounted, or \"walpack init\" was not run", directory, WP_MARKER);
+	if (!read_marker(path, &owner, error))
 		return false;
-	}
 	if (owner != 0 && system != 0 && owner != system)
-		return wp_io_fail(f, "\"%s\" is the archive of another cluster, with system identifier %llu, and not %llu",
+		return wp_io_fail(error, "\"%s\" is the archive of another cluster, with system identifier %llu, and not %llu",
 						  directory, (unsigned long long) owner, (unsigned long long) system);
-	return owner != 0 || system == 0 || !claim || write_marker(f, path, system);
+	return owner != 0 || system == 0 || !claim || write_marker(path, system, error);
 }
 
 bool
-wp_archive_init(WpFiles *f, const char *directory, uint64 system)
+wp_archive_init(const char *directory, uint64 system, WpError *error)
 {
 	char		path[MAXPGPATH];
-	uint64		owner;
 
-	if (!marker_path(f, directory, path))
+	if (!marker_path(directory, path, error))
 		return false;
-	if (read_marker(f, path, &owner))
-		return wp_archive_check(f, directory, system, true);
-	return f->missing && write_marker(f, path, system);
+	if (has_marker(path))
+		return wp_archive_check(directory, system, true, error);
+	return write_marker(path, system, error);
 }
 
 uint64

@@ -11,7 +11,7 @@
 #ifndef WP_ARCHIVE_H
 #define WP_ARCHIVE_H
 
-#include "wp_file.h"
+#include "wp_io.h"
 
 #define WP_MARKER	"walpack.archive"
 
@@ -19,18 +19,20 @@
  * Make the directory an archive, of the cluster with this system identifier, or
  * (0) of the first that archives there.  One that is an archive already stays
  * what it is, and must not be of another cluster.  On disk when true is
- * returned; else a message is left.
+ * returned.
  */
-extern bool wp_archive_init(WpFiles *f, const char *directory, uint64 system);
+extern bool wp_archive_init(const char *directory, uint64 system, WpError *error);
 
 /*
  * Is the directory an archive, and not of another cluster than this one (0: not
- * known)?  claim: from now on it is this one's, if it was nobody's.  False: a
- * message is left.
+ * known)?  claim: from now on it is this one's, if it was nobody's.
  */
-extern bool wp_archive_check(WpFiles *f, const char *directory, uint64 system, bool claim);
+extern bool wp_archive_check(const char *directory, uint64 system, bool claim, WpError *error);
 
-/* The system identifier of the cluster with this data directory; 0: none is there. */
+/*
+ * The system identifier of the cluster with this data directory; 0: none is
+ * there.
+ */
 extern uint64 wp_archive_cluster(const char *pgdata);
 
 #endif							/* WP_ARCHIVE_H */

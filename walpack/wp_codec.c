@@ -28,25 +28,27 @@
 #define MIN_BLOCK				4096
 
 /*
- * Short repeats in columns are by chance: they cost much time, and are worth less than what
- * the statistics of single bytes give.  So many bytes of columns get a frame of their
- * own, in which only longer repeats are looked for.  So do images that lz4 compressed: it leaves no short ones.
+ * Short repeats in columns are by chance: they cost much time, and are worth
+ * less than what the statistics of single bytes give.  So many bytes of
+ * columns get a frame of their own, in which only longer repeats are looked
+ * for.  So do images that lz4 compressed: it leaves no short ones.
  */
 #define MIN_FRAME				65536
 #define LONG_MIN_MATCH			7
 #define MAX_FAST_LEVEL			3	/* at higher levels time matters less */
 
 /*
- * Tables of places for columns that are mostly short: what repeats is near, and tables that fit into the cache save
- * a quarter of the time.
+ * Tables of places for columns that are mostly short: what repeats is near,
+ * and tables that fit into the cache save a quarter of the time.
  */
 #define SHORT_COLUMN			16384	/* bytes */
 #define SHORT_HASH_LOG			15
 #define SHORT_CHAIN_LOG			14
 
 /*
- * Repeats at this distance are beyond what zstd's tables hold of data that it can shrink.  To look for them is
- * worth the time from these parts of a section on, of random bytes and of others.
+ * Repeats at this distance are beyond what zstd's tables hold of data that it
+ * can shrink.  To look for them is worth the time from these parts of a
+ * section on, of random bytes and of others.
  */
 #define FAR						(256 * 1024)
 #define FEW_REPEATS				(1.0 / 64)
@@ -245,8 +247,10 @@ compress_columns(WpCodec *codec)
 }
 
 /*
- * What each section is for zstd.  Random bytes are stored, and rows, unless long stretches of them repeat: these
- * rows are not where zstd alone would find them, so they get a frame in which long repeats are looked for far away.
+ * What each section is for zstd.  Random bytes are stored, and rows, unless
+ * long stretches of them repeat: these rows are not where zstd alone would
+ * find them, so they get a frame in which long repeats are looked for far
+ * away.
  */
 static How
 how_section(WpCodec *codec, int section)
@@ -297,7 +301,10 @@ start_body(WpCodec *codec)
 	return in_frame + lengths->used;
 }
 
-/* A frame of a section with long repeats; as a whole, so that zstd needs no copy of what it looks back at. */
+/*
+ * A frame of a section with long repeats; as a whole, so that zstd needs no
+ * copy of what it looks back at.
+ */
 static void
 compress_repeats(WpCodec *codec, const WpBuf *sec, bool only)
 {
@@ -382,7 +389,10 @@ compress_body(WpCodec *codec)
 	}
 }
 
-/* Empty the sections.  What the last chunk hardly used would add up, when loads change. */
+/*
+ * Empty the sections.  What the last chunk hardly used would add up, when
+ * loads change.
+ */
 static void
 clear_sections(WpCodec *codec)
 {

@@ -2,9 +2,11 @@
  * wp_columns.c
  *	  Rows of bytes to columns and back.
  *
- * Eight bytes of eight rows at a time change places as words.  A tile of rows is brought into columns,
- * and then from each column come its differences, or they are added up, byte by byte: one behind the other, in
- * the cache.  Rows beyond the last multiple of eight, and groups of fewer, go one byte at a time.
+ * Eight bytes of eight rows at a time change places as words.  A tile of rows
+ * is brought into columns, and then from each column come its differences, or
+ * they are added up, byte by byte: one behind the other, in the cache.  Rows
+ * beyond the last multiple of eight, and groups of fewer, go one byte at a
+ * time.
  *-------------------------------------------------------------------------
  */
 #include "wp_port.h"
@@ -30,7 +32,10 @@ tile_column(Tile *t, uint32 c)
 	return t->bytes[c] + WIDTH;
 }
 
-/* Eight words, each so many bytes behind the one before: byte i of word j becomes byte j of word i. */
+/*
+ * Eight words, each so many bytes behind the one before: byte i of word j
+ * becomes byte j of word i.
+ */
 #ifdef __SSE2__
 static inline void
 transpose(const uint8 *in, size_t in_step, uint8 *out, size_t out_step)
@@ -55,7 +60,10 @@ transpose(const uint8 *in, size_t in_step, uint8 *out, size_t out_step)
 #undef PUT
 }
 #else
-/* The bits of a that are shift places above the mask, and those of b under it, change places. */
+/*
+ * The bits of a that are shift places above the mask, and those of b under it,
+ * change places.
+ */
 static inline void
 exchange(uint64 *a, uint64 *b, int shift, uint64 mask)
 {
@@ -113,7 +121,10 @@ store_bytes(const uint8 *in, uint32 stride, uint32 first, uint32 last, uint8 kin
 	}
 }
 
-/* A tile of n rows, a multiple of eight; in is the first one's byte of the first column. */
+/*
+ * A tile of n rows, a multiple of eight; in is the first one's byte of the
+ * first column.
+ */
 static void
 store_tile(const uint8 *in, uint32 stride, uint32 first, uint32 n, uint32 width, const uint8 *kinds,
 		   uint8 *const *cols)
@@ -222,7 +233,10 @@ load_column(uint8 *bytes, uint32 first, uint32 n, uint8 kind, const uint8 *col, 
 			bytes[i] = last += col[first + i];
 }
 
-/* A tile of n rows, a multiple of eight; out is the first one's byte of the first column. */
+/*
+ * A tile of n rows, a multiple of eight; out is the first one's byte of the
+ * first column.
+ */
 static void
 load_tile(uint8 *out, uint32 stride, uint32 first, uint32 n, uint32 width, const uint8 *kinds,
 		  const uint8 *const *cols)

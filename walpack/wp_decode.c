@@ -41,8 +41,8 @@ typedef struct WpDecoder
 /* ---- the payload ---- */
 
 /*
- * The next bytes of the payload go between the page headers, or are compared.  From there
- * they can be copied again.
+ * The next bytes of the payload go between the page headers, or are compared.
+ * From there they can be copied again.
  */
 static void
 deliver(WpDecoder *d, const uint8 *src, uint32 n)
@@ -77,7 +77,10 @@ deliver_zeros(WpDecoder *d, uint32 n)
 	deliver(d, zeros, n);
 }
 
-/* Bytes of the payload that were delivered; or, where they are compared, that are expected. */
+/*
+ * Bytes of the payload that were delivered; or, where they are compared, that
+ * are expected.
+ */
 static void
 copy_delivered(const WpDecoder *d, uint8 *dst, uint32 pos, uint32 n)
 {
@@ -265,9 +268,9 @@ take_class(WpDecoder *d, bool has_xid)
 }
 
 /*
- * The block's data into joined, at most PG_UINT16_MAX bytes of it: the row, and between its bytes
- * what it copies from in front of the record at pos.  from is where the next copy is
- * expected.  Returns the data's length.
+ * The block's data into joined, at most PG_UINT16_MAX bytes of it: the row,
+ * and between its bytes what it copies from in front of the record at pos.
+ * from is where the next copy is expected.  Returns the data's length.
  */
 static uint32
 join_copies(WpDecoder *d, WpClassBlock *cb, uint32 pos, const uint8 *row, uint32 row_len, uint8 *joined,
@@ -419,8 +422,9 @@ put_tail_headers(WpDecoder *d, WpClass *c, uint32 main_len, uint8 *p)
 }
 
 /*
- * The record's own header, when all else is there, and the zeros behind the record.  An expected record was found to have the
- * right CRC when it was taken apart, so it need not be computed again to compare all else.
+ * The record's own header, when all else is there, and the zeros behind the
+ * record.  An expected record was found to have the right CRC when it was
+ * taken apart, so it need not be computed again to compare all else.
  */
 static void
 put_record_header(const WpDecoder *d, const WpClass *c, uint32 pos, uint32 len, uint32 xid, uint64 prev)
@@ -442,7 +446,10 @@ put_record_header(const WpDecoder *d, const WpClass *c, uint32 pos, uint32 len, 
 	memset(start + len, 0, WP_ALIGN8(len) - len);
 }
 
-/* Deliver the next record, which is at pos; returns where the one after it starts. */
+/*
+ * Deliver the next record, which is at pos; returns where the one after it
+ * starts.
+ */
 static uint32
 take_record(WpDecoder *d, uint32 pos)
 {

@@ -18,8 +18,8 @@
 #define MAX_KEY		(16 + (WP_MAX_BLOCK_ID + 1) * 9)
 
 /*
- * Of so many random bytes the squares of the frequencies add up to less than this, as a rule: 1,534
- * are expected, and the deviation is 45.
+ * Of so many random bytes the squares of the frequencies add up to less than
+ * this, as a rule: 1,534 are expected, and the deviation is 45.
  */
 #define LONG_ROW		512
 #define RANDOM_SQUARES	1700
@@ -255,7 +255,10 @@ data_bucket(const WpBlock *b, uint32 rest)
 	return rest < LONG_ROW || rest != b->data_len ? wp_bucket(rest) : long_bucket(b, rest);
 }
 
-/* The class's key, and tokens of images that pglz compressed; false if the record is better stored literally. */
+/*
+ * The class's key, and tokens of images that pglz compressed; false if the
+ * record is better stored literally.
+ */
 static bool
 make_key(WpEncoder *e, uint32 pos, const WpRecord *rec, bool prev_ok, uint8 *key, uint32 *len,
 		 uint16 *rels, uint8 *modes)
@@ -423,7 +426,10 @@ put_code(WpEncoder *e, WpGroup *codes, uint32 cls)
 	}
 }
 
-/* A block's data, but for what is copied; returns where copies are expected now. */
+/*
+ * A block's data, but for what is copied; returns where copies are expected
+ * now.
+ */
 static uint32
 put_data(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i, uint32 from)
 {
@@ -544,7 +550,10 @@ put_record(WpEncoder *e, uint32 pos, const WpRecord *rec)
 
 /* ---- items ---- */
 
-/* Literal bytes up to pos; at their end a record of which rem_len bytes were announced. */
+/*
+ * Literal bytes up to pos; at their end a record of which rem_len bytes were
+ * announced.
+ */
 static void
 flush_literal(WpEncoder *e, uint32 pos, uint32 announced)
 {

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "wp_io.h"
+#include "wp_file.h"
 
 /* ---- setup ---- */
 
@@ -63,11 +63,11 @@ wp_is_small_file(const char *name)
 /* ---- reading, packed or not ---- */
 
 static bool
-asked_to_stop(WpFiles *f)
+asked_to_stop(WpFiles *f, WpError *error)
 {
 	if (f->stop == NULL || !f->stop())
 		return false;
-	wp_io_fail(f, "interrupted");
+	wp_io_fail(error, "interrupted");
 	return true;
 }
 
@@ -78,12 +78,13 @@ typedef struct Input
 	WpConsumer	consumer;
 	void	   *arg;
 	WpFileInfo *info;
+	WpError    *error;
 	WpHash		hash;
 	uint64		delivered;
 } Input;
 
 static bool
-deliver(WpFiles *f, Input *in, const uint8 *data, uint32 len)
+deliver(Input *in, const uint8 *data, uint32 len)
 {
 	if (in->delivered == 0)
 		memcpy(in->info->start, data, Min(len, sizeof(in->info->start)));
@@ -99,13 +100,13 @@ read_plain(WpFiles *f, Input *in)
 {
 	in->info->raw_size = in->info->file_size;
 	if (lseek(in->fd, 0, SEEK_SET) != 0)
-		return wp_io_fail_errno(f, "seek in", in->path);
+		return wp_io_fail_errno(in->error, "seek in", in->path);
 	for (uint64 left = in->info->raw_size; left > 0;)
 	{
 		uint32		len = Min(left, f->chunk_size);
 
-		if (asked_to_stop(f) || !wp_io_read(f, in->fd, in->path, f->raw, len) ||
-			!deliver(f, in, f->raw, len))
+		if (asked_to_stop(f, in->error) || !wp_io_read(in->fd, in->path, f->raw, len, in->error) ||
+			!deliver(in, f->raw, len))
 			return false;
 		left -= len;
 	}
@@ -120,21 +121,21 @@ read_chunk(WpFiles *f, Input *in, WpChunkHeader *header, bool *end)
 	uint32		packed_len;
 
 	StaticAssertStmt(sizeof(WpChunkHeader) == sizeof(WpFileTrailer), "read alike");
-	if (asked_to_stop(f) || !wp_io_read(f, in->fd, in->path, header, sizeof(*header)))
+	if (asked_to_stop(f, in->error) || !wp_io_read(in->fd, in->path, header, sizeof(*header), in->error))
 		return false;
 	*end = header->kind == WP_CHUNK_END;
 	if (*end)
 		return true;
 	if (!wp_codec_header(f->codec, header, &raw_len, &packed_len))
-		return wp_io_fail(f, "\"%s\": %s", in->path, wp_codec_error(f->codec));
+		return wp_io_fail(in->error, "\"%s\": %s", in->path, wp_codec_error(f->codec));
 	if (raw_len > in->info->raw_size - in->delivered)
-		return wp_io_fail(f, "\"%s\": more data than announced", in->path);
-	if (!wp_io_read(f, in->fd, in->path, f->packed, packed_len))
+		return wp_io_fail(in->error, "\"%s\": more data than announced", in->path);
+	if (!wp_io_read(in->fd, in->path, f->packed, packed_len, in->error))
 		return false;
 	if (!wp_codec_unpack(f->codec, header, f->packed, f->raw))
-		return wp_io_fail(f, "\"%s\": damaged: %s", in->path, wp_codec_error(f->codec));
+		return wp_io_fail(in->error, "\"%s\": damaged: %s", in->path, wp_codec_error(f->codec));
 	in->info->chunks[header->kind]++;
-	return deliver(f, in, f->raw, raw_len);
+	return deliver(in, f->raw, raw_len);
 }
 
 static bool
@@ -147,44 +148,45 @@ read_packed(WpFiles *f, Input *in, const WpFileHeader *header)
 	in->info->is_packed = true;
 	in->info->raw_size = wp_get64(header->raw_size);
 	if (in->info->raw_size > WP_MAX_FILE)
-		return wp_io_fail(f, "\"%s\": damaged header", in->path);
+		return wp_io_fail(in->error, "\"%s\": damaged header", in->path);
 	while (!end)
 		if (!read_chunk(f, in, &chunk, &end))
 			return false;
 	memcpy(&trailer, &chunk, sizeof(trailer));
 	for (int i = 0; i < lengthof(trailer.reserved); i++)
 		if (trailer.reserved[i] != 0)
-			return wp_io_fail(f, "\"%s\": damaged trailer", in->path);
+			return wp_io_fail(in->error, "\"%s\": damaged trailer", in->path);
 	if (in->delivered != in->info->raw_size)
-		return wp_io_fail(f, "\"%s\": less data than announced", in->path);
+		return wp_io_fail(in->error, "\"%s\": less data than announced", in->path);
 	if (wp_get64(trailer.hash) != wp_hash_end(&in->hash))
-		return wp_io_fail(f, "\"%s\": damaged: wrong hash", in->path);
+		return wp_io_fail(in->error, "\"%s\": damaged: wrong hash", in->path);
 	in->info->hash = wp_get64(trailer.hash);
 	if (lseek(in->fd, 0, SEEK_CUR) != (off_t) in->info->file_size)
-		return wp_io_fail(f, "\"%s\": unknown data after the end", in->path);
+		return wp_io_fail(in->error, "\"%s\": unknown data after the end", in->path);
 	return true;
 }
 
 bool
-wp_read_file(WpFiles *f, const char *src, WpConsumer consumer, void *arg, WpFileInfo *info)
+wp_read_file(WpFiles *f, const char *src, WpConsumer consumer, void *arg, WpFileInfo *info,
+			 WpError *error)
 {
-	Input		in = {.path = src,.consumer = consumer,.arg = arg,.info = info};
+	Input		in = {.path = src,.consumer = consumer,.arg = arg,.info = info,.error = error};
 	WpFileHeader header;
 	bool		ok;
 
 	memset(info, 0, sizeof(*info));
-	if (!wp_io_open(f, src, &in.fd, &info->file_size))
+	if (!wp_io_open(src, &in.fd, &info->file_size, error))
 		return false;
 	wp_hash_init(&in.hash);
 	memset(&header, 0, sizeof(header));
-	ok = wp_io_read(f, in.fd, src, &header, Min(info->file_size, sizeof(header)));
+	ok = wp_io_read(in.fd, src, &header, Min(info->file_size, sizeof(header)), error);
 	if (ok && memcmp(header.magic, WP_MAGIC, WP_MAGIC_SIZE) == 0)
 		ok = read_packed(f, &in, &header);
 	else if (ok && memcmp(header.magic, WP_MAGIC, WP_MAGIC_SIZE - 1) == 0)
-		ok = wp_io_fail(f, "\"%s\" was written by another version of walpack (format %d, this one reads %d)",
+		ok = wp_io_fail(error, "\"%s\" was written by another version of walpack (format %d, this one reads %d)",
 						src, header.magic[WP_MAGIC_SIZE - 1], WP_MAGIC[WP_MAGIC_SIZE - 1]);
 	else if (ok && ends_with(src, WP_SUFFIX))
-		ok = wp_io_fail(f, "\"%s\" is not a packed file", src);
+		ok = wp_io_fail(error, "\"%s\" is not a packed file", src);
 	else if (ok)
 		ok = read_plain(f, &in);
 	close(in.fd);
@@ -195,9 +197,9 @@ wp_read_file(WpFiles *f, const char *src, WpConsumer consumer, void *arg, WpFile
 
 typedef struct CompareWith
 {
-	WpFiles    *f;
 	int			fd;
 	const char *path;
+	WpError    *error;
 	uint8	   *buf;
 	uint64		left;
 	bool		differs;
@@ -210,7 +212,7 @@ compare_piece(void *arg, const uint8 *data, uint32 len)
 
 	if (len <= with->left)
 	{
-		if (!wp_io_read(with->f, with->fd, with->path, with->buf, len))
+		if (!wp_io_read(with->fd, with->path, with->buf, len, with->error))
 			return false;
 		if (memcmp(with->buf, data, len) == 0)
 		{
@@ -219,35 +221,41 @@ compare_piece(void *arg, const uint8 *data, uint32 len)
 		}
 	}
 	with->differs = true;
-	return wp_io_fail(with->f, "contents differ");
+	return wp_io_fail(with->error, "contents differ");
 }
 
-/* Is the original of packed the contents of plain?  False without *differs is an error. */
+/*
+ * Is the original of packed the contents of plain?  False without *differs is
+ * an error.
+ */
 static bool
-same_contents(WpFiles *f, const char *packed, const char *plain, bool *differs)
+same_contents(WpFiles *f, const char *packed, const char *plain, bool *differs, WpError *error)
 {
-	CompareWith with = {.f = f,.path = plain,.buf = malloc(WP_MAX_CHUNK)};
+	CompareWith with = {.path = plain,.error = error,.buf = malloc(WP_MAX_CHUNK)};
 	WpFileInfo	info;
 	bool		ok;
 
 	*differs = false;
 	if (with.buf == NULL)
-		return wp_io_fail(f, "out of memory");
-	if (!wp_io_open(f, plain, &with.fd, &with.left))
+		return wp_io_fail(error, "out of memory");
+	if (!wp_io_open(plain, &with.fd, &with.left, error))
 	{
 		free(with.buf);
 		return false;
 	}
-	ok = wp_read_file(f, packed, compare_piece, &with, &info);
+	ok = wp_read_file(f, packed, compare_piece, &with, &info, error);
 	*differs = with.differs || (ok && with.left > 0);
 	close(with.fd);
 	free(with.buf);
 	return ok && !*differs;
 }
 
-/* Bring an existing file to disk, and remove the other name that a crash may have left. */
+/*
+ * Bring an existing file to disk, and remove the other name that a crash may
+ * have left.
+ */
 static bool
-sync_existing(WpFiles *f, const char *path)
+sync_existing(const char *path, WpError *error)
 {
 	char		tmp[MAXPGPATH];
 	int			fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -255,13 +263,13 @@ sync_existing(WpFiles *f, const char *path)
 
 	/* it may have been made read-only since */
 	if (fd < 0)
-		return wp_io_fail_errno(f, "open", path);
+		return wp_io_fail_errno(error, "open", path);
 	snprintf(tmp, sizeof(tmp), "%s%s", path, WP_TMP_SUFFIX);
 	if (wp_io_same_file(fd, tmp))
 		unlink(tmp);
-	ok = fsync(fd) == 0 || wp_io_fail_errno(f, "fsync", path);
+	ok = fsync(fd) == 0 || wp_io_fail_errno(error, "fsync", path);
 	close(fd);
-	return ok && wp_io_sync_directory(f, path);
+	return ok && wp_io_sync_directory(path, error);
 }
 
 static bool
@@ -272,22 +280,12 @@ exists(const char *path)
 	return lstat(path, &st) == 0;
 }
 
-/* What a group may read of the source, it may read of the copy: see initdb's --allow-group-access. */
-static void
-copy_group_access(int src, int dst)
-{
-	struct stat st;
-
-	if (fstat(src, &st) == 0 && (st.st_mode & S_IRGRP))
-		(void) fchmod(dst, S_IRUSR | S_IWUSR | S_IRGRP);
-}
-
 /* ---- unpacking ---- */
 
 typedef struct UnpackTo
 {
-	WpFiles    *f;
 	WpOutput	out;
+	WpError    *error;
 } UnpackTo;
 
 static bool
@@ -295,49 +293,46 @@ write_piece(void *arg, const uint8 *data, uint32 len)
 {
 	UnpackTo   *to = arg;
 
-	return wp_io_write(to->f, to->out.fd, to->out.tmp, data, len);
+	return wp_io_write(to->out.fd, to->out.tmp, data, len, to->error);
 }
 
 /* dst exists and must not be replaced. */
 static bool
-unpacked_before(WpFiles *f, const char *src, const char *dst)
+unpacked_before(WpFiles *f, const char *src, const char *dst, WpError *error)
 {
 	bool		differs;
 
-	if (same_contents(f, src, dst, &differs))
-		return sync_existing(f, dst);
+	if (same_contents(f, src, dst, &differs, error))
+		return sync_existing(dst, error);
 	if (differs)
-		wp_io_fail(f, "\"%s\" exists, with contents other than those of \"%s\"", dst, src);
+		wp_io_fail(error, "\"%s\" exists, with contents other than those of \"%s\"", dst, src);
 	return false;
 }
 
 bool
-wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable, bool replace)
+wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable, bool replace, WpError *error)
 {
-	UnpackTo	to = {.f = f};
+	UnpackTo	to = {.error = error};
 	WpFileInfo	info;
 
 	/* without the source there should not be an attempt at the destination */
-	f->missing = !exists(src) && errno == ENOENT;
-	if (f->missing)
-		return wp_io_fail_errno(f, "open", src);
+	if (!exists(src))
+		return wp_io_fail_errno(error, "open", src);
 	if (!replace && exists(dst))
-		return unpacked_before(f, src, dst);
-	if (!wp_output_open(f, &to.out, dst, wp_io_mode_in(dst)))
+		return unpacked_before(f, src, dst, error);
+	if (!wp_output_open(&to.out, dst, wp_io_mode_in(dst), error))
 		return false;
-	if (!wp_read_file(f, src, write_piece, &to, &info))
+	if (!wp_read_file(f, src, write_piece, &to, &info, error))
 	{
 		wp_output_abandon(&to.out);
-		/* the source's name is there, whatever it leads to */
-		f->missing = false;
 		return false;
 	}
-	switch (wp_output_finish(f, &to.out, dst, durable, replace))
+	switch (wp_output_finish(&to.out, dst, durable, replace, error))
 	{
 		case WP_OUTCOME_DONE:
 			return true;
 		case WP_OUTCOME_EXISTS:
-			return unpacked_before(f, src, dst);
+			return unpacked_before(f, src, dst, error);
 		case WP_OUTCOME_FAILED:
 			break;
 	}
@@ -348,41 +343,44 @@ wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable, bool 
 
 /* The same original in two packed files? */
 static bool
-same_packed(WpFiles *f, const char *a, const char *b, bool *differs)
+same_packed(WpFiles *f, const char *a, const char *b, bool *differs, WpError *error)
 {
 	WpFileInfo	info_a;
 	WpFileInfo	info_b;
 
 	*differs = false;
-	if (!wp_read_file(f, a, NULL, NULL, &info_a) || !wp_read_file(f, b, NULL, NULL, &info_b))
+	if (!wp_read_file(f, a, NULL, NULL, &info_a, error) || !wp_read_file(f, b, NULL, NULL, &info_b, error))
 		return false;
 	*differs = !info_a.is_packed || !info_b.is_packed || info_a.raw_size != info_b.raw_size ||
 		info_a.hash != info_b.hash;
 	return !*differs;
 }
 
-/* Does dst have the contents of the source?  Then see to it that it is on disk. */
+/*
+ * Does dst have the contents of the source?  Then see to it that it is on
+ * disk.
+ */
 static bool
-archived_before(WpFiles *f, const char *src, bool src_packed, const char *dst)
+archived_before(WpFiles *f, const char *src, bool src_packed, const char *dst, WpError *error)
 {
 	bool		differs;
 
-	if (src_packed ? same_packed(f, src, dst, &differs) : same_contents(f, dst, src, &differs))
-		return sync_existing(f, dst);
+	if (src_packed ? same_packed(f, src, dst, &differs, error) : same_contents(f, dst, src, &differs, error))
+		return sync_existing(dst, error);
 	if (differs)
-		wp_io_fail(f, "\"%s\" is archived already, with contents other than those of \"%s\"", dst, src);
+		wp_io_fail(error, "\"%s\" is archived already, with contents other than those of \"%s\"", dst, src);
 	return false;
 }
 
 static bool
-copy_chunks(WpFiles *f, int fd, const char *src, uint64 size, WpOutput *out)
+copy_chunks(WpFiles *f, int fd, const char *src, uint64 size, WpOutput *out, WpError *error)
 {
 	for (uint64 left = size; left > 0;)
 	{
 		uint32		len = Min(left, f->chunk_size);
 
-		if (asked_to_stop(f) || !wp_io_read(f, fd, src, f->raw, len) ||
-			!wp_io_write(f, out->fd, out->tmp, f->raw, len))
+		if (asked_to_stop(f, error) || !wp_io_read(fd, src, f->raw, len, error) ||
+			!wp_io_write(out->fd, out->tmp, f->raw, len, error))
 			return false;
 		left -= len;
 	}
@@ -390,7 +388,7 @@ copy_chunks(WpFiles *f, int fd, const char *src, uint64 size, WpOutput *out)
 }
 
 static bool
-pack_chunks(WpFiles *f, int fd, const char *src, uint64 size, WpOutput *out)
+pack_chunks(WpFiles *f, int fd, const char *src, uint64 size, WpOutput *out, WpError *error)
 {
 	WpFileHeader header;
 	WpFileTrailer trailer;
@@ -399,7 +397,7 @@ pack_chunks(WpFiles *f, int fd, const char *src, uint64 size, WpOutput *out)
 
 	memcpy(header.magic, WP_MAGIC, WP_MAGIC_SIZE);
 	wp_set64(header.raw_size, size);
-	if (!wp_io_write(f, out->fd, out->tmp, &header, sizeof(header)))
+	if (!wp_io_write(out->fd, out->tmp, &header, sizeof(header), error))
 		return false;
 	wp_hash_init(&hash);
 	for (uint64 left = size; left > 0;)
@@ -408,20 +406,20 @@ pack_chunks(WpFiles *f, int fd, const char *src, uint64 size, WpOutput *out)
 		const uint8 *packed;
 		size_t		packed_len;
 
-		if (asked_to_stop(f) || !wp_io_read(f, fd, src, f->raw, len))
+		if (asked_to_stop(f, error) || !wp_io_read(fd, src, f->raw, len, error))
 			return false;
 		wp_hash_add(&hash, f->raw, len);
 		if (left == size)
 			page_size = wp_codec_page_size(f->raw, len);
 		if (!wp_codec_pack(f->codec, f->raw, len, page_size, &packed, &packed_len))
-			return wp_io_fail(f, "could not pack \"%s\": %s", src, wp_codec_error(f->codec));
-		if (!wp_io_write(f, out->fd, out->tmp, packed, packed_len))
+			return wp_io_fail(error, "could not pack \"%s\": %s", src, wp_codec_error(f->codec));
+		if (!wp_io_write(out->fd, out->tmp, packed, packed_len, error))
 			return false;
 		left -= len;
 	}
 	memset(&trailer, 0, sizeof(trailer));
 	wp_set64(trailer.hash, wp_hash_end(&hash));
-	return wp_io_write(f, out->fd, out->tmp, &trailer, sizeof(trailer));
+	return wp_io_write(out->fd, out->tmp, &trailer, sizeof(trailer), error);
 }
 
 /* Is this a packed file, of whatever version? */
@@ -434,7 +432,7 @@ begins_packed(int fd)
 }
 
 bool
-wp_pack_file(WpFiles *f, const char *src, const char *dst)
+wp_pack_file(WpFiles *f, const char *src, const char *dst, WpError *error)
 {
 	WpOutput	out;
 	WpFileInfo	info;
@@ -443,30 +441,30 @@ wp_pack_file(WpFiles *f, const char *src, const char *dst)
 	bool		packed;
 	bool		ok;
 
-	if (!wp_io_open(f, src, &fd, &size))
+	if (!wp_io_open(src, &fd, &size, error))
 		return false;
 	packed = begins_packed(fd);
 	ok = !exists(dst);
-	if (!ok || (packed && !wp_read_file(f, src, NULL, NULL, &info)) || !wp_output_open(f, &out, dst, wp_io_mode_of(fd)))
+	if (!ok || (packed && !wp_read_file(f, src, NULL, NULL, &info, error)) ||
+		!wp_output_open(&out, dst, wp_io_mode_of(fd), error))
 	{
 		close(fd);
-		return !ok && archived_before(f, src, packed, dst);
+		return !ok && archived_before(f, src, packed, dst, error);
 	}
-	copy_group_access(fd, out.fd);
-	ok = packed || wp_is_small_file(src) ? copy_chunks(f, fd, src, size, &out)
-		: pack_chunks(f, fd, src, size, &out);
+	ok = packed || wp_is_small_file(src) ? copy_chunks(f, fd, src, size, &out, error)
+		: pack_chunks(f, fd, src, size, &out, error);
 	close(fd);
 	if (!ok)
 	{
 		wp_output_abandon(&out);
 		return false;
 	}
-	switch (wp_output_finish(f, &out, dst, true, false))
+	switch (wp_output_finish(&out, dst, true, false, error))
 	{
 		case WP_OUTCOME_DONE:
 			return true;
 		case WP_OUTCOME_EXISTS:
-			return archived_before(f, src, packed, dst);
+			return archived_before(f, src, packed, dst, error);
 		case WP_OUTCOME_FAILED:
 			break;
 	}

@@ -3,18 +3,18 @@
  *	  Files: packing, unpacking, verifying, with all that durability takes.
  *
  * Used by the archive module and by the programs.  Nothing here writes to a
- * log or exits: functions return false and leave a message.
+ * log or exits: functions return false and say why in *error.
  *-------------------------------------------------------------------------
  */
 #ifndef WP_FILE_H
 #define WP_FILE_H
 
 #include "wp_codec.h"
+#include "wp_io.h"
 
 #define WP_SUFFIX			".wpk"
 #define WP_DEFAULT_MEMORY	128 /* MB */
 #define WP_MIN_MEMORY		24
-#define WP_MESSAGE_SIZE		2048
 
 typedef struct WpFiles
 {
@@ -24,9 +24,6 @@ typedef struct WpFiles
 								 * disk */
 	uint8	   *packed;
 	bool		(*stop) (void); /* asked between chunks; NULL: never */
-	char		message[WP_MESSAGE_SIZE];
-	bool		missing;		/* the failure was that the source does not
-								 * exist */
 } WpFiles;
 
 /* What is in a packed file, or in one that is not packed. */
@@ -40,7 +37,10 @@ typedef struct WpFileInfo
 	uint8		start[40];		/* the original's first bytes */
 } WpFileInfo;
 
-/* Where wp_read_file delivers the original, piece by piece; false: stop. */
+/*
+ * Where wp_read_file delivers the original, piece by piece; false: stop, which
+ * wp_read_file returns, and leaves *error to it.
+ */
 typedef bool (*WpConsumer) (void *arg, const uint8 *data, uint32 len);
 
 /* memory in MB; NULL: out of memory. */
@@ -54,20 +54,23 @@ extern void wp_files_free(WpFiles *f);
 extern bool wp_is_small_file(const char *name);
 
 /*
- * Pack src as dst, or copy it where it is a small file or packed already (then it
- * is checked).  A dst with the same contents is success, one with others an error.  When true is returned, dst
- * and its name are on disk.
+ * Pack src as dst, or copy it where it is a small file or packed already (then
+ * it is checked).  A dst with the same contents is success, one with others an
+ * error.  When true is returned, dst and its name are on disk.
  */
-extern bool wp_pack_file(WpFiles *f, const char *src, const char *dst);
+extern bool wp_pack_file(WpFiles *f, const char *src, const char *dst, WpError *error);
 
 /*
- * Write the original of src, packed or not, to dst; on disk, if durable.  Unless
- * it may replace a file, dst is treated as by wp_pack_file.
+ * Write the original of src, packed or not, to dst; on disk, if durable.
+ * Unless it may replace a file, dst is treated as by wp_pack_file.
  */
-extern bool wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable, bool replace);
+extern bool wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable, bool replace,
+						   WpError *error);
 
-/* Read the original of src, packed or not, and check all that can be checked. */
+/*
+ * Read the original of src, packed or not, and check all that can be checked.
+ */
 extern bool wp_read_file(WpFiles *f, const char *src, WpConsumer consumer, void *arg,
-						 WpFileInfo *info);
+						 WpFileInfo *info, WpError *error);
 
 #endif							/* WP_FILE_H */

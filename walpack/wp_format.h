@@ -95,7 +95,10 @@ typedef enum WpSection
 
 #define WP_SECTIONS			(WP_SEC_LITERAL + 1)
 
-/* Not stored: where columns start, u32 each, so that zstd's blocks can start there too. */
+/*
+ * Not stored: where columns start, u32 each, so that zstd's blocks can start
+ * there too.
+ */
 #define WP_CUTS				WP_SECTIONS
 
 /* How a column is stored. */
@@ -160,7 +163,10 @@ typedef enum WpColumn
 									 * zero */
 #define WP_BUCKETS			64
 
-/* The rows of a chunk's groups have at most this many bytes, plus one for each row. */
+/*
+ * The rows of a chunk's groups have at most this many bytes, plus one for each
+ * row.
+ */
 #define WP_ROW_BUDGET(raw_len)	((size_t) (raw_len) * 3 + 65536)
 
 #endif							/* WP_FORMAT_H */

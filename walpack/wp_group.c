@@ -104,9 +104,9 @@ wp_group_init(WpContext *ctx)
 }
 
 /*
- * Estimated cost of a sample of column j as it is, and as differences: the bits
- * that an order-0 entropy coder would need, and about what its table takes.  These
- * are n log n for all n bytes, less the same for each value.
+ * Estimated cost of a sample of column j as it is, and as differences: the
+ * bits that an order-0 entropy coder would need, and about what its table
+ * takes.  These are n log n for all n bytes, less the same for each value.
  */
 static void
 column_costs(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32 j,
@@ -328,7 +328,10 @@ write_tails(WpContext *ctx, const WpGroup *g, uint32 ncols, WpBuf *sec)
 	return heads;
 }
 
-/* Can't zstd shrink the tails?  Of many rows some are looked at, of long ones some bytes. */
+/*
+ * Can't zstd shrink the tails?  Of many rows some are looked at, of long ones
+ * some bytes.
+ */
 static bool
 random_tails(const WpGroup *g, uint32 ncols)
 {
@@ -358,7 +361,10 @@ random_tails(const WpGroup *g, uint32 ncols)
 	return total >= MANY && wp_information(count, total) > RANDOM_BITS;
 }
 
-/* Compressed size of the rows from first to last - 1, with ncols of their bytes as columns. */
+/*
+ * Compressed size of the rows from first to last - 1, with ncols of their
+ * bytes as columns.
+ */
 static size_t
 trial_size(WpContext *ctx, const WpGroup *g, const uint8 *row, uint32 first, uint32 last, uint32 ncols,
 		   uint8 *in, uint8 *out, size_t size)

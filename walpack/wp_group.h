@@ -56,10 +56,16 @@ wp_group_extend(WpContext *ctx, WpGroup *g, uint32 len)
 	return g->data + g->used - len;
 }
 
-/* Encoder: bits of information of a byte, without regard to those around it, from how often each value was found. */
+/*
+ * Encoder: bits of information of a byte, without regard to those around it,
+ * from how often each value was found.
+ */
 extern double wp_information(const uint32 *count, uint32 total);
 
-/* Encoder: is there nothing in these bytes that zstd could use, as far as their frequencies tell? */
+/*
+ * Encoder: is there nothing in these bytes that zstd could use, as far as
+ * their frequencies tell?
+ */
 extern bool wp_is_random(const uint8 *p, size_t n);
 
 /* Encoder: to be called once for each context. */

@@ -8,9 +8,9 @@
  * on it: two archivers at work in one directory do not write into one file.
  *
  * An existing file is not replaced, even if it appears at the last moment:
- * renameat2() with RENAME_NOREPLACE, or link() where the system or the file system
- * does not have that.  Only where neither works, a look for the file just
- * before rename() has to do.
+ * renameat2() with RENAME_NOREPLACE, or link() where the system or the file
+ * system does not have that.  Only where neither works, a look for the file
+ * just before rename() has to do.
  *-------------------------------------------------------------------------
  */
 #include "wp_port.h"
@@ -27,46 +27,44 @@
 /* ---- messages ---- */
 
 bool
-wp_io_fail(WpFiles *f, const char *fmt,...)
+wp_io_fail(WpError *error, const char *fmt,...)
 {
 	va_list		args;
 
 	va_start(args, fmt);
-	vsnprintf(f->message, sizeof(f->message), fmt, args);
+	vsnprintf(error->message, sizeof(error->message), fmt, args);
 	va_end(args);
 	return false;
 }
 
 bool
-wp_io_fail_errno(WpFiles *f, const char *what, const char *path)
+wp_io_fail_errno(WpError *error, const char *what, const char *path)
 {
-	return wp_io_fail(f, "could not %s file \"%s\": %s", what, path, strerror(errno));
+	return wp_io_fail(error, "could not %s file \"%s\": %s", what, path, strerror(errno));
 }
 
 /* ---- plain reading and writing ---- */
 
 bool
-wp_io_open(WpFiles *f, const char *path, int *fd, uint64 *size)
+wp_io_open(const char *path, int *fd, uint64 *size, WpError *error)
 {
 	struct stat st;
 
-	f->missing = false;
 	/* without O_NONBLOCK a FIFO would be waited for */
 	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (*fd < 0)
 	{
-		f->missing = errno == ENOENT;
 		/* that of a socket */
 		if (errno == ENXIO)
-			return wp_io_fail(f, "\"%s\" is not a regular file", path);
-		return wp_io_fail_errno(f, "open", path);
+			return wp_io_fail(error, "\"%s\" is not a regular file", path);
+		return wp_io_fail_errno(error, "open", path);
 	}
 	if (fstat(*fd, &st) != 0)
-		wp_io_fail_errno(f, "stat", path);
+		wp_io_fail_errno(error, "stat", path);
 	else if (!S_ISREG(st.st_mode))
-		wp_io_fail(f, "\"%s\" is not a regular file", path);
+		wp_io_fail(error, "\"%s\" is not a regular file", path);
 	else if ((uint64) st.st_size > WP_MAX_FILE)
-		wp_io_fail(f, "\"%s\" has more than 4 GB", path);
+		wp_io_fail(error, "\"%s\" has more than 4 GB", path);
 	else
 	{
 		*size = st.st_size;
@@ -77,7 +75,7 @@ wp_io_open(WpFiles *f, const char *path, int *fd, uint64 *size)
 }
 
 bool
-wp_io_read(WpFiles *f, int fd, const char *path, void *buf, size_t len)
+wp_io_read(int fd, const char *path, void *buf, size_t len, WpError *error)
 {
 	for (size_t done = 0; done < len;)
 	{
@@ -86,16 +84,16 @@ wp_io_read(WpFiles *f, int fd, const char *path, void *buf, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return wp_io_fail_errno(f, "read", path);
+			return wp_io_fail_errno(error, "read", path);
 		if (n == 0)
-			return wp_io_fail(f, "file \"%s\" ends too early", path);
+			return wp_io_fail(error, "file \"%s\" ends too early", path);
 		done += n;
 	}
 	return true;
 }
 
 bool
-wp_io_write(WpFiles *f, int fd, const char *path, const void *buf, size_t len)
+wp_io_write(int fd, const char *path, const void *buf, size_t len, WpError *error)
 {
 	for (size_t done = 0; done < len;)
 	{
@@ -109,7 +107,7 @@ wp_io_write(WpFiles *f, int fd, const char *path, const void *buf, size_t len)
 		{
 			if (errno == 0)
 				errno = ENOSPC;
-			return wp_io_fail_errno(f, "write", path);
+			return wp_io_fail_errno(error, "write", path);
 		}
 		done += n;
 	}
@@ -131,7 +129,7 @@ directory_of(const char *path, char *dir)
 }
 
 bool
-wp_io_sync_directory(WpFiles *f, const char *path)
+wp_io_sync_directory(const char *path, WpError *error)
 {
 	char		dir[MAXPGPATH];
 	int			fd;
@@ -140,11 +138,11 @@ wp_io_sync_directory(WpFiles *f, const char *path)
 	directory_of(path, dir);
 	fd = open(dir, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return wp_io_fail_errno(f, "open", dir);
+		return wp_io_fail_errno(error, "open", dir);
 	/* some file systems can't do that to directories */
 	ok = fsync(fd) == 0 || errno == EBADF || errno == EINVAL;
 	if (!ok)
-		wp_io_fail_errno(f, "fsync", dir);
+		wp_io_fail_errno(error, "fsync", dir);
 	close(fd);
 	return ok;
 }
@@ -161,12 +159,20 @@ wp_io_same_file(int fd, const char *path)
 	return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+/* found: stat() had success. */
+static mode_t
+mode_like(bool found, const struct stat *st)
+{
+	return found && (st->st_mode & S_IRGRP) ? 0640 : 0600;
+}
+
 mode_t
 wp_io_mode_of(int fd)
 {
 	struct stat st;
+	bool		found = fstat(fd, &st) == 0;
 
-	return fstat(fd, &st) == 0 ? 0600 | (st.st_mode & S_IRGRP) : 0600;
+	return mode_like(found, &st);
 }
 
 mode_t
@@ -174,35 +180,37 @@ wp_io_mode_in(const char *path)
 {
 	char		dir[MAXPGPATH];
 	struct stat st;
+	bool		found;
 
 	directory_of(path, dir);
-	return stat(dir, &st) == 0 ? 0600 | (st.st_mode & S_IRGRP) : 0600;
+	found = stat(dir, &st) == 0;
+	return mode_like(found, &st);
 }
 
 /* Open the temporary file, and lock it; sets *links. */
 static bool
-open_tmp(WpFiles *f, WpOutput *out, mode_t mode, int *links)
+open_tmp(WpOutput *out, mode_t mode, int *links, WpError *error)
 {
 	struct stat st;
 
 	out->fd = open(out->tmp, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);
 	if (out->fd < 0)
-		return wp_io_fail_errno(f, "create", out->tmp);
+		return wp_io_fail_errno(error, "create", out->tmp);
 	if (fstat(out->fd, &st) != 0)
-		wp_io_fail_errno(f, "stat", out->tmp);
+		wp_io_fail_errno(error, "stat", out->tmp);
 	else if (!S_ISREG(st.st_mode))
-		wp_io_fail(f, "\"%s\" is not a regular file", out->tmp);
+		wp_io_fail(error, "\"%s\" is not a regular file", out->tmp);
 	else if (flock(out->fd, LOCK_EX | LOCK_NB) != 0)
-		wp_io_fail(f, "could not lock file \"%s\": %s", out->tmp, strerror(errno));
+		wp_io_fail(error, "could not lock file \"%s\": %s", out->tmp, strerror(errno));
 	else if (!wp_io_same_file(out->fd, out->tmp))
-		wp_io_fail(f, "file \"%s\" is in use by another process", out->tmp);
+		wp_io_fail(error, "file \"%s\" is in use by another process", out->tmp);
 
 	/*
 	 * now that nobody else is at it: another archiver may have given it its
 	 * final name
 	 */
 	else if (fstat(out->fd, &st) != 0)
-		wp_io_fail_errno(f, "stat", out->tmp);
+		wp_io_fail_errno(error, "stat", out->tmp);
 	else
 	{
 		*links = st.st_nlink;
@@ -213,25 +221,25 @@ open_tmp(WpFiles *f, WpOutput *out, mode_t mode, int *links)
 }
 
 bool
-wp_output_open(WpFiles *f, WpOutput *out, const char *dst, mode_t mode)
+wp_output_open(WpOutput *out, const char *dst, mode_t mode, WpError *error)
 {
 	int			links;
 
 	if (snprintf(out->tmp, sizeof(out->tmp), "%s%s", dst, WP_TMP_SUFFIX) >= (int) sizeof(out->tmp))
-		return wp_io_fail(f, "path is too long: \"%s\"", dst);
-	if (!open_tmp(f, out, mode, &links))
+		return wp_io_fail(error, "path is too long: \"%s\"", dst);
+	if (!open_tmp(out, mode, &links, error))
 		return false;
 	if (links > 1)
 	{
 		/* a crash between link() and unlink(): this is an archived file, too */
 		unlink(out->tmp);
 		close(out->fd);
-		if (!open_tmp(f, out, mode, &links))
+		if (!open_tmp(out, mode, &links, error))
 			return false;
 	}
 	if (ftruncate(out->fd, 0) == 0)
 		return true;
-	wp_io_fail_errno(f, "truncate", out->tmp);
+	wp_io_fail_errno(error, "truncate", out->tmp);
 	close(out->fd);
 	return false;
 }
@@ -243,7 +251,10 @@ wp_output_abandon(WpOutput *out)
 	close(out->fd);
 }
 
-/* Give the file its name, unless there is one of that name: then -1, and errno is EEXIST. */
+/*
+ * Give the file its name, unless there is one of that name: then -1, and errno
+ * is EEXIST.
+ */
 static int
 rename_to_new(const char *tmp, const char *dst)
 {
@@ -272,11 +283,11 @@ rename_to_new(const char *tmp, const char *dst)
 
 /* Give the file its name. */
 WpOutcome
-wp_output_finish(WpFiles *f, WpOutput *out, const char *dst, bool durable, bool replace)
+wp_output_finish(WpOutput *out, const char *dst, bool durable, bool replace, WpError *error)
 {
 	if (durable && fsync(out->fd) != 0)
 	{
-		wp_io_fail_errno(f, "fsync", out->tmp);
+		wp_io_fail_errno(error, "fsync", out->tmp);
 		wp_output_abandon(out);
 		return WP_OUTCOME_FAILED;
 	}
@@ -284,14 +295,14 @@ wp_output_finish(WpFiles *f, WpOutput *out, const char *dst, bool durable, bool 
 	{
 		WpOutcome	outcome = errno == EEXIST ? WP_OUTCOME_EXISTS : WP_OUTCOME_FAILED;
 
-		wp_io_fail_errno(f, "rename", out->tmp);
+		wp_io_fail_errno(error, "rename", out->tmp);
 		wp_output_abandon(out);
 		return outcome;
 	}
 	if (close(out->fd) != 0)
 	{
-		wp_io_fail_errno(f, "close", dst);
+		wp_io_fail_errno(error, "close", dst);
 		return WP_OUTCOME_FAILED;
 	}
-	return !durable || wp_io_sync_directory(f, dst) ? WP_OUTCOME_DONE : WP_OUTCOME_FAILED;
+	return !durable || wp_io_sync_directory(dst, error) ? WP_OUTCOME_DONE : WP_OUTCOME_FAILED;
 }

@@ -2,7 +2,7 @@
  * wp_io.h
  *	  Reading and writing of files, with all that durability takes.
  *
- * Functions that return false, or a failure, leave a message.
+ * Functions that return false, or a failure, say why in *error.
  *-------------------------------------------------------------------------
  */
 #ifndef WP_IO_H
@@ -10,23 +10,30 @@
 
 #include <sys/types.h>
 
-#include "wp_file.h"
+#include "wp_format.h"
 
 #define WP_TMP_SUFFIX		".tmp"
+#define WP_MESSAGE_SIZE		2048
 
-/* Leave a message; return false. */
-extern bool wp_io_fail(WpFiles *f, const char *fmt,...) pg_attribute_printf(2, 3);
-extern bool wp_io_fail_errno(WpFiles *f, const char *what, const char *path);
+/* Why something failed: the caller has one, who is told. */
+typedef struct WpError
+{
+	char		message[WP_MESSAGE_SIZE];
+} WpError;
 
-/* Open a regular file of at most 4 GB; sets f->missing. */
-extern bool wp_io_open(WpFiles *f, const char *path, int *fd, uint64 *size);
+/* Write the message; return false. */
+extern bool wp_io_fail(WpError *error, const char *fmt,...) pg_attribute_printf(2, 3);
+extern bool wp_io_fail_errno(WpError *error, const char *what, const char *path);
+
+/* Open a regular file of at most 4 GB. */
+extern bool wp_io_open(const char *path, int *fd, uint64 *size, WpError *error);
 
 /* Read and write all of len bytes. */
-extern bool wp_io_read(WpFiles *f, int fd, const char *path, void *buf, size_t len);
-extern bool wp_io_write(WpFiles *f, int fd, const char *path, const void *buf, size_t len);
+extern bool wp_io_read(int fd, const char *path, void *buf, size_t len, WpError *error);
+extern bool wp_io_write(int fd, const char *path, const void *buf, size_t len, WpError *error);
 
 /* Bring the directory that path is in to disk. */
-extern bool wp_io_sync_directory(WpFiles *f, const char *path);
+extern bool wp_io_sync_directory(const char *path, WpError *error);
 
 /* Is the file that was opened still the one of that name? */
 extern bool wp_io_same_file(int fd, const char *path);
@@ -47,19 +54,21 @@ typedef enum WpOutcome
 } WpOutcome;
 
 /*
- * The mode of a file like this one, and of one at that path: the group may read it
- * if it may read the source, or the directory, as in a cluster of initdb -g.
+ * The mode of a file like this one, and of one at that path: the group may
+ * read it if it may read the source, or the directory, as in a cluster of
+ * initdb -g.  The umask has the last word; the server's own suits its cluster.
  */
 extern mode_t wp_io_mode_of(int fd);
 extern mode_t wp_io_mode_in(const char *path);
 
 /* Create the temporary file of dst, or take over one that nobody has locked. */
-extern bool wp_output_open(WpFiles *f, WpOutput *out, const char *dst, mode_t mode);
+extern bool wp_output_open(WpOutput *out, const char *dst, mode_t mode, WpError *error);
 
 /* Remove it. */
 extern void wp_output_abandon(WpOutput *out);
 
 /* Bring it to disk, if it is to be durable, and give it its name. */
-extern WpOutcome wp_output_finish(WpFiles *f, WpOutput *out, const char *dst, bool durable, bool replace);
+extern WpOutcome wp_output_finish(WpOutput *out, const char *dst, bool durable, bool replace,
+								  WpError *error);
 
 #endif							/* WP_IO_H */

@@ -3,10 +3,10 @@
  *	  Encoder: finds parts of block data that stand earlier in the chunk.
  *
  * A table has the last place of each word of 8 bytes; every STEP bytes a word
- * is entered, so a copy of MIN_COPY bytes has one.  Words are entered when something
- * is searched for: in many loads that is hardly ever.  Records of one kind mostly
- * have their copies at the same distance: that is tried first.  Kinds of
- * records without copies are searched more and more rarely.
+ * is entered, so a copy of MIN_COPY bytes has one.  Words are entered when
+ * something is searched for: in many loads that is hardly ever.  Records of
+ * one kind mostly have their copies at the same distance: that is tried
+ * first.  Kinds of records without copies are searched more and more rarely.
  *-------------------------------------------------------------------------
  */
 #include "wp_port.h"
@@ -85,14 +85,20 @@ hash_word(uint64 word)
 	return word * UINT64CONST(0x9E3779B97F4A7C15);
 }
 
-/* The place of the word at p will be looked at: the processor waits for the table most of the time. */
+/*
+ * The place of the word at p will be looked at: the processor waits for the
+ * table most of the time.
+ */
 static inline void
 prefetch_place(const WpMatcher *m, const uint8 *p)
 {
 	__builtin_prefetch(&m->table[hash_word(wp_get64(p)) >> m->shift], 1);
 }
 
-/* Most of its bytes are zero: numbers are like that, keys and positions hardly ever. */
+/*
+ * Most of its bytes are zero: numbers are like that, keys and positions hardly
+ * ever.
+ */
 static inline bool
 is_sparse(uint64 word)
 {
@@ -102,7 +108,10 @@ is_sparse(uint64 word)
 	return (zeros * low) >> 56 > 4;
 }
 
-/* From the top 16 bits of the hash that do not choose the slot, the relation's 16, the position's 32. */
+/*
+ * From the top 16 bits of the hash that do not choose the slot, the relation's
+ * 16, the position's 32.
+ */
 static inline uint64
 make_entry(const WpMatcher *m, uint64 hash, uint32 rel, uint32 pos)
 {
@@ -144,7 +153,10 @@ kind_of(WpMatcher *m, const WpRecord *rec, uint32 i, uint32 rel)
 	return kind;
 }
 
-/* Does the data before have the same bytes there?  Then columns do better than a copy. */
+/*
+ * Does the data before have the same bytes there?  Then columns do better than
+ * a copy.
+ */
 static bool
 is_column(const WpMatcher *m, const Kind *kind, const uint8 *data, uint32 at, uint32 len)
 {

@@ -29,8 +29,8 @@ extern WpMatcher *wp_match_begin(WpContext *ctx, const uint8 *payload, uint32 ra
 
 /*
  * Find copies for the data of block number i of the record at pos; from is
- * where one is expected.  rel is the relation's index.  Returns their number, at most
- * WP_MAX_COPIES.
+ * where one is expected.  rel is the relation's index.  Returns their number,
+ * at most WP_MAX_COPIES.
  */
 extern uint32 wp_match_block(WpMatcher *m, uint32 pos, const WpRecord *rec, uint32 i,
 							 uint32 rel, uint32 from, WpCopy *copies);

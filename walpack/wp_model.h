@@ -133,7 +133,10 @@ wp_xid_done(WpXids *x, bool has_xid, uint32 cls, uint8 rmid)
 	}
 }
 
-/* The record at pos of len bytes has been added; its last copy, if any, ended at copied. */
+/*
+ * The record at pos of len bytes has been added; its last copy, if any, ended
+ * at copied.
+ */
 static inline void
 wp_copy_from_record(WpCopyFrom *from, uint32 pos, uint32 len, uint32 copied)
 {
@@ -176,7 +179,10 @@ wp_page_start(const WpPages *pages, uint32 i)
 	return i * (pages->page_size - WP_PAGE_HEADER) - (pages->header_len - WP_PAGE_HEADER);
 }
 
-/* Offset in the chunk of the byte at pos; *left bytes, with this one, are on its page. */
+/*
+ * Offset in the chunk of the byte at pos; *left bytes, with this one, are on
+ * its page.
+ */
 static inline uint32
 wp_offset_at(const WpPages *pages, uint32 pos, uint32 *left)
 {
@@ -234,11 +240,17 @@ extern uint8 *wp_pages_split(WpContext *ctx, WpPages *pages, const uint8 *raw, u
 /* Encoder: put the first page's header, and those that are not as predicted. */
 extern void wp_pages_put(WpContext *ctx, const WpPages *pages, const uint8 *raw, uint32 nclasses, WpBuf *sec);
 
-/* Encoder: the first page at or behind page i whose header says where a record starts; 0: none. */
+/*
+ * Encoder: the first page at or behind page i whose header says where a record
+ * starts; 0: none.
+ */
 extern uint32 wp_pages_next_start(const WpPages *pages, const uint8 *raw, uint32 i, uint32 payload_len,
 								  uint32 *pos);
 
-/* wp_encode.c, wp_decode.c: a chunk to its sections, and back to raw; or, where that is NULL, compared with expected. */
+/*
+ * wp_encode.c, wp_decode.c: a chunk to its sections, and back to raw; or,
+ * where that is NULL, compared with expected.
+ */
 extern void wp_encode_records(WpContext *ctx, const uint8 *raw, uint32 raw_len,
 							  uint32 page_size, WpBuf *sections);
 extern void wp_decode_records(WpContext *ctx, WpReader *sections, uint8 *raw, const uint8 *expected,

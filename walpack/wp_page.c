@@ -33,7 +33,10 @@ bounds_ok(const uint8 *header, WpPageMap *map)
 		map->upper <= map->special && map->special <= WP_PAGE_SIZE;
 }
 
-/* Mark where the item's tuple starts; false if it is not between upper and special. */
+/*
+ * Mark where the item's tuple starts; false if it is not between upper and
+ * special.
+ */
 static inline bool
 mark_tuple(WpPageMap *map, uint32 i, uint32 item)
 {

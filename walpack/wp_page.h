@@ -36,7 +36,10 @@ typedef struct WpPageMap
 /* Is the block's image a page of tuples that do not overlap?  Fills the map. */
 extern bool wp_page_check(const WpBlock *block, WpPageMap *map);
 
-/* Encoder: put the page that wp_page_check approved into the relation's groups. */
+/*
+ * Encoder: put the page that wp_page_check approved into the relation's
+ * groups.
+ */
 extern void wp_page_write(WpContext *ctx, WpRelation *rel, const WpBlock *block,
 						  const WpPageMap *map, WpBuf *gaps);
 

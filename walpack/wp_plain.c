@@ -2,13 +2,14 @@
  * wp_plain.c
  *	  Encoder: would zstd alone need less than the packed chunk?
  *
- * To find out by compressing the whole chunk takes as long as zstd does.  So all blocks
- * of the chunk are looked at cheaply, and put into an order by what zstd should need for
- * them; then some of them, evenly from that order, are compressed with what is in front of them
- * as history.  A block needs at least what the less one of the samples next to it in that order needs: that gives a low
- * estimate of the whole.  Then the chunk is compressed from its start, until what that
- * has given, and the low estimate of the rest, are more than the packed chunk: at
- * once, where the packed chunk is much the smaller one.
+ * To find out by compressing the whole chunk takes as long as zstd does.  So
+ * all blocks of the chunk are looked at cheaply, and put into an order by what
+ * zstd should need for them; then some of them, evenly from that order, are
+ * compressed with what is in front of them as history.  A block needs at least
+ * what the less one of the samples next to it in that order needs: that gives
+ * a low estimate of the whole.  Then the chunk is compressed from its start,
+ * until what that has given, and the low estimate of the rest, are more than
+ * the packed chunk: at once, where the packed chunk is much the smaller one.
  *-------------------------------------------------------------------------
  */
 #include "wp_port.h"
@@ -35,14 +36,19 @@
 #define MIN_SAMPLES		3
 
 /*
- * The low estimate is taken for too high by this factor, as a sample's history is short; or what it saves for too low by
- * the other one, which counts for chunks of mostly random bytes, as blocks may be unlike their samples.  The
- * latter is for SAMPLES and fewer: of twice as many, half of what it is above 1 will do.
+ * The low estimate is taken for too high by this factor, as a sample's history
+ * is short; or what it saves for too low by the other one, which counts for
+ * chunks of mostly random bytes, as blocks may be unlike their samples.  The
+ * latter is for SAMPLES and fewer: of twice as many, half of what it is above
+ * 1 will do.
  */
 #define MARGIN			1.15
 #define SAVED_MARGIN	1.5
 
-/* The cheap look: one word of so many, chosen by its hash, and one byte of so many. */
+/*
+ * The cheap look: one word of so many, chosen by its hash, and one byte of so
+ * many.
+ */
 #define WORDS_LOG		4
 #define BYTE_STEP		127
 #define TABLE_LOG		15		/* holds what is chosen of LONG_HISTORY */
@@ -109,7 +115,10 @@ sample_block(Plain *p, uint32 i, uint32 history)
 	return compress_block(p, at, BLOCK, ZSTD_e_flush);
 }
 
-/* What is expected of block i: its words that have not been in front of it, and what its bytes tell. */
+/*
+ * What is expected of block i: its words that have not been in front of it,
+ * and what its bytes tell.
+ */
 static void
 look_at_block(const Plain *p, uint64 *table, uint32 i, Block *b)
 {
@@ -156,7 +165,10 @@ compare_expected(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* A low estimate of what is needed, when there are so many samples; by the samples alone, and less a margin. */
+/*
+ * A low estimate of what is needed, when there are so many samples; by the
+ * samples alone, and less a margin.
+ */
 static double
 estimate(Plain *p, uint32 samples, double *trusted)
 {
@@ -188,7 +200,10 @@ estimate(Plain *p, uint32 samples, double *trusted)
 	return sum;
 }
 
-/* The place of sample i in the order of the blocks: between those before, from each round of twice as many on. */
+/*
+ * The place of sample i in the order of the blocks: between those before, from
+ * each round of twice as many on.
+ */
 static uint32
 sample_place(uint32 i, uint32 nblocks)
 {
@@ -203,7 +218,10 @@ sample_place(uint32 i, uint32 nblocks)
 	return (2 * (i - round) + 1) * nblocks / (2 * round);
 }
 
-/* Until it is certain that more than packed bytes are needed, or likely that these do. */
+/*
+ * Until it is certain that more than packed bytes are needed, or likely that
+ * these do.
+ */
 static void
 take_samples(Plain *p, size_t packed)
 {
@@ -231,7 +249,10 @@ take_samples(Plain *p, size_t packed)
 	}
 }
 
-/* What the chunk needs behind its first done bytes, at least, if these needed got bytes. */
+/*
+ * What the chunk needs behind its first done bytes, at least, if these needed
+ * got bytes.
+ */
 static double
 rest_at_least(const Plain *p, uint32 done, size_t got)
 {

@@ -33,11 +33,14 @@ wp_magic_version(uint16 magic)
 /* ---- the CRC ---- */
 
 /*
- * The instruction that computes CRC-32C takes 8 bytes, and gives its result three cycles later, but can be started
- * in each cycle.  The server's function waits for every result, and takes what is left in single bytes.  Here three pieces
- * of long records are computed side by side, and then joined: for that the CRC of the first one is continued over as many
- * zeros as the others have bytes.  As a polynomial it is multiplied by x^(8 n - 33), modulo that of the CRC; the
- * instruction gives another x^32, and a product of reversed bits has one more.
+ * The instruction that computes CRC-32C takes 8 bytes, and gives its result
+ * three cycles later, but can be started in each cycle.  The server's function
+ * waits for every result, and takes what is left in single bytes.  Here three
+ * pieces of long records are computed side by side, and then joined: for that
+ * the CRC of the first one is continued over as many zeros as the others have
+ * bytes.  As a polynomial it is multiplied by x^(8 n - 33), modulo that of the
+ * CRC; the instruction gives another x^32, and a product of reversed bits has
+ * one more.
  */
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -157,7 +160,10 @@ parse_block(const uint8 *p, const uint8 *end, const uint8 **rel, WpBlock *b)
 	return p + 4;
 }
 
-/* The headers between the record's header and its data; returns their end, or NULL. */
+/*
+ * The headers between the record's header and its data; returns their end, or
+ * NULL.
+ */
 static const uint8 *
 parse_headers(const uint8 *p, const uint8 *end, WpRecord *rec, uint64 *data_len)
 {

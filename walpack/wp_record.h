@@ -107,7 +107,9 @@ extern bool wp_record_parse(const uint8 *p, size_t avail, WpRecord *rec);
 /* The CRC that a record of this length must have. */
 extern uint32 wp_record_crc(const uint8 *p, uint32 tot_len);
 
-/* The PostgreSQL version, 15 to 18, whose WAL pages have this magic; 0: none. */
+/*
+ * The PostgreSQL version, 15 to 18, whose WAL pages have this magic; 0: none.
+ */
 extern int	wp_magic_version(uint16 magic);
 
 #endif							/* WP_RECORD_H */

@@ -2,10 +2,11 @@
  * wp_repeat.c
  *	  Encoder: how much of some bytes repeats in long stretches?
  *
- * A table has the last place of each word of 8 bytes at a multiple of GRID.  All words
- * of a stretch of GRID bytes are looked up, so one of them is there if the stretch, and as much behind it, has been
- * there before, wherever that was.  Every PROBE bytes there is such a stretch: that
- * takes a few percent of the time that zstd would.
+ * A table has the last place of each word of 8 bytes at a multiple of GRID.
+ * All words of a stretch of GRID bytes are looked up, so one of them is there
+ * if the stretch, and as much behind it, has been there before, wherever that
+ * was.  Every PROBE bytes there is such a stretch: that takes a few percent of
+ * the time that zstd would.
  *-------------------------------------------------------------------------
  */
 #include "wp_port.h"
@@ -24,7 +25,10 @@ slot_of(const uint8 *p)
 	return (wp_get64(p) * UINT64CONST(0x9E3779B97F4A7C15)) >> (64 - TABLE_LOG);
 }
 
-/* Does one of the words of the stretch at at stand far enough in front of it, and what follows it as well? */
+/*
+ * Does one of the words of the stretch at at stand far enough in front of it,
+ * and what follows it as well?
+ */
 static bool
 probe(const uint8 *p, const uint32 *table, size_t at, size_t distance)
 {

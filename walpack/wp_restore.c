@@ -10,26 +10,39 @@
  */
 #include "postgres_fe.h"
 
+#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "wp_archive.h"
+#include "wp_file.h"
 #include "wp_restore.h"
 #include "wp_segment.h"
 
-/* Is the target, which is the segment of that name, of this cluster, at the right address, and whole? */
+/*
+ * Is the target, which is the segment of that name, of this cluster, at the
+ * right address, and whole?
+ */
 static bool
-check_target(WpFiles *f, const char *name, const char *target, uint64 system)
+check_target(WpFiles *f, const char *name, const char *target, uint64 system, WpError *error)
 {
 	WpFileInfo	info;
 
-	return wp_read_file(f, target, NULL, NULL, &info) && wp_segment_check(f, name, &info, system);
+	return wp_read_file(f, target, NULL, NULL, &info, error) && wp_segment_check(name, &info, system, error);
 }
 
+static int	stop(const char *fmt,...) pg_attribute_printf(1, 2);
+
 static int
-stop(const char *message)
+stop(const char *fmt,...)
 {
-	fprintf(stderr, "walpack: %s\n", message);
+	va_list		args;
+
+	fputs("walpack: ", stderr);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputs("\n", stderr);
 	return WP_EXIT_STOP;
 }
 
@@ -43,35 +56,30 @@ wp_restore(const char *directory, const char *name, const char *target)
 	char		path[MAXPGPATH];
 	WpFiles    *f = wp_files_new(WP_DEFAULT_LEVEL, WP_DEFAULT_MEMORY);
 	struct stat st;
+	WpError		error;
 
 	if (f == NULL)
 		return stop("out of memory");
 	if (stat(directory, &st) != 0 || !S_ISDIR(st.st_mode))
-	{
-		snprintf(f->message, sizeof(f->message), "\"%s\" is not a directory that can be read", directory);
-		return stop(f->message);
-	}
+		return stop("\"%s\" is not a directory that can be read", directory);
 	for (int i = 0; i < lengthof(suffixes); i++)
 	{
 		if (snprintf(path, sizeof(path), "%s/%s%s", directory, name, suffixes[i]) >= (int) sizeof(path))
 			return stop("path is too long");
+		/* a link that leads nowhere is not the same as no file */
+		if (lstat(path, &st) != 0 && errno == ENOENT)
+			continue;
 		/* as a crash may leave what cp has archived */
 		if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
-		{
-			snprintf(f->message, sizeof(f->message), "\"%s\" is empty", path);
-			return stop(f->message);
-		}
+			return stop("\"%s\" is empty", path);
 		/* the server brings the file to disk when it takes it over */
-		if (wp_unpack_file(f, path, target, false, true))
-		{
-			if (check_target(f, name, target, system))
-				return 0;
-			unlink(target);
-			return stop(f->message);
-		}
-		if (!f->missing)
-			return stop(f->message);
+		if (!wp_unpack_file(f, path, target, false, true, &error))
+			return stop("%s", error.message);
+		if (check_target(f, name, target, system, &error))
+			return 0;
+		unlink(target);
+		return stop("%s", error.message);
 	}
 	/* a found file speaks for itself; that there is none must be true */
-	return wp_archive_check(f, directory, system, false) ? WP_EXIT_NOT_FOUND : stop(f->message);
+	return wp_archive_check(directory, system, false, &error) ? WP_EXIT_NOT_FOUND : stop("%s", error.message);
 }

@@ -7,9 +7,9 @@
 #define WP_RESTORE_H
 
 /*
- * The server takes any exit code up to 125 for "not in the archive", which ends
- * recovery, and then it starts a new timeline.  So only a file that is certainly
- * not there is answered with the first one.
+ * The server takes any exit code up to 125 for "not in the archive", which
+ * ends recovery, and then it starts a new timeline.  So only a file that is
+ * certainly not there is answered with the first one.
  */
 #define WP_EXIT_NOT_FOUND	1
 #define WP_EXIT_STOP		255

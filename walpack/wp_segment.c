@@ -9,7 +9,6 @@
  */
 #include "wp_port.h"
 
-#include "wp_io.h"
 #include "wp_segment.h"
 
 #define LONG_HEADER		0x0002
@@ -73,16 +72,8 @@ wp_segment_size(const WpFileInfo *info)
 	return find_header(info, &header) ? header.segment_size : 0;
 }
 
-uint64
-wp_segment_system(const WpFileInfo *info)
-{
-	Header		header;
-
-	return find_header(info, &header) ? header.system : 0;
-}
-
 bool
-wp_segment_check(WpFiles *f, const char *name, const WpFileInfo *info, uint64 system)
+wp_segment_check(const char *name, const WpFileInfo *info, uint64 system, WpError *error)
 {
 	WpSegment	s;
 	Header		header;
@@ -91,15 +82,15 @@ wp_segment_check(WpFiles *f, const char *name, const WpFileInfo *info, uint64 sy
 	if (!wp_segment_name(name, &s, &rest))
 		return true;
 	if (!find_header(info, &header))
-		return wp_io_fail(f, "\"%s\" is not WAL of PostgreSQL", name);
+		return wp_io_fail(error, "\"%s\" is not WAL of PostgreSQL", name);
 	if (info->raw_size != header.segment_size)
-		return wp_io_fail(f, "\"%s\" has %llu bytes of a segment of %u", name,
+		return wp_io_fail(error, "\"%s\" has %llu bytes of a segment of %u", name,
 						  (unsigned long long) info->raw_size, header.segment_size);
 	if (header.address != ((uint64) s.log << 32) + (uint64) s.seg * header.segment_size)
-		return wp_io_fail(f, "\"%s\" has the contents of another segment, which starts at %X/%08X", name,
+		return wp_io_fail(error, "\"%s\" has the contents of another segment, which starts at %X/%08X", name,
 						  (uint32) (header.address >> 32), (uint32) header.address);
 	if (system != 0 && header.system != system)
-		return wp_io_fail(f, "\"%s\" is a segment of another cluster: its system identifier is %llu, not %llu", name,
+		return wp_io_fail(error, "\"%s\" is a segment of another cluster: its system identifier is %llu, not %llu", name,
 						  (unsigned long long) header.system, (unsigned long long) system);
 	return true;
 }

@@ -22,13 +22,10 @@ extern bool wp_segment_name(const char *name, WpSegment *segment, const char **r
 /* The size of segments by the file's first page; 0: it has no such header. */
 extern uint32 wp_segment_size(const WpFileInfo *info);
 
-/* The system identifier by the first page; 0: not known. */
-extern uint64 wp_segment_system(const WpFileInfo *info);
-
 /*
  * Is the file the segment of this name, whole, and of this cluster (0: of any)?
- * Names of other files pass.  If not, a message.
+ * Names of other files pass.
  */
-extern bool wp_segment_check(WpFiles *f, const char *name, const WpFileInfo *info, uint64 system);
+extern bool wp_segment_check(const char *name, const WpFileInfo *info, uint64 system, WpError *error);
 
 #endif							/* WP_SEGMENT_H */

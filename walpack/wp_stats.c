@@ -27,7 +27,10 @@ wp_stats_file(WpStats *s, uint32 page_size)
 	s->page_size = page_size;
 }
 
-/* Compact block headers have 0, 1 or 2 bytes of data length, instead of always 2. */
+/*
+ * Compact block headers have 0, 1 or 2 bytes of data length, instead of always
+ * 2.
+ */
 static uint32
 compact_length(const WpRecord *rec)
 {

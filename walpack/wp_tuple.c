@@ -31,7 +31,10 @@ typedef struct Tuple
 	bool		has_nulls;
 } Tuple;
 
-/* The tuple at offset *pos, which then is that of the next one; false if there is none that is whole. */
+/*
+ * The tuple at offset *pos, which then is that of the next one; false if there
+ * is none that is whole.
+ */
 static bool
 next_tuple(const uint8 *data, uint32 len, uint32 *pos, Tuple *t)
 {
@@ -58,7 +61,10 @@ is_null(const uint8 *bitmap, bool has_nulls, uint32 i)
 	return has_nulls && (bitmap[i / 8] >> (i % 8) & 1) == 0;
 }
 
-/* Skip zeros up to the alignment; false if there are others, or the end is in between. */
+/*
+ * Skip zeros up to the alignment; false if there are others, or the end is in
+ * between.
+ */
 static inline bool
 skip_padding(const Tuple *t, uint32 *pos, uint32 align)
 {
@@ -68,7 +74,10 @@ skip_padding(const Tuple *t, uint32 *pos, uint32 align)
 	return true;
 }
 
-/* The value at *pos: *start is behind the padding, *pos then behind the value.  False if it does not fit. */
+/*
+ * The value at *pos: *start is behind the padding, *pos then behind the value.
+ * False if it does not fit.
+ */
 static inline bool
 next_value(const Tuple *t, uint32 len, uint32 align, uint32 *pos, uint32 *start)
 {
@@ -144,9 +153,9 @@ candidate_fits(Guess *g, uint32 i, uint32 c)
 }
 
 /*
- * A layout with at most max_run attributes of fixed length side by side, depth first.
- * A varlena that fits all tuples is hardly ever wrong, but any fixed length fits
- * anything: so few in a row are tried before many.
+ * A layout with at most max_run attributes of fixed length side by side, depth
+ * first.  A varlena that fits all tuples is hardly ever wrong, but any fixed
+ * length fits anything: so few in a row are tried before many.
  */
 static bool
 find_layout(Guess *g, uint32 max_run)
@@ -247,7 +256,10 @@ typedef struct Span
 	uint32		end;
 } Span;
 
-/* Find the values of a tuple, those that are null left out; false if the layout does not fit. */
+/*
+ * Find the values of a tuple, those that are null left out; false if the
+ * layout does not fit.
+ */
 static bool
 split_tuple(const WpTuples *t, const Tuple *tuple, Span *spans)
 {
@@ -411,14 +423,20 @@ output_room(WpContext *ctx, Output *out, uint32 n)
 	return p;
 }
 
-/* Alignment takes less than MAX_ALIGN bytes; that many can be written in any case. */
+/*
+ * Alignment takes less than MAX_ALIGN bytes; that many can be written in any
+ * case.
+ */
 static inline void
 zero_padding(uint8 *p)
 {
 	memset(p, 0, MAX_ALIGN);
 }
 
-/* The next value of an attribute of fixed length; the attributes begin at start. */
+/*
+ * The next value of an attribute of fixed length; the attributes begin at
+ * start.
+ */
 static inline void
 take_fixed(WpContext *ctx, WpAttribute *a, const uint8 *start, Output *out)
 {
@@ -433,8 +451,8 @@ take_fixed(WpContext *ctx, WpAttribute *a, const uint8 *start, Output *out)
 }
 
 /*
- * A varlena, where all have headers of one byte.  Whether it is empty, and how long, the processor can't foresee: so there
- * is nothing that depends on it.
+ * A varlena, where all have headers of one byte.  Whether it is empty, and how
+ * long, the processor can't foresee: so there is nothing that depends on it.
  */
 static inline void
 take_short(WpContext *ctx, WpAttribute *a, Output *out)

@@ -3,10 +3,10 @@
  *	  The tuples of a multi-insert record, as COPY writes them, taken apart into
  *	  attributes.
  *
- * WAL does not say which attributes a table has.  The encoder guesses: a layout,
- * for each attribute either varlena or a length and an alignment, that takes
- * tuples apart without remainder.  It need not be the true one; tuples that it
- * does not fit are stored whole.
+ * WAL does not say which attributes a table has.  The encoder guesses: a
+ * layout, for each attribute either varlena or a length and an alignment, that
+ * takes tuples apart without remainder.  It need not be the true one; tuples
+ * that it does not fit are stored whole.
  *
  *		the block's data:  tuple, tuple, ..., each at a multiple of 2; the server
  *						   leaves garbage in the padding
@@ -58,17 +58,26 @@ typedef struct WpTuples
 								 * length on */
 } WpTuples;
 
-/* Encoder: can the data be split into tuples?  Guesses the relation's layout, if there is none yet. */
+/*
+ * Encoder: can the data be split into tuples?  Guesses the relation's layout,
+ * if there is none yet.
+ */
 extern bool wp_tuples_check(WpContext *ctx, WpTuples *t, const uint8 *data, uint32 len);
 
-/* Encoder: put data that wp_tuples_check approved, and WP_SLACK behind it, into the groups; returns the number of tuples. */
+/*
+ * Encoder: put data that wp_tuples_check approved, and WP_SLACK behind it,
+ * into the groups; returns the number of tuples.
+ */
 extern uint32 wp_tuples_put(WpContext *ctx, WpTuples *t, const uint8 *data, uint32 len);
 
 /* Encoder, decoder: the groups to and from the sections. */
 extern void wp_tuples_write(WpContext *ctx, WpTuples *t, WpBuf *sections);
 extern void wp_tuples_read(WpContext *ctx, WpTuples *t, WpReader *sections, size_t *budget);
 
-/* Decoder: the data of n tuples, at most max bytes, behind which is WP_SLACK; returns its length. */
+/*
+ * Decoder: the data of n tuples, at most max bytes, behind which is WP_SLACK;
+ * returns its length.
+ */
 extern uint32 wp_tuples_take(WpContext *ctx, WpTuples *t, uint32 n, uint8 *data, uint32 max);
 
 #endif							/* WP_TUPLE_H */

@@ -14,7 +14,9 @@
 
 #define HUGE_PAGE			(2 * 1024 * 1024)
 
-/* Under AddressSanitizer what is not allocated in the arena can't be touched. */
+/*
+ * Under AddressSanitizer what is not allocated in the arena can't be touched.
+ */
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #define FENCE(p, size)		ASAN_POISON_MEMORY_REGION(p, size)

@@ -50,16 +50,22 @@ pg_noreturn extern void wp_fail(WpContext *ctx, const char *fmt,...) pg_attribut
 extern void *wp_alloc(WpContext *ctx, size_t size);
 extern void *wp_zalloc(WpContext *ctx, size_t size);
 
-/* A bigger place for what is at old, at the same one if nothing came after it.  Sizes that are powers of two waste nothing. */
+/*
+ * A bigger place for what is at old, at the same one if nothing came after it.
+ * Sizes that are powers of two waste nothing.
+ */
 extern void *wp_realloc(WpContext *ctx, void *old, size_t used, size_t size);
 
-/* Empty the arena and make it at least this big; false if there is no memory. */
+/*
+ * Empty the arena and make it at least this big; false if there is no memory.
+ */
 extern bool wp_arena_reset(WpContext *ctx, size_t size);
 extern void wp_arena_free(WpContext *ctx);
 
 /*
- * Copy n bytes, mostly few, as whole words: the call of memcpy() would take most of the time.  WP_SLACK bytes can
- * be read at src and written at dst, whatever n is.
+ * Copy n bytes, mostly few, as whole words: the call of memcpy() would take
+ * most of the time.  WP_SLACK bytes can be read at src and written at dst,
+ * whatever n is.
  */
 #define WP_SLACK		32
 

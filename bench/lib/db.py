@@ -11,10 +11,10 @@ REAP_SECONDS = 0.2      # after a backend left the activity view, until the post
 
 
 class Database:
-    """One autocommit connection, and what a benchmark asks a server."""
+    """One autocommit connection, and what a benchmark asks a server.  What is given is psycopg2's: dbname, options."""
 
-    def __init__(self):
-        self.connection = psycopg2.connect(application_name='pg_inplace bench')
+    def __init__(self, **given):
+        self.connection = psycopg2.connect(application_name='pg_inplace bench', **given)
         self.connection.autocommit = True
         self.cursor = self.connection.cursor()
 

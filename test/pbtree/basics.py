@@ -150,5 +150,5 @@ def wait_for_standby(connection, replica, seconds=300):
 def build_force(pg_config, folder):
     """The libraries of force/, in a folder that the server can read; the one that makes pbtrees."""
     shutil.copytree(os.path.join(HERE, 'force'), folder)
-    subprocess.run(['make', '-s', '-C', folder, 'PG_CONFIG=' + pg_config, 'with_llvm=no'], check=True)
+    subprocess.run(['make', '-s', '-C', folder, 'PG_CONFIG=' + pg_config, 'COMMON=' + os.path.join(HERE, '..', '..', 'common'), 'with_llvm=no'], check=True)
     return os.path.join(folder, 'force_pbtree')

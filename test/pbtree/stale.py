@@ -1,9 +1,12 @@
 """Tests of pbtree: entries that updates in place have left behind go while the table is being changed."""
+import os
 import threading
 import time
 
-from basics import Failed, connect, expect, has_points, no_crash, query, test
-from keys import WAYS, begin, by_all_ways, make
+import psycopg2
+
+from basics import Failed, build_force, connect, expect, has_points, no_crash, query, stop_without_checksums, test
+from keys import WAYS, begin, by_all_ways, make, make_toasted
 from races import Point
 
 ROWS = 20000
@@ -183,6 +186,125 @@ def keys_few_add_up(tests):
 
 
 @test
+def keys_few_of_both(tests):
+    """Few dead rows and few stale entries add up, though VACUUM finds the dead ones that it has passed over before again."""
+    cluster, connection = begin(tests, 'keys_few_of_both')
+    prepare(connection)
+    for cycle in range(4):
+        # 0.6 percent together; the dead ones are on a page
+        first = 40 * cycle + 1
+        once(cluster, 'DELETE FROM t WHERE id BETWEEN %d AND %d' % (first, first + 39), 'UPDATE t SET k = k + %d WHERE id BETWEEN 10001 AND 10080' % ROWS)
+        settle(connection, 120 * (cycle + 1))
+        query(connection, 'VACUUM t')
+        wanted = ROWS + 80 * (cycle + 1) if cycle < 3 else ROWS - 160
+        expect('entries after VACUUM %d' % (cycle + 1), query(connection, ENTRIES % 't_k_idx'), [(wanted,)])
+    finish(cluster, connection, ROWS - 160)
+    return ''
+
+
+@test
+def keys_statistics_lost(tests):
+    """Statistics were lost: VACUUM goes by pages that may have stale entries, and passes these over only if they are few."""
+    cluster, connection = begin(tests, 'keys_statistics_lost')
+
+    def crash():
+        cluster.stop('immediate')
+        cluster.start()
+        return connect(cluster)
+
+    def reset():
+        query(connection, "SELECT pg_stat_force_next_flush(); SELECT pg_stat_reset_single_table_counters('t'::regclass)")
+        return connection
+    for lose in crash, reset:
+        for rows, stay in ('id % 100 = 0', False), ('id <= 100', True):
+            prepare(connection)
+            once(cluster, 'UPDATE t SET k = k + %d WHERE %s' % (ROWS, rows))
+            settle(connection, 1)
+            entries = query(connection, ENTRIES % 't_k_idx')[0][0]
+            expect('stale entries: a few, but on many pages', 0 < entries - ROWS < ROWS / 50, True)
+            connection = lose()
+            expect('dead rows', dead(connection), 0)
+            query(connection, 'VACUUM t')
+            expect('%s, %s: entries' % (lose.__name__, rows), query(connection, ENTRIES % 't_k_idx'), [(entries if stay else ROWS,)])
+            expect('%s, %s: dead rows' % (lose.__name__, rows), dead(connection) > 0, stay)
+    finish(cluster, connection)
+    return ''
+
+
+@test
+def keys_lost_chunks(tests):
+    """It cannot be told whether an entry is stale, as its row's long value is damaged: the entry stays, and so does what the page says of it."""
+    cluster, connection = begin(tests, 'keys_lost_chunks')
+    toast = make_toasted(connection, 40)
+    name = os.path.join(cluster.data, query(connection, "SELECT pg_relation_filepath('%s')" % toast)[0][0])
+    connection.close()
+    stop_without_checksums(cluster)
+    with open(name, 'r+b') as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        file.write(bytes(size))
+    cluster.start()
+    connection = connect(cluster)
+    visible = "SELECT relallvisible > 0 FROM pg_class WHERE relname = 't'"
+    for _ in range(2):
+        query(connection, 'VACUUM (INDEX_CLEANUP on, PROCESS_TOAST off) t')
+        expect('entries', query(connection, ENTRIES % 't_s_idx')[0][0] > 80, True)
+        expect('pages are all-visible', query(connection, visible), [(False,)])
+    query(connection, WAYS['index'])
+    try:
+        expect('rows by an old key', query(connection, "SELECT id FROM t WHERE s = '0003' || repeat(md5('3'), 75)"), [])
+    except psycopg2.Error as error:
+        expect('error', 'missing chunk' in str(error), True)
+    query(connection, "UPDATE t SET s = 'new ' || id")
+    query(connection, 'VACUUM (INDEX_CLEANUP on, PROCESS_TOAST off) t')
+    expect('entries', query(connection, CHECK % 't_s_idx'), [(40,)])
+    expect('pages are all-visible', query(connection, visible), [(True,)])
+    expect('inplace_check', query(connection, "SELECT * FROM inplace_check('t')"), [])
+    no_crash(cluster)
+    return ''
+
+
+@test
+def keys_counted_once(tests):
+    """VACUUM counts a leaf's entries once, also if it has to split the leaf before it can remove some (see far_blocks)."""
+    cluster, connection = begin(tests, 'keys_counted_once')
+    folder = os.path.join(tests.args.work, 'force_counted_once')
+    build_force(os.path.join(tests.args.bindir, 'pg_config'), folder)
+    for name, kind in ('fake_insert(regclass, int, bigint, int) RETURNS void', 'fake_insert'), ('fake_vacuum_stale(regclass, bigint) RETURNS text', 'fake_vacuum_stale'):
+        query(connection, "CREATE FUNCTION %s LANGUAGE c STRICT AS '%s', '%s'" % (name, os.path.join(folder, 'fake_rows'), kind))
+    query(connection, 'CREATE TABLE t (a int) USING inplace; CREATE INDEX i ON t USING pbtree (a) WITH (fillfactor = 100)')
+    last, keys = 2**29 - 1, 3000
+    query(connection, "SELECT fake_insert('i', g, b, o) FROM generate_series(1, %d) g, (VALUES (%d, 511), (%d, 1), (%d, 2)) v (b, o)" % (keys, last, last + 1, last + 1))
+    pages = query(connection, "SELECT leaf_pages FROM pbtree_stats('i')")[0][0]
+    expect('removed, needed', query(connection, "SELECT fake_vacuum_stale('i', %d)" % last), [('%d %d' % (keys, 2 * keys),)])
+    expect('entries', query(connection, "SELECT pbtree_check('i')"), [(2 * keys,)])
+    expect('leaves were split', query(connection, "SELECT leaf_pages FROM pbtree_stats('i')")[0][0] > pages, True)
+    no_crash(cluster)
+    return ''
+
+
+@test
+def keys_vacuum_delay(tests):
+    """VACUUM's delay counts the table's pages that it reads to look at a leaf's entries."""
+    cluster, connection = begin(tests, 'keys_vacuum_delay')
+    if connection.server_version < 180000 or not has_points(cluster):
+        return 'a server without injection points, or before 18'
+    for name, has_slept in ('pbtree-vacuum', False), ('pbtree-vacuum-leaf', True):
+        make(connection, ['USING pbtree (k)'])
+        query(connection, 'VACUUM t')
+        query(connection, 'UPDATE t SET k = k + 1000')
+        point, found = Point(cluster, name), []
+        query(point.connection, 'SET vacuum_cost_delay = 1; SET vacuum_cost_limit = 200; SET vacuum_cost_page_dirty = 0; SET vacuum_cost_page_miss = 1; '
+                                'SET track_cost_delay_timing = on')
+        _, waited = point.run('VACUUM (INDEX_CLEANUP on) t',
+                              lambda rows=found: rows.extend(query(connection, "SELECT delay_time > 0 FROM pg_stat_progress_vacuum WHERE relid = 't'::regclass")))
+        expect('%s: VACUUM waited' % name, waited, True)
+        expect('%s: VACUUM has slept' % name, found, [(has_slept,)])
+    finish(cluster, connection, 300)
+    return ''
+
+
+@test
 def keys_autovacuum(tests):
     """Autovacuum comes while keys are being updated, and when a snapshot ends that needs entries of an idle table."""
     cluster, connection = begin(tests, 'keys_autovacuum')
@@ -247,6 +369,29 @@ def keys_scan_cleans(tests):
         query(connection, CHECK % 't_k_idx')
     finish(cluster, connection)
     return '%d buffers, then %d' % (before, after)
+
+
+@test
+def keys_scan_in_vain(tests):
+    """While a snapshot needs what scans read in vain, one looks whether it can go, and the next ones do not; when the snapshot has ended one does."""
+    cluster, connection = begin(tests, 'keys_scan_in_vain')
+    prepare(connection)
+    first = 'SELECT k FROM t ORDER BY k LIMIT 10'
+    query(connection, WAYS['index'])
+    old = connect(cluster)
+    query(old, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1')
+    query(connection, "UPDATE t SET k = nextval('up')")
+    leaves = query(connection, "SELECT leaf_pages FROM pbtree_stats('t_k_idx')")[0][0] // 2
+    found = [buffers(connection, first) for _ in range(3)]
+    # a look begins with 32 entries, of which each takes a page
+    expect('%d leaves: %s buffers' % (leaves, found), leaves > 10 and found[0] - max(found[1:]) > 32 * leaves / 2, True)
+    expect('entries', query(connection, ENTRIES % 't_k_idx'), [(2 * ROWS,)])
+    query(old, 'COMMIT')
+    buffers(connection, first)
+    last = buffers(connection, first)
+    expect('%s buffers, and %d when the snapshot has ended' % (found, last), last < found[1] / 4, True)
+    finish(cluster, connection)
+    return '%s buffers, then %d' % (found, last)
 
 
 @test

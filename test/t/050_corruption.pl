@@ -29,7 +29,7 @@ my $variants =
 use constant {
 	BLCKSZ       => 8192,
 	PAGE_HEADER  => 24,
-	SPECIAL_SIZE => 32,
+	SPECIAL_SIZE => 24,
 	KIND_OFFSET  => 8192 - 4,
 	KIND_DATA    => 2,
 	KIND_UNDO    => 3,
@@ -592,7 +592,7 @@ INSERT INTO future SELECT i, 'a row' FROM generate_series(1, 300) i;
 ));
 $file{future} = $node->data_dir . '/' . $node->safe_psql('postgres', q(SELECT pg_relation_filepath('future')));
 $node->stop;
-patch($file{future}, BLCKSZ - SPECIAL_SIZE, sub { my ($base, $xid) = unpack 'VV', $_[0]; pack 'VV', $base + 1, $xid });
+patch($file{future}, BLCKSZ - SPECIAL_SIZE + 16, sub { my ($base, $rest) = unpack 'va6', $_[0]; pack 'va6', $base + 1, $rest });
 $node->start;
 (undef, undef, $complaint) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT count(*) FROM future");
 like($complaint, qr/XX001: a row names transaction \d+, which has not begun/, 'a scan of rows from the future');

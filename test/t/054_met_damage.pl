@@ -211,10 +211,10 @@ is(answer('UPDATE unread SET n = 2'), '', 'a writer makes a metapage anew that c
 like(log_since($log), qr/XX001.*metapage of relation "unread" is made anew: it cannot be read/, 'and the log says so');
 
 my $by_key = "SET enable_seqscan = off; SELECT n FROM prepared WHERE id = $overlaid";
-like(answer($by_key), qr/^psql\S* ERROR:  XX001/, 'the version before the change cannot be read');
+like(answer($by_key), qr/^psql\S* ERROR:  XX001/m, 'the version before the change cannot be read');
 is(answer('SET enable_seqscan = off', qq(UPDATE prepared SET n = 5, t = t || repeat('x', 50) WHERE id IN (@{[join ', ', map { $even + 1 + 2 * $_ } 1 .. 10]}))), '',
 	'other rows of the page are changed');
-like(answer($by_key), qr/^psql\S* ERROR:  XX001/, 'which makes no change visible that has not been committed');
+like(answer($by_key), qr/^psql\S* ERROR:  XX001/m, 'which makes no change visible that has not been committed');
 sql(q(COMMIT PREPARED 'p'));
 is(answer($by_key), 1, 'until it is');
 

@@ -89,6 +89,21 @@ VACUUM shared));
 }
 cmp_ok($node->safe_psql('postgres', "SELECT sum(pages) FROM inplace_undo_rings('shared')"), '<=', 12, 'it stays short');
 
+# The newest xid on a ring's pages may be one of a transaction that has logged nothing: after a crash it is none that is still to come.
+{
+	my ($writer, $other) = map { $node->background_psql('postgres') } 1 .. 2;
+	$node->safe_psql('postgres', 'CREATE TABLE crashed USING inplace AS SELECT i AS id, 0 AS n FROM generate_series(1, 1000) i; CHECKPOINT');
+	$other->query_safe('CREATE TEMP TABLE x (i int)');
+	$writer->query_safe('BEGIN; SELECT pg_current_xact_id()');
+	$other->query_safe(join ";\n", 'BEGIN', map { "SAVEPOINT s$_; INSERT INTO x VALUES ($_)" } 1 .. 30);
+	$writer->query_safe('UPDATE crashed SET n = 1; COMMIT');
+	$node->stop('immediate');
+	$node->start;
+	tables_ok($node, "xids that have logged nothing, and a crash", 'crashed');
+	is($node->safe_psql('postgres', 'UPDATE crashed SET n = n + 1; SELECT sum(n) FROM crashed'), 2000, 'and the ring is used');
+	$_->quit foreach $writer, $other;
+}
+
 # Long rings of several slots, by sessions side by side while a snapshot is held.
 my $reader = $node->background_psql('postgres');
 $reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM base');

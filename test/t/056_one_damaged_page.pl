@@ -20,7 +20,7 @@ test_seed();
 use constant {
 	BLCKSZ       => 8192,
 	PAGE_HEADER  => 24,
-	SPECIAL_SIZE => 32,
+	SPECIAL_SIZE => 24,
 	KIND_OFFSET  => 8192 - 4
 };
 my @kinds = (undef, 'metapage', 'data page', 'undo page', 'free page', 'lock page');

@@ -157,7 +157,7 @@ my $sound = change_file(
 			substr($$pages, $at, 2) = pack 'S<', 0x4900 + 99 if substr($$pages, $at + 1, 1) eq 'I';
 		}
 	});
-is(unpack('S<', substr $sound, $version_at, 2), 0x490A, 'the test knows where the version is');
+is(unpack('S<', substr $sound, $version_at, 2), 0x490B, 'the test knows where the version is');
 
 # All statements are refused, and nothing is written.
 sub refused_ok
@@ -181,7 +181,7 @@ sub refused_ok
 		q(SELECT * FROM inplace_rows('t', 0);))
 	{
 		$stderr = errors_of($node, $sql);
-		like($stderr, qr/ERROR:  0A000: block \d+ of relation "t" has format version $number, but this library knows version 10 only\nHINT:  Use/,
+		like($stderr, qr/ERROR:  0A000: block \d+ of relation "t" has format version $number, but this library knows version 11 only\nHINT:  Use/,
 			"$name: $sql fails");
 	}
 	$node->safe_psql('postgres', 'CHECKPOINT');

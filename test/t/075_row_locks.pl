@@ -117,6 +117,40 @@ SKIP:
 }
 $_->quit foreach $holder, $next;
 
+# VACUUM frees a lock page, which others use again at the end of the list, while VACUUM is still on its way there.
+my @sharers = map { $node->background_psql('postgres') } 1 .. 2;
+$_->query_safe('BEGIN; SELECT count(*) FROM (SELECT FROM l FOR KEY SHARE) x') foreach @sharers;
+$_->quit foreach @sharers;
+sql('VACUUM l');
+my ($ends, $stays, $vacuum) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 3;
+$ends->query_safe('BEGIN; SELECT count(*) FROM (SELECT FROM l WHERE id <= 600 FOR UPDATE) x');
+my $ended = $ends->query_safe('SELECT pg_current_xact_id()');
+$stays->query_safe('BEGIN; SELECT count(*) FROM (SELECT FROM l WHERE id > 600 FOR UPDATE) x');
+my $freed = sql("SELECT page FROM inplace_locks('l') WHERE page > 1 GROUP BY page HAVING bool_and(live AND locker = $ended)");
+like($freed, qr/^\d+$/, 'a lock page that will be free');
+$ends->query_safe('COMMIT');
+SKIP:
+{
+	my $hold = hold_backend($vacuum->query_safe('SELECT pg_backend_pid()'), 'ip_lockset_vacuum', 'RecordPageWithFreeSpace', 'vacuum_delay_point');
+	skip 'gdb may not attach to a server process', 4 if !$hold;
+	$vacuum->query_until(qr/began/, "\\echo began\nVACUUM l;\n\\echo it_ended\n");
+	ok(is_held($hold), 'held after it has freed a page');
+	my $is_used = "SELECT kind = 'lock' FROM inplace_page('l', $freed)";
+	for (my $n = 0; $n < 20 && sql($is_used) eq 'f'; $n++)
+	{
+		push @sharers, $node->background_psql('postgres');
+		$sharers[-1]->query_safe('BEGIN; SELECT count(*) FROM (SELECT FROM l FOR KEY SHARE SKIP LOCKED) x');
+	}
+	is(sql($is_used), 't', 'the page is used again');
+	release_backend($hold);
+	$vacuum->query_until(qr/it_ended/, '');
+	unlike($vacuum->{stderr}, qr/WARNING/, 'VACUUM does not take it for a loop');
+	is(sql('SELECT count(*) FROM (SELECT FROM l FOR UPDATE SKIP LOCKED) x'), 0, 'all locks are there');
+}
+$_->quit foreach $ends, $stays, $vacuum, @sharers[ 2 .. $#sharers ];
+sql('VACUUM l');
+tables_ok($node, 'a lock page used again', 'l');
+
 # Several lock all rows: the locks of a data page stay on one lock page, so that nobody has to look at more.
 my @all = map { $node->background_psql('postgres') } 1 .. 3;
 $_->query_safe('BEGIN; SELECT count(*) FROM (SELECT FROM l FOR KEY SHARE) x') foreach @all;

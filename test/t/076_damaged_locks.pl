@@ -17,11 +17,11 @@ use constant {
 	BLCKSZ   => 8192,
 	PD_UPPER => 14,
 	NRUNS    => 8192 + 28,    # of the metapage
-	NEXT     => 8192 - 24,    # in the special space of a lock page
+	NEXT     => 8192 - 16,    # in the special space of a lock page
 	KIND     => 8192 - 4
 };
 
-my $node = new_cluster('main', conf => "autovacuum = off\nmax_prepared_transactions = 5\ninplace.debug_undo_at_home = off\n");
+my $node = new_cluster('main', conf => "autovacuum = off\nmax_prepared_transactions = 20\ninplace.debug_undo_at_home = off\n");
 
 sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
 
@@ -41,12 +41,19 @@ sub lock_of { return answer("SELECT id FROM l WHERE id = $_[0] FOR UPDATE NOWAIT
 my $locked  = qr/ERROR:  55P03/;
 my $unknown = qr/ERROR:  XX001: row locks of block \d+ of relation "l" have been lost: lock page \d+ is, or was, damaged/;
 
-# A table of which a prepared transaction has locked all rows, on the metapage and some lock pages; an id of each of these.
-sub locked_table
+# Two rows a page.
+sub make_table
 {
 	sql('DROP TABLE IF EXISTS l', 'CREATE TABLE l (id int PRIMARY KEY, s text) USING inplace', 'ALTER TABLE l ALTER s SET STORAGE plain',
 		q(INSERT INTO l SELECT i, repeat('l', 3900) FROM generate_series(1, 1000) i));
 	sql('VACUUM l');
+	return;
+}
+
+# Such a table of which a prepared transaction has locked all rows, on the metapage and some lock pages; an id of each of these.
+sub locked_table
+{
+	make_table();
 	sql(q(BEGIN; SELECT count(*) FROM (SELECT FROM l FOR UPDATE) x; PREPARE TRANSACTION 'p'));
 	my @pages = split /\n/, sql($lock_pages);
 	cmp_ok(scalar @pages, '>=', 3, 'lock pages ' . join ' ', @pages);
@@ -138,6 +145,75 @@ foreach my $to ('back', 'itself', 'the metapage', 'nowhere')
 	sound_ok("link to $to");
 	like(lock_of($id->{$_}), $locked, "link to $to: and afterwards: page $_") foreach 1, @pages;
 	ended_ok("link to $to", $id);
+}
+
+# ---- sets that go on behind the damage -------------------------------------------------------
+
+# Of the first page's sets, more than can be moved, all are on the metapage but for the last one, which is on the last lock page.
+sub continued_table
+{
+	make_table();
+	sql("BEGIN; SELECT FROM l WHERE id = 1 FOR KEY SHARE; PREPARE TRANSACTION 'k$_'") foreach 1 .. 9;
+	sql(q(BEGIN; SELECT count(*) FROM (SELECT FROM l FOR KEY SHARE) x; PREPARE TRANSACTION 'p'));
+	sql(q(BEGIN; SELECT FROM l WHERE id = 1 FOR NO KEY UPDATE; PREPARE TRANSACTION 'last'));
+	my @pages = split /\n/, sql($lock_pages);
+	is(sql(q(SELECT string_agg(page || ' ' || n, ', ' ORDER BY page) FROM (SELECT page, count(*) AS n FROM inplace_locks('l')
+		WHERE block = (SELECT (ctid::text::point)[0]::int FROM l WHERE id = 1) GROUP BY page) x)), "1 10, $pages[-1] 1", 'sets of the first page');
+	return @pages;
+}
+
+sub forget_others { sql("ROLLBACK PREPARED '$_'") foreach 'p', map { "k$_" } 1 .. 9; return; }
+
+foreach my $how ('a page behind it', 'its link')
+{
+	my @pages = continued_table();
+	my ($bad, $at, $bytes) = $how eq 'its link' ? (1, NEXT, pack 'L<', 1) : ($pages[0], KIND, "\x77");
+	change_pages($node, 'l', sub { my ($page, $block) = @_; return undef if $block != $bad; substr($page, $at, length $bytes) = $bytes; return $page; });
+	like(lock_of(1), $unknown, "continued, $how: a row whose set may be lost");
+	sql(q(INSERT INTO l VALUES (1001, repeat('new', 2600))));
+	is(lock_of(1001), 1001, "continued, $how: a set on a new page of the list");
+	forget_others();
+	like(lock_of(1), $unknown, "continued, $how: which does not make the lost one forgotten");
+	like(answer('VACUUM l'), qr/WARNING:  XX001: list of lock pages of relation "l" is mended/, "continued, $how: VACUUM") if $bad != 1;
+	like(lock_of(1), $unknown, "continued, $how: nor does VACUUM");
+	sql(q(ROLLBACK PREPARED 'last'));
+	is(lock_of(1), 1, "continued, $how: nobody has locked it any more");
+	sql('VACUUM l') foreach 1 .. 2;
+	is(sql($lock_pages), '', "continued, $how: VACUUM frees all lock pages");
+	sound_ok("continued, $how");
+}
+
+# Pages behind the damaged one fall out of the list: one that still leads to another, and has a set that is live, or is not known to be dead, keeps
+# that one.  Afterwards rows whose sets were there are locked, whoever else is running.
+{
+	my @pages = continued_table();
+	change_pages($node, 'l', sub { my ($page, $block) = @_; return undef if $block != $pages[0]; substr($page, KIND, 1) = "\x77"; return $page; });
+	forget_others();
+	like(answer('VACUUM l'), qr/WARNING:  XX001: list of lock pages of relation "l" is mended/, 'pages behind: VACUUM');
+	sql(q(ROLLBACK PREPARED 'last'));
+	sql(q(BEGIN; UPDATE l SET s = '' WHERE id = 900; PREPARE TRANSACTION 'later'));
+	is(lock_of($_), $_, "pages behind: row $_") foreach map { 100 * $_ + 1 } 1 .. 8;
+	sql('VACUUM l') foreach 1 .. 2;
+	is(sql($lock_pages), '', 'pages behind: VACUUM frees them');
+	sound_ok('pages behind');
+	sql(q(ROLLBACK PREPARED 'later'));
+}
+
+# A page that is in the list no more, and whose link is wrong, too.
+{
+	my @pages = continued_table();
+	change_pages($node, 'l', sub {
+		my ($page, $block) = @_;
+		if ($block == 1) { substr($page, KIND, 1) = "\x77"; }
+		elsif ($block == $pages[0]) { substr($page, NEXT, 4) = pack 'L<', $block; }
+		else { return undef; }
+		return $page;
+	});
+	forget_others();
+	sql(q(ROLLBACK PREPARED 'last'));
+	sql('VACUUM l') foreach 1 .. 2;
+	is(sql($lock_pages), '', 'stray that leads to itself: VACUUM frees all lock pages');
+	sound_ok('stray that leads to itself');
 }
 
 $node->stop;

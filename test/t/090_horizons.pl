@@ -38,12 +38,12 @@ sub session { return $node->background_psql('postgres') }
 $node->safe_psql(
 	'postgres', q(
 CREATE TABLE stale (id int, t text) USING inplace;
-INSERT INTO stale SELECT i, repeat('s', 1000) FROM generate_series(1, 64 * 7) i;
+INSERT INTO stale SELECT i, repeat('s', 1001) FROM generate_series(1, 64 * 7) i;
 ));
 my $holder = session();
 $holder->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM stale');
 $node->safe_psql('postgres',
-	q(INSERT INTO stale SELECT i, repeat('s', 1000) FROM generate_series(1001, 1160) i));
+	q(INSERT INTO stale SELECT i, repeat('s', 1001) FROM generate_series(1001, 1160) i));
 my $block = $node->safe_psql(
 	'postgres', q(
 SELECT max(p.block)
@@ -70,7 +70,7 @@ $node->poll_query_until('postgres',
 $holder->query_safe('COMMIT');
 $holder->quit;
 $node->safe_psql('postgres',
-	"UPDATE stale SET t = repeat('u', 1000) WHERE ctid = '($block,2)'");
+	"UPDATE stale SET t = repeat('u', 1001) WHERE ctid = '($block,2)'");
 is( $node->safe_psql(
 		'postgres',
 		"SELECT coalesce(default_xid::text, '0') FROM inplace_page('stale', $block)"),
@@ -87,12 +87,12 @@ cmp_ok(
 $vacuum->query_until(qr/ended/, '');
 $vacuum->quit;
 
-is( $node->safe_psql('postgres', "SELECT t = repeat('s', 1000) FROM stale WHERE $where"),
+is( $node->safe_psql('postgres', "SELECT t = repeat('s', 1001) FROM stale WHERE $where"),
 	't',
 	'stale horizon: the row is what it was');
 is( $node->safe_psql(
 		'postgres', 'SELECT count(DISTINCT id), sum(length(t)) FROM stale'),
-	'608|608000',
+	'608|608608',
 	'stale horizon: so are the others');
 tables_ok($node, 'stale horizon', 'stale');
 

@@ -28,7 +28,7 @@ foreach my $home ('on', 'off')
 {
 	sql('DROP TABLE IF EXISTS rolled', 'CREATE TABLE rolled (id int PRIMARY KEY, n int, v text) USING inplace',
 		"INSERT INTO rolled SELECT i, 0, repeat('x', 80) FROM generate_series(1, 2000) i", 'VACUUM rolled');
-	$node->wait_for_replay_catchup($standby);
+	$node->wait_for_catchup($standby);
 	my $holder = $node->background_psql('postgres');
 	$holder->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM rolled');
 	my $far_holder = $standby->background_psql('postgres');
@@ -42,7 +42,7 @@ foreach my $home ('on', 'off')
 		map { "BEGIN; SAVEPOINT s; $update $_ * 7919 % 2000; ROLLBACK TO s; $update $_ * 7 % 500; ROLLBACK TO s; COMMIT" } 1 .. 4000);
 	cmp_ok(pages('rolled'), '<=', $before + 20, "undo at home $home: nor do savepoints");
 	is($holder->query_safe('SELECT count(*), sum(n), sum(length(v)) FROM rolled'), '2000|0|160000', 'the snapshot sees what it saw');
-	$node->wait_for_replay_catchup($standby);
+	$node->wait_for_catchup($standby);
 	is($far_holder->query_safe('SELECT count(*), sum(n), sum(length(v)) FROM rolled'), '2000|0|160000', 'so does one of a standby');
 	$holder->quit;
 	$far_holder->quit;
@@ -123,7 +123,7 @@ $writers->finish;
 unlike($out, qr/ERROR|FATAL|PANIC/, 'writers had no error');
 is(sql('SELECT count(*), sum(n) FROM moved'), '200|20000', 'nothing is lost');
 tables_ok($node, 'in the end', 'moved');
-$node->wait_for_replay_catchup($standby);
+$node->wait_for_catchup($standby);
 is($standby->safe_psql('postgres', 'SELECT count(*), sum(n) FROM moved'), '200|20000', 'nor on the standby');
 log_ok($node, 'whole run', 0);
 $standby->stop;

@@ -154,7 +154,7 @@ CREATE TABLE k (id int, body text) USING inplace;
 INSERT INTO k SELECT i, 'row ' || i FROM generate_series(1, 1000) i));
 # heap's CREATE INDEX follows the chains of a page that has a tuple: it must not get to items of rows, whose "chains" lead anywhere
 is($node->safe_psql('postgres', q(CHECKPOINT;
-	SELECT get_byte(pg_read_binary_file(pg_relation_filepath('k'), 8136 + 19, 1), 0) & 64)), '64', 'the decoy is the begin of a chain');
+	SELECT get_byte(pg_read_binary_file(pg_relation_filepath('k'), 8144 + 19, 1), 0) & 64)), '64', 'the decoy is the begin of a chain');
 my $set_am = q(UPDATE pg_class SET relam = (SELECT oid FROM pg_am WHERE amname = '%s') WHERE relname = 'k');
 $node->safe_psql('postgres', sprintf $set_am, 'heap');
 foreach my $statement ('SELECT count(*) FROM k', 'VACUUM k', 'VACUUM (FREEZE) k', 'VACUUM FULL k', 'ANALYZE k',

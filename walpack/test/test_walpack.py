@@ -879,6 +879,7 @@ def group_access():
         cluster.archived(segment)
         cluster.stop()
         target = os.path.join(cluster.wal, "RESTORED")
+        # this one has the umask 077, the server one that suits the cluster
         umask = os.umask(0o027)
         run(PACK, "restore", archive, segment, target)
         os.umask(umask)

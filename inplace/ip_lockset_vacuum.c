@@ -1,0 +1,292 @@
+/*-------------------------------------------------------------------------
+ * ip_lockset_vacuum.c
+ *	  VACUUM's part: lock pages whose sets are dead are freed, the list is mended.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "ip_change.h"
+#include "ip_lockset_use.h"
+#include "ip_lockset_vacuum.h"
+#include "ip_page_check.h"
+#include "ip_rel.h"
+#include "ip_runs.h"
+
+/* What VACUUM does with the list of lock pages. */
+typedef struct LockList
+{
+	Relation	rel;
+	IpFreeBlocks *lowest;		/* free blocks */
+	BlockNumber n;				/* pages that were in the list */
+	const char *problem;		/* with the page ... */
+	BlockNumber bad;			/* ... that was just looked at, or NULL */
+} LockList;
+
+/* The page becomes free; if it is in the list, it leaves it behind prev, which may be the metapage. */
+static void
+free_page(Relation rel, Buffer meta, Buffer prev, Buffer buffer)
+{
+	IpChange	change;
+	ByteWriter *ops;
+
+	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
+	ops = ip_change_block(&change, meta, false);
+	ip_op_undo_pages(ops, BufferGetBlockNumber(buffer), 0);
+	if (BufferIsValid(prev))
+	{
+		if (prev != meta)
+			ops = ip_change_block(&change, prev, false);
+		ip_op_ring(ops, ip_lockset_link(buffer), 0);
+	}
+	ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
+	ip_change_apply(&change);
+}
+
+/* The list ends at the page in the buffer; sets that it was continued with are lost. */
+static void
+end_list(Relation rel, Buffer buffer)
+{
+	bool		continued = ip_lockset_is_continued(BufferGetPage(buffer));
+	IpChange	change;
+
+	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
+	ip_op_ring(ip_change_block(&change, buffer, false), 0, 0);
+	if (continued)
+		ip_change_lost(&change);
+	ip_change_apply(&change);
+}
+
+/* The damaged page behind before, locked exclusively, is made anew, and is the list's last one. */
+static void
+renew_page(Relation rel, Buffer before, Buffer buffer)
+{
+	IpChange	change;
+
+	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
+	(void) ip_lockset_init_page(&change, buffer, before);
+	ip_change_lost(&change);
+	ip_change_apply(&change);
+}
+
+/*
+ * Make the block that the page before leads to a lock page, if that is damaged.  False: there is no such page.  Others may have it, and wait
+ * for the metapage: it is not waited for, but seen to the next time.
+ */
+static bool
+renew_block(LockList *l, Buffer before, BlockNumber block)
+{
+	Buffer		buffer = ip_rel_read_soft(l->rel, block, NULL);
+	bool		damaged = true;
+
+	if (BufferIsInvalid(buffer))
+		buffer = ReadBufferExtended(l->rel, MAIN_FORKNUM, block, RBM_ZERO_AND_LOCK, NULL);
+	else if (ConditionalLockBuffer(buffer))
+		damaged = ip_lockset_is_damaged(block, BufferGetPage(buffer));
+	else
+	{
+		ReleaseBuffer(buffer);
+		return true;
+	}
+	if (damaged)
+	{
+		l->problem = "lock page cannot be read, or is none";
+		renew_page(l->rel, before, buffer);
+	}
+	UnlockReleaseBuffer(buffer);
+	return damaged;
+}
+
+/* Is the block in the list?  Lock: the metapage exclusively, so that it does not change. */
+static bool
+is_in_list(Relation rel, Buffer meta, BlockNumber block)
+{
+	Buffer		at = meta;
+	bool		found = false;
+
+	while (BufferIsValid(at) && !found)
+	{
+		Buffer		next = ip_lockset_next(rel, at, BUFFER_LOCK_SHARE);
+
+		found = BufferIsValid(next) && BufferGetBlockNumber(next) == block;
+		if (at != meta)
+			UnlockReleaseBuffer(at);
+		if (found)
+			UnlockReleaseBuffer(next);
+		at = next;
+	}
+	return found;
+}
+
+/*
+ * What is behind "before", locked exclusively, or InvalidBuffer: nothing.  Damage is mended.  A page that a page of the list leads to, and that the
+ * metapage lists, was a lock page, if it is no sound page of another kind, or earlier in the list.
+ */
+static Buffer
+look_behind(LockList *l, Buffer meta, Buffer before)
+{
+	BlockNumber block = ip_lockset_link(before);
+	Page		page = BufferGetPage(meta);
+	Buffer		buffer;
+
+	if (block == 0 && !ip_lockset_is_continued(BufferGetPage(before)))
+		return InvalidBuffer;
+	l->bad = block;
+	buffer = ip_lockset_next(l->rel, before, BUFFER_LOCK_EXCLUSIVE);
+	if (BufferIsValid(buffer))
+	{
+		l->n++;
+		l->problem = ip_page_problem(BufferGetPage(buffer), block);
+		if (l->problem)
+			renew_page(l->rel, before, buffer);
+	}
+	else if (block == IP_META_BLOCK || block == BufferGetBlockNumber(before) || !compat_has_block(l->rel, block) ||
+			 !ip_runs_have(IpPageGetMeta(page)->runs, ip_runs_count(page), block) || !renew_block(l, before, block))
+	{
+		l->problem = "list of lock pages leads nowhere, or back to itself";
+		end_list(l->rel, before);
+	}
+	return buffer;
+}
+
+/* Look at the page behind *prev, and free it, or go on to it; false: there is none. */
+static bool
+vacuum_next(LockList *l, BlockNumber *prev, BlockNumber *freed)
+{
+	Relation	rel = l->rel;
+	Buffer		meta = ip_rel_lock_meta(rel, BUFFER_LOCK_EXCLUSIVE);
+	Buffer		before;
+	Buffer		buffer = InvalidBuffer;
+
+	*freed = 0;
+	l->problem = NULL;
+	if (!BufferIsValid(meta))
+		return false;
+	before = *prev == IP_META_BLOCK ? meta : ip_lockset_open(rel, *prev, BUFFER_LOCK_EXCLUSIVE);
+	if (BufferIsValid(before))
+		buffer = look_behind(l, meta, before);
+	if (BufferIsValid(buffer))
+	{
+		if (!ip_lockset_is_in_use(rel, buffer))
+		{
+			*freed = BufferGetBlockNumber(buffer);
+			free_page(rel, meta, before, buffer);
+		}
+		else
+			*prev = BufferGetBlockNumber(buffer);
+		UnlockReleaseBuffer(buffer);
+	}
+	if (BufferIsValid(before) && before != meta)
+		UnlockReleaseBuffer(before);
+	UnlockReleaseBuffer(meta);
+	return BufferIsValid(buffer);
+}
+
+/* Does the lock page lead to the block? */
+static bool
+leads_to(Relation rel, BlockNumber from, BlockNumber block)
+{
+	Buffer		buffer = from == block ? InvalidBuffer : ip_lockset_open(rel, from, BUFFER_LOCK_SHARE);
+	Buffer		next = InvalidBuffer;
+
+	if (BufferIsValid(buffer) && ip_lockset_link(buffer) == block)
+		next = ip_lockset_next(rel, buffer, BUFFER_LOCK_SHARE);
+	if (BufferIsValid(next))
+		UnlockReleaseBuffer(next);
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+	return BufferIsValid(next);
+}
+
+/*
+ * Free a lock page that is not in the list, because a page before it, or the metapage, was damaged.  But as long as another one leads there, which is
+ * in use, or has yet to be freed, it stays: it would not be known what was there.
+ */
+static bool
+free_stray(LockList *l, const BlockNumber *strays, BlockNumber n, BlockNumber block)
+{
+	Buffer		meta = ip_rel_lock_meta(l->rel, BUFFER_LOCK_EXCLUSIVE);
+	Buffer		buffer = InvalidBuffer;
+	bool		free;
+
+	if (!BufferIsValid(meta))
+		return false;
+	free = !is_in_list(l->rel, meta, block);
+	for (BlockNumber i = 0; i < n && free; i++)
+		free = !leads_to(l->rel, strays[i], block);
+	if (free)
+		buffer = ip_lockset_open(l->rel, block, BUFFER_LOCK_EXCLUSIVE);
+	free = BufferIsValid(buffer) && !ip_lockset_is_in_use(l->rel, buffer);
+	if (free)
+		free_page(l->rel, meta, InvalidBuffer, buffer);
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+	UnlockReleaseBuffer(meta);
+	return free;
+}
+
+static void
+note_freed(LockList *l, BlockNumber block)
+{
+	ip_space_record(l->rel, block, IpFreePageSpace(block));
+	ip_space_note_free(l->lowest, block);
+}
+
+/* What VACUUM knows of undo pages and lock pages is more than what is in rings and in the list. */
+static void
+free_strays(LockList *l, const BlockNumber *pages, BlockNumber npages)
+{
+	BlockNumber *strays = MemoryContextAllocHuge(CurrentMemoryContext, npages * sizeof(BlockNumber));
+	BlockNumber n = 0;
+	bool		any;
+
+	for (BlockNumber i = 0; i < npages; i++)
+	{
+		Buffer		buffer;
+
+		compat_vacuum_delay_point(false);
+		buffer = pages[i] == IP_META_BLOCK ? InvalidBuffer : ip_lockset_open(l->rel, pages[i], BUFFER_LOCK_SHARE);
+		if (!BufferIsValid(buffer))
+			continue;
+		UnlockReleaseBuffer(buffer);
+		strays[n++] = pages[i];
+	}
+	do
+	{
+		any = false;
+		for (BlockNumber i = 0; i < n; i++)
+		{
+			compat_vacuum_delay_point(false);
+			if (!free_stray(l, strays, n, strays[i]))
+				continue;
+			note_freed(l, strays[i]);
+			strays[i--] = strays[--n];
+			any = true;
+		}
+	} while (any);
+	pfree(strays);
+}
+
+COMPAT_STOP void
+ip_lockset_vacuum(Relation rel, const BlockNumber *pages, BlockNumber npages, BlockNumber nundo, IpFreeBlocks *lowest)
+{
+	LockList	l = {.rel = rel,.lowest = lowest};
+	BlockNumber prev = IP_META_BLOCK;
+	BlockNumber freed;
+	bool		more;
+
+	Assert(ip_page_none_is_locked());
+	do
+	{
+		compat_vacuum_delay_point(false);
+		more = vacuum_next(&l, &prev, &freed);
+		if (l.problem)
+			ereport(WARNING,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("list of lock pages of relation \"%s\" is mended at block %u: %s",
+							RelationGetRelationName(rel), l.bad, l.problem)));
+		if (freed != 0)
+			note_freed(&l, freed);
+	} while (more);
+	if (npages > nundo + l.n)
+		free_strays(&l, pages, npages);
+}
