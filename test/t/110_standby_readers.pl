@@ -64,14 +64,14 @@ $primary->safe_psql(
 CREATE TABLE moves (id int PRIMARY KEY, k int, t text) USING inplace;
 ALTER TABLE moves ALTER t SET STORAGE plain;
 CREATE INDEX moves_k ON moves (k);
-INSERT INTO moves SELECT i, 0, repeat('m', CASE WHEN i = 1 THEN 8052 ELSE 8082 END) FROM generate_series(1, 64) i;
+INSERT INTO moves SELECT i, 0, repeat('m', CASE WHEN i = 1 THEN 8060 ELSE 8090 END) FROM generate_series(1, 64) i;
 INSERT INTO moves SELECT i, 0, 'small' FROM generate_series(2001, 3000) i;
-INSERT INTO moves SELECT i, 0, repeat('m', 994) FROM generate_series(1001, 1100) i;
+INSERT INTO moves SELECT i, 0, repeat('m', 995) FROM generate_series(1001, 1100) i;
 DO $$BEGIN
 	FOR i IN 1101 .. 1110 LOOP
 		EXIT WHEN (SELECT free < 1030
 			FROM inplace_page('moves', pg_relation_size('moves') / 8192 - 1));
-		INSERT INTO moves VALUES (i, 0, repeat('m', 994));
+		INSERT INTO moves VALUES (i, 0, repeat('m', 995));
 	END LOOP;
 END$$;
 ));
