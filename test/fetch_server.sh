@@ -31,7 +31,7 @@ apt-get -q install -y --download-only {"postgresql-$major","postgresql-client-$m
 (cd "$work/cache/archives" && apt-get -q download "postgresql-server-dev-$major=$version" >&2)
 for file in "$work"/cache/archives/*.deb; do
 	case ${file##*/} in
-	lib*-perl_* | libperl* | libsystemd-shared_*) ;;
+	lib*-perl_* | libperl* | libsystemd-shared_* | libpam*-bin_*) ;;
 	lib* | zlib1g_* | postgresql-"$major"_* | postgresql-client-"$major"_* | postgresql-server-dev-"$major"_*) dpkg-deb -x "$file" "$new" ;;
 	esac
 done
@@ -62,5 +62,10 @@ for function in strlcat strlcpy; do
 		void *f = $function;" 2>/dev/null ||
 		sed -i "s/^#define HAVE_DECL_${function^^} 1/#define HAVE_DECL_${function^^} 0/" "$new/usr/include/postgresql/$major/server/pg_config.h"
 done
+find "$new" -perm /6000 -exec chmod ug-s {} +
+# their paths are those of the place that it will have
 mv "$new" "$root"
-"$root/usr/lib/postgresql/$major/bin/postgres" --version >&2
+"$root/usr/lib/postgresql/$major/bin/postgres" --version >&2 || {
+	rm -rf "$root"
+	die "this machine cannot run the server of the packages"
+}

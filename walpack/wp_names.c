@@ -46,7 +46,6 @@ static const Manager managers[] = {
 	{"ReplicationOrigin", {"SET", "DROP"}},
 	{"Generic", {"GENERIC"}},
 	{"LogicalMessage", {"MESSAGE"}},
-	{"XLOG2", {"CHECKSUMS"}},
 };
 
 /* Version 17 gave these operations new meanings. */
