@@ -342,16 +342,33 @@ find_set(Page page, BlockNumber block, IpXid xid, LockTupleMode mode)
 	return -1;
 }
 
+/* Of sets that come to the page, would somebody think that they may be lost? */
+static bool
+has_lost_some(Relation rel, Buffer buffer)
+{
+	Buffer		next;
+
+	if (IpPageGetSpecial(BufferGetPage(buffer))->u.lock.lost > ip_xid_full(RecentXmin))
+		return true;
+	if (!ip_lockset_is_continued(BufferGetPage(buffer)))
+		return false;
+	next = ip_lockset_next(rel, buffer, BUFFER_LOCK_SHARE);
+	if (!BufferIsValid(next))
+		return true;
+	UnlockReleaseBuffer(next);
+	return false;
+}
+
 /* Where another set can be, or -1. */
 static int
-find_room(Page page)
+find_room(Relation rel, Buffer buffer)
 {
+	Page		page = BufferGetPage(buffer);
 	IpXid		oldest = ip_xid_full(RecentXmin);
 	int			n = IpPageLockSets(page);
 	bool		mine;
 
-	/* of those that come here nobody is to think that they may be lost */
-	if (IpPageGetSpecial(page)->u.lock.lost > oldest)
+	if (has_lost_some(rel, buffer))
 		return -1;
 	/* what ended long ago is soon found out */
 	for (int i = 0; i < n; i++)
@@ -440,9 +457,11 @@ typedef struct Moved
 static bool
 has_rows(const IpLockSet *set)
 {
-	static const uint8 none[sizeof(set->rows)];
+	OffsetNumber off = FirstOffsetNumber;
 
-	return memcmp(set->rows, none, sizeof(none)) != 0;
+	while (off <= IP_MAX_ROWS_PER_PAGE && !IpLockSetHas(set, off))
+		off++;
+	return off <= IP_MAX_ROWS_PER_PAGE;
 }
 
 /*
@@ -475,14 +494,14 @@ find_sets_to_move(Page page, BlockNumber block, Moved * moved)
 
 /* Where n more sets can be; false: not here. */
 static bool
-find_rooms(Page page, int n, int *at)
+find_rooms(Relation rel, Buffer buffer, int n, int *at)
 {
+	Page		page = BufferGetPage(buffer);
 	int			nsets = IpPageLockSets(page);
 	int			found = 0;
 	bool		mine;
 
-	/* as for find_room */
-	if (IpPageGetSpecial(page)->u.lock.lost > ip_xid_full(RecentXmin))
+	if (has_lost_some(rel, buffer))
 		return false;
 	for (int i = 0; i < ip_lockset_max(page) && found < n; i++)
 	{
@@ -567,7 +586,7 @@ try_move(Relation rel, Buffer data, BlockNumber from, Moved * moved, const IpLoc
 		Buffer		next;
 
 		*last = BufferGetBlockNumber(buffer);
-		if (*last != from && find_rooms(BufferGetPage(buffer), moved->n + 1, at))
+		if (*last != from && find_rooms(rel, buffer, moved->n + 1, at))
 		{
 			moved->set[moved->n++] = *set;
 			write_moved(rel, buffer, data, moved, at);
@@ -604,7 +623,7 @@ try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mo
 		Buffer		next;
 
 		if (fresh)
-			set = find_room(page);
+			set = find_room(rel, buffer);
 		if (set >= 0)
 		{
 			write_set(rel, buffer, set, fresh, data, off, xid, mode, any);
@@ -645,7 +664,7 @@ ip_lockset_init_page(IpChange *change, Buffer buffer, Buffer before)
 
 /*
  * Add a page to the list behind its last one, whose link, if there is one, is damaged: the new page takes it over, and VACUUM
- * mends it.
+ * mends it.  Sets that the last one was continued with are lost.
  */
 static void
 append_page(Relation rel, BlockNumber last)
@@ -663,7 +682,6 @@ append_page(Relation rel, BlockNumber last)
 	if (BufferIsValid(prev) && !BufferIsValid(next))
 	{
 		special = *IpPageGetSpecial(BufferGetPage(prev));
-		special.u.lock.flags &= IP_LOCK_CONTINUED;
 		if (number_of(&special) == PG_UINT32_MAX)
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -675,14 +693,15 @@ append_page(Relation rel, BlockNumber last)
 		ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
 		ops = ip_lockset_init_page(&change, page, prev);
 		/* which may have led to this very page */
-		if (special.u.lock.next == BufferGetBlockNumber(page))
-			special.u.lock.next = 0;
-		ip_op_ring(ops, special.u.lock.next, special.u.lock.flags);
+		if (special.u.lock.next != BufferGetBlockNumber(page))
+			ip_op_ring(ops, special.u.lock.next, 0);
 		ops = ip_change_block(&change, meta, false);
 		ip_op_undo_pages(ops, BufferGetBlockNumber(page), 1);
 		if (prev != meta)
 			ops = ip_change_block(&change, prev, false);
-		ip_op_ring(ops, BufferGetBlockNumber(page), special.u.lock.flags);
+		ip_op_ring(ops, BufferGetBlockNumber(page), 0);
+		if (ip_lockset_is_continued(BufferGetPage(prev)))
+			ip_change_lost(&change);
 		ip_change_apply(&change);
 		UnlockReleaseBuffer(page);
 	}

@@ -79,7 +79,11 @@ renew_block(LockList *l, Buffer before, BlockNumber block)
 	bool		damaged = true;
 
 	if (BufferIsInvalid(buffer))
+	{
 		buffer = ReadBufferExtended(l->rel, MAIN_FORKNUM, block, RBM_ZERO_AND_LOCK, NULL);
+		/* somebody else may have read it meanwhile */
+		damaged = PageIsNew(BufferGetPage(buffer)) || ip_lockset_is_damaged(block, BufferGetPage(buffer));
+	}
 	else if (ConditionalLockBuffer(buffer))
 		damaged = ip_lockset_is_damaged(block, BufferGetPage(buffer));
 	else
@@ -181,6 +185,13 @@ vacuum_next(LockList *l, BlockNumber *prev, BlockNumber *freed)
 	return BufferIsValid(buffer);
 }
 
+/* A lock page, and its number. */
+typedef struct Stray
+{
+	BlockNumber block;
+	uint32		number;
+} Stray;
+
 /* Does the lock page lead to the block? */
 static bool
 leads_to(Relation rel, BlockNumber from, BlockNumber block)
@@ -199,10 +210,10 @@ leads_to(Relation rel, BlockNumber from, BlockNumber block)
 
 /*
  * Free a lock page that is not in the list, because a page before it, or the metapage, was damaged.  But as long as another one leads there, which is
- * in use, or has yet to be freed, it stays: it would not be known what was there.
+ * in use, it stays: it would not be known what was there.  before: n lock pages, those of lower numbers among them.
  */
 static bool
-free_stray(LockList *l, const BlockNumber *strays, BlockNumber n, BlockNumber block)
+free_stray(LockList *l, const Stray *before, BlockNumber n, BlockNumber block)
 {
 	Buffer		meta = ip_rel_lock_meta(l->rel, BUFFER_LOCK_EXCLUSIVE);
 	Buffer		buffer = InvalidBuffer;
@@ -212,7 +223,7 @@ free_stray(LockList *l, const BlockNumber *strays, BlockNumber n, BlockNumber bl
 		return false;
 	free = !is_in_list(l->rel, meta, block);
 	for (BlockNumber i = 0; i < n && free; i++)
-		free = !leads_to(l->rel, strays[i], block);
+		free = !leads_to(l->rel, before[i].block, block);
 	if (free)
 		buffer = ip_lockset_open(l->rel, block, BUFFER_LOCK_EXCLUSIVE);
 	free = BufferIsValid(buffer) && !ip_lockset_is_in_use(l->rel, buffer);
@@ -231,13 +242,24 @@ note_freed(LockList *l, BlockNumber block)
 	ip_space_note_free(l->lowest, block);
 }
 
-/* What VACUUM knows of undo pages and lock pages is more than what is in rings and in the list. */
+static int
+compare_strays(const void *a, const void *b)
+{
+	uint32		x = ((const Stray *) a)->number;
+	uint32		y = ((const Stray *) b)->number;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * What VACUUM knows of undo pages and lock pages is more than what is in rings and in the list.  In the order of their numbers: what leads to a page has
+ * gone before it.
+ */
 static void
 free_strays(LockList *l, const BlockNumber *pages, BlockNumber npages)
 {
-	BlockNumber *strays = MemoryContextAllocHuge(CurrentMemoryContext, npages * sizeof(BlockNumber));
+	Stray	   *strays = MemoryContextAllocHuge(CurrentMemoryContext, npages * sizeof(Stray));
 	BlockNumber n = 0;
-	bool		any;
 
 	for (BlockNumber i = 0; i < npages; i++)
 	{
@@ -247,22 +269,19 @@ free_strays(LockList *l, const BlockNumber *pages, BlockNumber npages)
 		buffer = pages[i] == IP_META_BLOCK ? InvalidBuffer : ip_lockset_open(l->rel, pages[i], BUFFER_LOCK_SHARE);
 		if (!BufferIsValid(buffer))
 			continue;
-		UnlockReleaseBuffer(buffer);
-		strays[n++] = pages[i];
-	}
-	do
-	{
-		any = false;
-		for (BlockNumber i = 0; i < n; i++)
+		strays[n++] = (Stray)
 		{
-			compat_vacuum_delay_point(false);
-			if (!free_stray(l, strays, n, strays[i]))
-				continue;
-			note_freed(l, strays[i]);
-			strays[i--] = strays[--n];
-			any = true;
-		}
-	} while (any);
+			pages[i], IpPageGetSpecial(BufferGetPage(buffer))->w.number
+		};
+		UnlockReleaseBuffer(buffer);
+	}
+	qsort(strays, n, sizeof(Stray), compare_strays);
+	for (BlockNumber i = 0; i < n; i++)
+	{
+		compat_vacuum_delay_point(false);
+		if (free_stray(l, strays, i, strays[i].block))
+			note_freed(l, strays[i].block);
+	}
 	pfree(strays);
 }
 

@@ -172,6 +172,8 @@ foreach my $how ('a page behind it', 'its link')
 	like(lock_of(1), $unknown, "continued, $how: a row whose set may be lost");
 	sql(q(INSERT INTO l VALUES (1001, repeat('new', 2600))));
 	is(lock_of(1001), 1001, "continued, $how: a set on a new page of the list");
+	unlike(answer(q(BEGIN; SELECT id FROM l WHERE id = 1001 FOR UPDATE; UPDATE l SET s = 'x' WHERE id = 1001; COMMIT)), qr/ERROR/,
+		"continued, $how: who has locked such a row is not told that the lock may be lost");
 	forget_others();
 	like(lock_of(1), $unknown, "continued, $how: which does not make the lost one forgotten");
 	like(answer('VACUUM l'), qr/WARNING:  XX001: list of lock pages of relation "l" is mended/, "continued, $how: VACUUM") if $bad != 1;
