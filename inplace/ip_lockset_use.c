@@ -11,7 +11,6 @@
 
 #include "ip_change.h"
 #include "ip_lockset_use.h"
-#include "ip_page_check.h"
 #include "ip_rel.h"
 #include "ip_space.h"
 #include "ip_xid.h"
@@ -247,6 +246,47 @@ pass_to_more_sets(Relation rel, Buffer buffer, IpXid *lost)
 	return next;
 }
 
+/* A walk over the live sets of a data page. */
+typedef struct LiveSets
+{
+	Relation	rel;
+	BlockNumber block;
+	Buffer		buffer;			/* the lock page, locked in share mode */
+	int			i;				/* the next set on it */
+	bool		mine;			/* of the last one */
+	IpXid		lost;			/* see lost_live_set */
+} LiveSets;
+
+static void
+begin_live_sets(LiveSets *s, Relation rel, BlockNumber block, Page page)
+{
+	s->rel = rel;
+	s->block = block;
+	s->i = 0;
+	s->buffer = first_sets(rel, IpPageGetSpecial(page)->u.data.lock_page, &s->lost);
+}
+
+/* The next one, on its page, or NULL: that was the last, and nothing is locked. */
+static const IpLockSet *
+next_live_set(LiveSets *s)
+{
+	while (BufferIsValid(s->buffer))
+	{
+		Page		locks = BufferGetPage(s->buffer);
+
+		while (s->i < IpPageLockSets(locks))
+		{
+			const IpLockSet *set = IpPageLockSet(locks, s->i++);
+
+			if (is_live_set_of(set, s->block, &s->mine, &s->lost))
+				return set;
+		}
+		s->buffer = pass_to_more_sets(s->rel, s->buffer, &s->lost);
+		s->i = 0;
+	}
+	return NULL;
+}
+
 static void
 add_locker(IpLockers *lockers, const IpLockSet *set, bool mine)
 {
@@ -263,32 +303,21 @@ add_locker(IpLockers *lockers, const IpLockSet *set, bool mine)
 void
 ip_lockset_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpLockers *lockers)
 {
-	Buffer		buffer;
-	IpXid		lost;
+	const IpLockSet *set;
+	LiveSets	sets;
 
 	Assert(ip_page_is_locked(page, false));
 	lockers->any = false;
 	lockers->n = 0;
 	lockers->list = NULL;
-	for (buffer = first_sets(rel, IpPageGetSpecial(page)->u.data.lock_page, &lost); BufferIsValid(buffer);
-		 buffer = pass_to_more_sets(rel, buffer, &lost))
+	begin_live_sets(&sets, rel, block, page);
+	while ((set = next_live_set(&sets)) != NULL)
 	{
-		Page		locks = BufferGetPage(buffer);
-		int			n = IpPageLockSets(locks);
-
-		for (int i = 0; i < n; i++)
-		{
-			const IpLockSet *set = IpPageLockSet(locks, i);
-			bool		mine;
-
-			if (!is_live_set_of(set, block, &mine, &lost))
-				continue;
-			lockers->any = true;
-			if (IpLockSetHas(set, off))
-				add_locker(lockers, set, mine);
-		}
+		lockers->any = true;
+		if (IpLockSetHas(set, off))
+			add_locker(lockers, set, sets.mine);
 	}
-	if (lost_live_set(rel, lost))
+	if (lost_live_set(rel, sets.lost))
 		refuse_lost(rel, block, IpPageGetSpecial(page)->u.data.lock_page);
 }
 
@@ -296,30 +325,19 @@ bool
 ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked)
 {
 	bool		any = false;
-	Buffer		buffer;
-	IpXid		lost;
+	const IpLockSet *set;
+	LiveSets	sets;
 
 	Assert(ip_page_is_locked(page, true));
 	memset(locked, 0, (IP_MAX_ROWS_PER_PAGE + 1) * sizeof(bool));
-	for (buffer = first_sets(rel, IpPageGetSpecial(page)->u.data.lock_page, &lost); BufferIsValid(buffer);
-		 buffer = pass_to_more_sets(rel, buffer, &lost))
+	begin_live_sets(&sets, rel, block, page);
+	while ((set = next_live_set(&sets)) != NULL)
 	{
-		Page		locks = BufferGetPage(buffer);
-		int			n = IpPageLockSets(locks);
-
-		for (int i = 0; i < n; i++)
-		{
-			const IpLockSet *set = IpPageLockSet(locks, i);
-			bool		mine;
-
-			if (!is_live_set_of(set, block, &mine, &lost))
-				continue;
-			any = true;
-			for (OffsetNumber off = FirstOffsetNumber; off <= IP_MAX_ROWS_PER_PAGE; off++)
-				locked[off] |= IpLockSetHas(set, off);
-		}
+		any = true;
+		for (OffsetNumber off = FirstOffsetNumber; off <= IP_MAX_ROWS_PER_PAGE; off++)
+			locked[off] |= IpLockSetHas(set, off);
 	}
-	if (lost_live_set(rel, lost))
+	if (lost_live_set(rel, sets.lost))
 		memset(locked, any = true, (IP_MAX_ROWS_PER_PAGE + 1) * sizeof(bool));
 	return any;
 }
@@ -673,7 +691,7 @@ append_page(Relation rel, BlockNumber last)
 	Buffer		prev = last == IP_META_BLOCK ? meta : ip_lockset_open(rel, last, BUFFER_LOCK_EXCLUSIVE);
 	Buffer		next = BufferIsValid(prev) ? ip_lockset_next(rel, prev, BUFFER_LOCK_SHARE) : InvalidBuffer;
 	uint32		extended;
-	IpSpecial	special;
+	BlockNumber link;
 	IpChange	change;
 	ByteWriter *ops;
 	Buffer		page;
@@ -681,8 +699,7 @@ append_page(Relation rel, BlockNumber last)
 	/* else VACUUM has freed it, or somebody else has appended a page */
 	if (BufferIsValid(prev) && !BufferIsValid(next))
 	{
-		special = *IpPageGetSpecial(BufferGetPage(prev));
-		if (number_of(&special) == PG_UINT32_MAX)
+		if (number_of(IpPageGetSpecial(BufferGetPage(prev))) == PG_UINT32_MAX)
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 					 errmsg("too many lock pages have been added to relation \"%s\"", RelationGetRelationName(rel)),
@@ -692,9 +709,10 @@ append_page(Relation rel, BlockNumber last)
 			page = ip_rel_extend(rel, NULL, 1, &extended);
 		ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
 		ops = ip_lockset_init_page(&change, page, prev);
+		link = ip_lockset_link(prev);
 		/* which may have led to this very page */
-		if (special.u.lock.next != BufferGetBlockNumber(page))
-			ip_op_ring(ops, special.u.lock.next, 0);
+		if (link != 0 && link != BufferGetBlockNumber(page))
+			ip_op_ring(ops, link, 0);
 		ops = ip_change_block(&change, meta, false);
 		ip_op_undo_pages(ops, BufferGetBlockNumber(page), 1);
 		if (prev != meta)
