@@ -35,10 +35,11 @@ usage() {
 ./run.sh help               this text
 
 demo, bench, test and psql take the server from Debian's packages of PostgreSQL 15, or
-  --pg 15|16|17|18          that version: but for 15 it is built from Debian's or Ubuntu's source package, which takes some
+  --pg 15|16|17|18|19       that version: but for 15 it is built from Debian's or Ubuntu's source package, which takes some
                             10 minutes on 2 processors, and kept in $CACHE (removing
-                            a folder there has the newest minor version built next time)
-  --cassert                 a server with assertions, likewise built and kept
+                            a folder there has the newest minor version built next time); of 19 Debian's packages for
+                            experimental are taken, and kept there, as long as there is no source package
+  --cassert                 a server with assertions, likewise built and kept; with packages of 19 the extension only has them
   PG_CONFIG=/path/to/pg_config ./run.sh ...
                             a server of yours
 What is missing is installed with apt (through sudo unless you are root).
@@ -96,9 +97,10 @@ install_packages() {
 # Parts that were built for another server, or for one of another configuration, are built anew.
 build() {
 	choose_server
-	local make=(make -C "$ROOT/inplace" -j"$(nproc)" PG_CONFIG="$PG_CONFIG") target
+	local make target
+	make=(make -C "$ROOT/inplace" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" ${ASSERTS:+COPT="$ASSERTS"})
 	target="$PG_CONFIG $("$PG_CONFIG" --version) $(sum <"$("$PG_CONFIG" --includedir-server)/pg_config.h") $(
-		sum <"$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global")"
+		sum <"$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global") $ASSERTS"
 	say "Building for $("$PG_CONFIG" --version)${CASSERT:+ with assertions}"
 	if [[ $(cat "$STATE/built-for" 2>/dev/null) != "$target" ]]; then
 		logged clean make -C "$ROOT" clean PG_CONFIG="$PG_CONFIG"

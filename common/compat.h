@@ -12,10 +12,8 @@
 
 #include "postgres.h"
 
-#if PG_VERSION_NUM >= 190000
-#error "pg_inplace does not support PostgreSQL 19 yet: REPACK (CONCURRENTLY) of a heap table would take rows of inplace tables for its own"
-#elif PG_VERSION_NUM < 150000
-#error "pg_inplace supports PostgreSQL 15, 16, 17 and 18"
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
+#error "pg_inplace supports PostgreSQL 15 to 19"
 #endif
 
 /* META.json's */
@@ -65,6 +63,11 @@
 #include "storage/procarray.h"
 #include "storage/smgr.h"
 #include "storage/standby.h"
+#if PG_VERSION_NUM < 190000
+#include "storage/buf_internals.h"
+#else
+#include "replication/logicalworker.h"
+#endif
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/tuplesort.h"
@@ -182,6 +185,64 @@ compat_vxid_xid(VirtualTransactionId vxid, bool *more)
 	return TwoPhaseGetXidByVirtualXID(vxid, more);
 }
 
+/* ---- buffers ------------------------------------------------------------------------- */
+
+/* Has this backend locked the content of the buffer, which is a shared one?  exclusive: in that mode. */
+static inline bool
+compat_buffer_is_locked(Buffer buffer, bool exclusive)
+{
+#if PG_VERSION_NUM < 190000
+	LWLock	   *lock = BufferDescriptorGetContentLock(GetBufferDescriptor(buffer - 1));
+
+	return exclusive ? LWLockHeldByMeInMode(lock, LW_EXCLUSIVE) : LWLockHeldByMe(lock);
+#else
+	return exclusive ? BufferIsLockedByMeInMode(buffer, BUFFER_LOCK_EXCLUSIVE) : BufferIsLockedByMe(buffer);
+#endif
+}
+
+/*
+ * Hints are changes of a page that is locked for reading: from 19 on by one backend at a time, and not while the page is
+ * written.  So it is asked for before the first; false: leave the page alone.
+ */
+#if PG_VERSION_NUM < 190000
+#define CompatBeginHint(buffer) true
+#define CompatEndHint(buffer)	MarkBufferDirtyHint(buffer, true)
+#else
+#define CompatBeginHint(buffer) BufferBeginSetHintBits(buffer)
+#define CompatEndHint(buffer)	BufferFinishSetHintBits(buffer, true, true)
+#endif
+
+/*
+ * Both bits of a block in the visibility map, whose page is pinned: core locks that page exclusively, but from 19 on leaves it to its
+ * caller, without a change of the function's parameters.  Needs access/visibilitymap.h.
+ */
+#if PG_VERSION_NUM < 190000
+#define CompatMapClear(rel, block, map) visibilitymap_clear(rel, block, map, VISIBILITYMAP_VALID_BITS)
+#else
+#define CompatMapClear(rel, block, map) \
+	(LockBuffer(map, BUFFER_LOCK_EXCLUSIVE), \
+	 visibilitymap_clear(rel, block, map, VISIBILITYMAP_VALID_BITS), \
+	 LockBuffer(map, BUFFER_LOCK_UNLOCK))
+#endif
+
+/* ---- descriptors --------------------------------------------------------------------- */
+
+/* After the last TupleDescInitEntry. */
+#if PG_VERSION_NUM < 190000
+#define CompatFinalizeDesc(desc) ((void) 0)
+#else
+#define CompatFinalizeDesc(desc) TupleDescFinalize(desc)
+#endif
+
+/* ---- snapshots ----------------------------------------------------------------------- */
+
+/* 19 lets the caller choose whether the horizon may be computed anew. */
+#if PG_VERSION_NUM < 190000
+#define CompatIsRemovableFullXid(state, fxid) GlobalVisTestIsRemovableFullXid(state, fxid)
+#else
+#define CompatIsRemovableFullXid(state, fxid) GlobalVisTestIsRemovableFullXid(state, fxid, true)
+#endif
+
 /* ---- slots --------------------------------------------------------------------------- */
 
 /* 17 asks a slot for what getsysattr cannot tell about some slots */
@@ -202,7 +263,18 @@ compat_vxid_xid(VirtualTransactionId vxid, bool *more)
 	heap_form_minimal_tuple(desc, values, isnull, extra)
 #endif
 
-/* ---- updates ------------------------------------------------------------------------- */
+/* ---- changes (see also compat_table.c) ----------------------------------------------- */
+
+/* Options of an insertion, as callbacks get them; 19 has options of an update and a deletion, too. */
+#if PG_VERSION_NUM < 190000
+typedef int CompatOptions;
+
+#define TABLE_DELETE_CHANGING_PARTITION (1 << 0)
+#define TABLE_DELETE_NO_LOGICAL (1 << 1)
+#define TABLE_UPDATE_NO_LOGICAL (1 << 0)
+#else
+typedef uint32 CompatOptions;
+#endif
 
 /*
  * 16 tells apart columns that only summarizing indexes (BRIN) use: an update of
@@ -234,6 +306,16 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 #define CompatVacuums(entry) ((entry)->vacuum_count + (entry)->autovacuum_count)
 #endif
 
+/* INSERT ... ON CONFLICT DO SELECT */
+#define COMPAT_HAS_DO_SELECT	(PG_VERSION_NUM >= 190000)
+
+/* A table's statistics, or NULL. */
+#if PG_VERSION_NUM < 190000
+#define CompatTableStats(rel) pgstat_fetch_stat_tabentry_ext((rel)->rd_rel->relisshared, RelationGetRelid(rel))
+#else
+#define CompatTableStats(rel) pgstat_fetch_stat_tabentry_ext((rel)->rd_rel->relisshared, RelationGetRelid(rel), NULL)
+#endif
+
 /* ---- TOAST --------------------------------------------------------------------------- */
 
 /* Before 18 it is made in what room points to.  Needs access/toast_internals.h. */
@@ -253,13 +335,41 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 #define CompatScanMaxTid(scan)	((scan)->st.tidrange.rs_maxtid)
 #endif
 
-/* 18 can count searches */
+/* 18 can count searches; 19 takes flags, as for all scans */
 #if PG_VERSION_NUM < 180000
 #define CompatIndexBeginScan(heap, index, snapshot, nkeys, norderbys) \
 	index_beginscan(heap, index, snapshot, nkeys, norderbys)
-#else
+#elif PG_VERSION_NUM < 190000
 #define CompatIndexBeginScan(heap, index, snapshot, nkeys, norderbys) \
 	index_beginscan(heap, index, snapshot, NULL, nkeys, norderbys)
+#else
+#define CompatIndexBeginScan(heap, index, snapshot, nkeys, norderbys) \
+	index_beginscan(heap, index, snapshot, NULL, nkeys, norderbys, SO_NONE)
+#endif
+#if PG_VERSION_NUM < 190000
+#define CompatBeginParallelScan(rel, pscan) table_beginscan_parallel(rel, pscan)
+#else
+#define CompatBeginParallelScan(rel, pscan) table_beginscan_parallel(rel, pscan, SO_NONE)
+#endif
+
+/* TID ranges are scanned in parallel from 19 on; start and n are InvalidBlockNumber if all is scanned. */
+#if PG_VERSION_NUM < 190000
+#define CompatParallelStart(rel, worker, pbscan, start, n) \
+	((void) (start), (void) (n), table_block_parallelscan_startblock_init(rel, worker, pbscan))
+#else
+#define CompatParallelStart(rel, worker, pbscan, start, n) \
+	table_block_parallelscan_startblock_init(rel, worker, pbscan, start, n)
+#endif
+
+/*
+ * An apply worker of 19 that finds no row looks for one that was deleted, among all versions, if the subscription keeps these
+ * (retain_dead_tuples): in slots that it takes for heap's, with a buffer.
+ */
+#if PG_VERSION_NUM < 190000
+#define CompatLooksForDeleted(snapshot) false
+#else
+#define CompatLooksForDeleted(snapshot) \
+	(unlikely((snapshot)->snapshot_type == SNAPSHOT_ANY) && IsLogicalWorker())
 #endif
 
 /* by value, so whether the datum is a copy makes no difference */
@@ -365,16 +475,29 @@ compat_vacuum_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs 
 	c->OldestXmin = CompatHorizon(rel, c->OldestXmin);
 }
 
+/* the duration from which on autovacuum logs what it did */
+#if PG_VERSION_NUM < 190000
+#define CompatLogDuration(params) ((params)->log_min_duration)
+#else
+#define CompatLogDuration(params) ((params)->log_vacuum_min_duration)
+#endif
+
+#if PG_VERSION_NUM < 180000
+#define CompatReportVacuum(rel, live, dead, start) \
+	pgstat_report_vacuum(RelationGetRelid(rel), (rel)->rd_rel->relisshared, live, dead)
+#elif PG_VERSION_NUM < 190000
+#define CompatReportVacuum(rel, live, dead, start) \
+	pgstat_report_vacuum(RelationGetRelid(rel), (rel)->rd_rel->relisshared, live, dead, start)
+#else
+#define CompatReportVacuum(rel, live, dead, start) pgstat_report_vacuum(rel, live, dead, start)
+#endif
+
 #if PG_VERSION_NUM < 180000
 #define compat_vacuum_delay_point(is_analyze) vacuum_delay_point()
-#define CompatReportVacuum(relid, shared, live, dead, start) \
-	pgstat_report_vacuum(relid, shared, live, dead)
 #define CompatVacUpdateRelstats(rel, np, nt, nvis, nfrozen, hasidx, fxid, mm, fu, mu, outer) \
 	vac_update_relstats(rel, np, nt, nvis, hasidx, fxid, mm, fu, mu, outer)
 #else
 #define compat_vacuum_delay_point(is_analyze) vacuum_delay_point(is_analyze)
-#define CompatReportVacuum(relid, shared, live, dead, start) \
-	pgstat_report_vacuum(relid, shared, live, dead, start)
 #define CompatVacUpdateRelstats(rel, np, nt, nvis, nfrozen, hasidx, fxid, mm, fu, mu, outer) \
 	vac_update_relstats(rel, np, nt, nvis, nfrozen, hasidx, fxid, mm, fu, mu, outer)
 #endif
@@ -395,6 +518,45 @@ compat_vacuum_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs 
 #define CompatWorkerCosts()		VacuumUpdateCosts()
 /* a reload of the configuration must not bring the delay back */
 #define CompatFailsafeBegins()	(VacuumFailsafeActive = true)
+#endif
+
+/*
+ * Autovacuum has parallel workers from 19 on.  They are to go by its costs, which are not those of the settings that a
+ * worker has, and to be as many as autovacuum's own setting allows.
+ */
+typedef struct CompatCosts
+{
+	bool		autovacuum;
+	double		delay;
+	int			limit;
+} CompatCosts;
+
+#if PG_VERSION_NUM < 190000
+#define CompatMaxVacuumWorkers() max_parallel_maintenance_workers
+#define CompatGetCosts(costs)	((void) (costs))
+#define CompatTakeCosts(costs)	((void) (costs), CompatWorkerCosts())
+#else
+#define CompatMaxVacuumWorkers() \
+	(AmAutoVacuumWorkerProcess() ? autovacuum_max_parallel_workers : max_parallel_maintenance_workers)
+
+static inline void
+CompatGetCosts(CompatCosts *costs)
+{
+	costs->autovacuum = AmAutoVacuumWorkerProcess();
+	costs->delay = vacuum_cost_delay;
+	costs->limit = vacuum_cost_limit;
+}
+
+static inline void
+CompatTakeCosts(const CompatCosts *costs)
+{
+	if (costs->autovacuum)
+	{
+		VacuumCostDelay = costs->delay;
+		VacuumCostLimit = costs->limit;
+	}
+	CompatWorkerCosts();
+}
 #endif
 
 /* 18 shows how long VACUUM has slept; a worker reports the rest at its end. */
@@ -462,6 +624,49 @@ compat_progress_index_done(void)
 }
 #endif
 
+/* 19 shows why VACUUM runs, and whether the failsafe makes it hurry; inplace has nothing that would be "aggressive". */
+#if PG_VERSION_NUM < 190000
+static inline void
+compat_progress_began(bool is_wraparound)
+{
+}
+
+static inline void
+compat_progress_failsafe(void)
+{
+}
+#else
+static inline void
+compat_progress_began(bool is_wraparound)
+{
+	pgstat_progress_update_param(PROGRESS_VACUUM_STARTED_BY,
+								 !AmAutoVacuumWorkerProcess() ? PROGRESS_VACUUM_STARTED_BY_MANUAL :
+								 is_wraparound ? PROGRESS_VACUUM_STARTED_BY_AUTOVACUUM_WRAPAROUND :
+								 PROGRESS_VACUUM_STARTED_BY_AUTOVACUUM);
+	pgstat_progress_update_param(PROGRESS_VACUUM_MODE, PROGRESS_VACUUM_MODE_NORMAL);
+}
+
+static inline void
+compat_progress_failsafe(void)
+{
+	pgstat_progress_update_param(PROGRESS_VACUUM_MODE, PROGRESS_VACUUM_MODE_FAILSAFE);
+}
+#endif
+
+/* CLUSTER and VACUUM FULL: 19 counts them with REPACK */
+#if PG_VERSION_NUM < 190000
+#define PROGRESS_REPACK_PHASE	PROGRESS_CLUSTER_PHASE
+#define PROGRESS_REPACK_INDEX_RELID PROGRESS_CLUSTER_INDEX_RELID
+#define PROGRESS_REPACK_HEAP_TUPLES_SCANNED PROGRESS_CLUSTER_HEAP_TUPLES_SCANNED
+#define PROGRESS_REPACK_HEAP_TUPLES_INSERTED PROGRESS_CLUSTER_HEAP_TUPLES_WRITTEN
+#define PROGRESS_REPACK_TOTAL_HEAP_BLKS PROGRESS_CLUSTER_TOTAL_HEAP_BLKS
+#define PROGRESS_REPACK_HEAP_BLKS_SCANNED PROGRESS_CLUSTER_HEAP_BLKS_SCANNED
+#define PROGRESS_REPACK_PHASE_SEQ_SCAN_HEAP PROGRESS_CLUSTER_PHASE_SEQ_SCAN_HEAP
+#define PROGRESS_REPACK_PHASE_INDEX_SCAN_HEAP PROGRESS_CLUSTER_PHASE_INDEX_SCAN_HEAP
+#define PROGRESS_REPACK_PHASE_SORT_TUPLES PROGRESS_CLUSTER_PHASE_SORT_TUPLES
+#define PROGRESS_REPACK_PHASE_WRITE_NEW_HEAP PROGRESS_CLUSTER_PHASE_WRITE_NEW_HEAP
+#endif
+
 /* ---- WAL ----------------------------------------------------------------------------- */
 
 /* char * in 15, const void * in 18 */
@@ -515,6 +720,28 @@ compat_progress_index_done(void)
 #define ReorderBufferAllocTupleBuf(rb, len) ReorderBufferGetTupleBuf(rb, len)
 #endif
 
+/* REPACK (CONCURRENTLY) of 19 decodes for one table, and takes whatever comes for its rows. */
+#if PG_VERSION_NUM < 190000
+#define CompatRepackDrops(buf)	false
+#else
+#define CompatRepackDrops(buf)	change_useless_for_repack(buf)
+#endif
+
+/* 19 tells what it looked at */
+#if PG_VERSION_NUM < 190000
+#define CompatFindNextRecord(reader, from, problem) ((void) (problem), XLogFindNextRecord(reader, from))
+#else
+#define CompatFindNextRecord(reader, from, problem) XLogFindNextRecord(reader, from, problem)
+#endif
+
+/* ---- hooks --------------------------------------------------------------------------- */
+
+#if PG_VERSION_NUM < 190000
+#define CompatJumbleState JumbleState
+#else
+#define CompatJumbleState const JumbleState
+#endif
+
 /* ---- locks --------------------------------------------------------------------------- */
 
 /* 18: log_lock_failures is about locks that are an error not to get */
@@ -526,6 +753,12 @@ compat_progress_index_done(void)
 	ConditionalLockTuple(rel, tid, mode, (error) && log_lock_failures)
 #define CompatCondXactWait(xid, error) \
 	ConditionalXactLockTableWait(xid, (error) && log_lock_failures)
+#endif
+
+#if PG_VERSION_NUM < 190000
+#define CompatNewTranche(name)	LWLockNewTrancheId()
+#else
+#define CompatNewTranche(name)	LWLockNewTrancheId(name)
 #endif
 
 /* ---- what other versions have to compare with ------------------------------------------ */

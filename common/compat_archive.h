@@ -10,8 +10,8 @@
 
 #include "postgres.h"
 
-#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 190000
-#error "walpack supports PostgreSQL 15, 16, 17 and 18"
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
+#error "walpack supports PostgreSQL 15 to 19"
 #endif
 
 /* it is empty outside of Windows in 15, and the module is built with hidden symbols */

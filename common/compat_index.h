@@ -82,24 +82,35 @@ CompatCollationIsC(Oid collation)
 
 /* CREATE INDEX asks for workers for any access method that takes them from 17 on, before that for btree only */
 #if PG_VERSION_NUM < 170000
-#define CompatCanBuildInParallel(am) ((void) 0)
+#define COMPAT_BUILDS_IN_PARALLEL
 #else
-#define CompatCanBuildInParallel(am) ((am)->amcanbuildparallel = true)
+#define COMPAT_BUILDS_IN_PARALLEL .amcanbuildparallel = true,
 #endif
 
 /* What later versions ask an ordered access method. */
 #if PG_VERSION_NUM < 180000
-#define CompatOrderedIndexAm(am, height) ((void) 0)
+#define COMPAT_ORDERED_INDEX_AM(height)
 #else
-#define CompatOrderedIndexAm(am, height) \
+#define COMPAT_ORDERED_INDEX_AM(height) \
+	.amcanhash = false, \
+	.amconsistentequality = true, \
+	.amconsistentordering = true, \
+	.amgettreeheight = height, \
+	.amtranslatestrategy = bttranslatestrategy, \
+	.amtranslatecmptype = bttranslatecmptype,
+#endif
+
+/* A handler's answer: before 19 core frees it, from then on it keeps the pointer. */
+#if PG_VERSION_NUM < 190000
+#define COMPAT_RETURN_INDEX_AM(methods) \
 	do { \
-		(am)->amcanhash = false; \
-		(am)->amconsistentequality = true; \
-		(am)->amconsistentordering = true; \
-		(am)->amgettreeheight = (height); \
-		(am)->amtranslatestrategy = bttranslatestrategy; \
-		(am)->amtranslatecmptype = bttranslatecmptype; \
+		IndexAmRoutine *copy = palloc(sizeof(IndexAmRoutine)); \
+\
+		*copy = *(methods); \
+		PG_RETURN_POINTER(copy); \
 	} while (0)
+#else
+#define COMPAT_RETURN_INDEX_AM(methods) PG_RETURN_POINTER(methods)
 #endif
 
 #endif							/* PG_INPLACE_COMPAT_INDEX_H */

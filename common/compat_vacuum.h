@@ -46,6 +46,32 @@ compat_report_map(StringInfo buf, BlockNumber visible, BlockNumber frozen, Block
 #endif
 }
 
+/* 19 tells how many workers were wanted, and how many had: [0] to delete from indexes, in all passes, [1] to clean them up. */
+static inline void
+compat_report_workers(StringInfo buf, const int *planned, const int *launched)
+{
+#if PG_VERSION_NUM >= 190000
+	if (planned[0] > 0)
+		appendStringInfo(buf, _("parallel workers: index vacuum: %d planned, %d launched in total\n"),
+						 planned[0], launched[0]);
+	if (planned[1] > 0)
+		appendStringInfo(buf, _("parallel workers: index cleanup: %d planned, %d launched\n"),
+						 planned[1], launched[1]);
+#endif
+}
+
+/* And the memory that dead rows' TIDs have taken, which was given back so many times. */
+static inline void
+compat_report_memory(StringInfo buf, Size bytes, int resets, Size limit)
+{
+#if PG_VERSION_NUM >= 190000
+	appendStringInfo(buf, ngettext("memory usage: dead item storage %.2f MB accumulated across %d reset (limit %.2f MB each)\n",
+								   "memory usage: dead item storage %.2f MB accumulated across %d resets (limit %.2f MB each)\n",
+								   resets),
+					 bytes / (1024 * 1024.0), resets, limit / (1024 * 1024.0));
+#endif
+}
+
 /* The progress view's value, which stays after pgstat_progress_end_command. */
 static inline void
 compat_report_delay(StringInfo buf)
@@ -76,10 +102,15 @@ compat_report_wal(StringInfo buf, const WalUsage *wal)
 	appendStringInfo(buf, _("WAL usage: %lld records, %lld full page images, %llu bytes\n"),
 					 (long long) wal->wal_records, (long long) wal->wal_fpi,
 					 (unsigned long long) wal->wal_bytes);
-#else
+#elif PG_VERSION_NUM < 190000
 	appendStringInfo(buf, _("WAL usage: %lld records, %lld full page images, %llu bytes, %lld buffers full\n"),
 					 (long long) wal->wal_records, (long long) wal->wal_fpi,
 					 (unsigned long long) wal->wal_bytes, (long long) wal->wal_buffers_full);
+#else
+	appendStringInfo(buf, _("WAL usage: %lld records, %lld full page images, %llu bytes, %llu full page image bytes, %lld buffers full\n"),
+					 (long long) wal->wal_records, (long long) wal->wal_fpi,
+					 (unsigned long long) wal->wal_bytes, (unsigned long long) wal->wal_fpi_bytes,
+					 (long long) wal->wal_buffers_full);
 #endif
 }
 

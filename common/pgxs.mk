@@ -4,6 +4,6 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
-ifeq ($(filter 15 16 17 18,$(MAJORVERSION)),)
-$(error pg_inplace supports PostgreSQL 15, 16, 17 and 18; $(PG_CONFIG) belongs to $(MAJORVERSION))
+ifeq ($(filter 15 16 17 18 19,$(MAJORVERSION)),)
+$(error pg_inplace supports PostgreSQL 15 to 19; $(PG_CONFIG) belongs to $(MAJORVERSION))
 endif

@@ -139,8 +139,7 @@ clear_visible(IpChange *c)
 		if (BufferIsInvalid(b->vm))
 			continue;
 		PageClearAllVisible(BufferGetPage(b->buffer));
-		visibilitymap_clear(c->rel, BufferGetBlockNumber(b->buffer), b->vm,
-							VISIBILITYMAP_VALID_BITS);
+		CompatMapClear(c->rel, BufferGetBlockNumber(b->buffer), b->vm);
 	}
 }
 

@@ -8,6 +8,7 @@
 #include "access/visibilitymap.h"
 #include "storage/procarray.h"
 #include "utils/builtins.h"
+#include "utils/tuplestore.h"
 
 #include "ip_lockset.h"
 #include "ip_check_page.h"

@@ -203,7 +203,7 @@ ip_decode(LogicalDecodingContext *ctx, XLogRecordBuffer *buf)
 		ctx->fast_forward)
 		return;
 	XLogRecGetBlockTag(buf->record, IP_REF_DATA, &s.locator, NULL, NULL);
-	if (CompatLocatorDatabase(s.locator) != ctx->slot->data.database)
+	if (CompatLocatorDatabase(s.locator) != ctx->slot->data.database || CompatRepackDrops(buf))
 		return;
 	if (ctx->callbacks.filter_by_origin_cb != NULL &&
 		filter_by_origin_cb_wrapper(ctx, XLogRecGetOrigin(buf->record)))

@@ -63,6 +63,7 @@ ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapsho
  * - by a version's TID, which ip_lock_tuple gave it, or a fetch of what our last change
  *	 ended: that version;
  * - by the row's TID right after that: the trigger queue wants what that update made;
+ * - right after ON CONFLICT has met a version of another transaction: that one;
  * - our changes of the current command or later: the image before them, or the
  *	 inserted one; but if the command has a snapshot that does not see that image, because the command has followed the
  *	 row to it (EvalPlanQual), or a function that it calls has a newer snapshot: what its snapshot sees,
@@ -170,6 +171,46 @@ set_queue_tid(IpVersion *v, const ItemPointerData *tid, IpPtr ended_by, bool is_
 	ip_version_tid_below(ended_by, &slot->tts_tid);
 }
 
+/* Go to the version that a dirty snapshot has met. */
+static IpvResult
+fetch_seen(IpVersion *v, Relation rel, const ItemPointerData *tid, const IpSeen *seen)
+{
+	IpvResult	result = ip_version_fetch(v, rel, tid);
+
+	while (result == IPV_OK && !ip_memo_is_seen(v, seen))
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = ip_version_older(v);
+	}
+	return result;
+}
+
+/*
+ * ON CONFLICT DO SELECT of 19: the version that the arbiter index has just led to, though the command's snapshot may be older.
+ * Of a row that we have changed ourselves the usual order of things tells which one is meant.
+ */
+static bool
+fetch_conflicting(IpVersion *v, Relation rel, const ItemPointerData *tid, TupleTableSlot *slot)
+{
+	IpSeen		seen;
+	IpvResult	result;
+	int			tries = 0;
+
+	if (!COMPAT_HAS_DO_SELECT)
+		ip_memo_forget_seen(rel, tid);
+	if (!COMPAT_HAS_DO_SELECT || !ip_memo_was_seen(rel, tid, &seen))
+		return false;
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = fetch_seen(v, rel, tid, &seen);
+	} while (result == IPV_STALE && ++tries < IP_MAX_STALE);
+	if (result != IPV_OK || ip_version_status(v) != IP_STATUS_COMMITTED || (v->state & IP_ROW_DELETED))
+		return false;
+	ip_version_to_slot(v, slot);
+	return true;
+}
+
 /* SnapshotAny.  A fetch of what our last change ended is noted: the trigger queue asks for NEW next. */
 static bool
 fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
@@ -181,6 +222,8 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 	IpvResult	result;
 	int			tries = 0;
 
+	if (fetch_conflicting(v, rel, tid, slot))
+		return true;
 	if (!is_new)
 		ip_version_target(rel, tid, &target);
 	do
@@ -278,10 +321,10 @@ ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTabl
 	IpVersion  *v = &fetch_v;
 	bool		found;
 
-	ip_memo_forget_seen(rel, tid);
 	ExecClearTuple(slot);
 	if (snapshot->snapshot_type == SNAPSHOT_ANY)
 		return fetch_any(v, rel, tid, slot);
+	ip_memo_forget_seen(rel, tid);
 	found = fetch_mvcc(v, rel, tid, snapshot);
 	if (found && (found = ip_fetch_predicate_lock(v, snapshot)))
 		ip_version_to_slot(v, slot);

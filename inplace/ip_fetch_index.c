@@ -51,11 +51,14 @@ typedef struct IpIndexFetch
 } IpIndexFetch;
 
 IndexFetchTableData *
-ip_fetch_begin(Relation rel)
+ip_fetch_begin(Relation rel, uint32 flags)
 {
 	IpIndexFetch *fetch = palloc(sizeof(IpIndexFetch));
 
-	fetch->base.rel = rel;
+	fetch->base = (IndexFetchTableData)
+	{
+		.rel = rel
+	};
 	fetch->buffer = InvalidBuffer;
 	fetch->unflushed = 0;
 	fetch->unhealed = 0;
@@ -342,7 +345,7 @@ ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 	*call_again = false;
 	if (all_dead)
 		*all_dead = false;
-	for (;; again = true)
+	for (; !CompatLooksForDeleted(snapshot); again = true)
 	{
 		bool		has_before = false;
 

@@ -10,7 +10,7 @@
 
 #include "ip_version.h"
 
-extern struct IndexFetchTableData *ip_fetch_begin(Relation rel);
+extern struct IndexFetchTableData *ip_fetch_begin(Relation rel, uint32 flags);
 extern void ip_fetch_reset(struct IndexFetchTableData *scan);
 extern void ip_fetch_end(struct IndexFetchTableData *scan);
 

@@ -284,7 +284,7 @@ check_repack_copy(const IntoClause *into)
 }
 
 static void
-guard_post_parse_analyze(ParseState *pstate, Query *query, JumbleState *jstate)
+guard_post_parse_analyze(ParseState *pstate, Query *query, CompatJumbleState *jstate)
 {
 	if (creating_extension && !in_extension_script)
 		begin_extension_script();

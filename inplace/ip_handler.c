@@ -3,7 +3,7 @@
  *	  The table access method's entry points.
  *-------------------------------------------------------------------------
  */
-#include "compat.h"
+#include "compat_table.h"
 
 #include "access/heapam.h"
 #include "access/heaptoast.h"
@@ -159,7 +159,6 @@ const TableAmRoutine ip_handler_methods = {
 	.parallelscan_initialize = table_block_parallelscan_initialize,
 	.parallelscan_reinitialize = table_block_parallelscan_reinitialize,
 
-	.index_fetch_begin = ip_fetch_begin,
 	.index_fetch_reset = ip_fetch_reset,
 	.index_fetch_end = ip_fetch_end,
 	.index_fetch_tuple = ip_fetch_index_tuple,
@@ -174,17 +173,12 @@ const TableAmRoutine ip_handler_methods = {
 	.tuple_insert_speculative = ip_insert_speculative,
 	.tuple_complete_speculative = ip_insert_complete_speculative,
 	.multi_insert = ip_insert_multi,
-	.tuple_delete = ip_update_delete,
-	.tuple_update = ip_update_tuple,
 	.tuple_lock = ip_lock_tuple,
 
 	.relation_set_new_filelocator = ip_set_new_filelocator,
 	.relation_nontransactional_truncate = ip_nontransactional_truncate,
 	.relation_copy_data = ip_copy_data,
-	.relation_copy_for_cluster = ip_rewrite_for_cluster,
-	.relation_vacuum = ip_vacuum_relation,
 	.scan_analyze_next_block = compat_scan_analyze_next_block,
-	.scan_analyze_next_tuple = ip_scan_analyze_next_tuple,
 	.index_build_range_scan = ip_index_build_range_scan,
 	.index_validate_scan = ip_index_validate_scan,
 
@@ -195,6 +189,7 @@ const TableAmRoutine ip_handler_methods = {
 
 	.relation_estimate_size = ip_estimate_size,
 
+	COMPAT_TABLE_METHODS,
 	COMPAT_SCAN_BITMAP_METHODS,
 	.scan_sample_next_block = ip_scan_sample_next_block,
 	.scan_sample_next_tuple = ip_scan_sample_next_tuple

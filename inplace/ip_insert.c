@@ -26,7 +26,7 @@
 #define INSERT_SPACE(bodylen) (IP_ROW_MIN_ITEM + (bodylen) + sizeof(ItemIdData))
 
 void
-ip_insert_form(Relation rel, TupleTableSlot *slot, int options, IpFormed *row)
+ip_insert_form(Relation rel, TupleTableSlot *slot, CompatOptions options, IpFormed *row)
 {
 	if (ip_toast_needed(rel, slot))
 		ip_toast_form_toasted(rel, slot, NULL, options, row);
@@ -36,7 +36,7 @@ ip_insert_form(Relation rel, TupleTableSlot *slot, int options, IpFormed *row)
 
 /* A page for a row of that size. */
 static Buffer
-find_page(Relation rel, uint32 bodylen, int options, BulkInsertState bistate, bool *init)
+find_page(Relation rel, uint32 bodylen, CompatOptions options, BulkInsertState bistate, bool *init)
 {
 	/* a row alone on its page has the default inserter, and no version block */
 	Size		size = Min(INSERT_SPACE(bodylen), IP_MAX_ITEM + sizeof(ItemIdData));
@@ -55,7 +55,7 @@ set_logical(IpChange *change, IpLogicalAction action, const IpFormed *rows, int 
 /* Insert one row; xid is invalid for a row that all shall see. */
 static void
 insert_row(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid, bool replay,
-		   int options, BulkInsertState bistate, ItemPointer tid)
+		   CompatOptions options, BulkInsertState bistate, ItemPointer tid)
 {
 	IpInserter	inserter;
 	IpChange	change;
@@ -87,7 +87,7 @@ insert_row(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid, 
  * see whose it is: heap's frozen rows keep their xmin.
  */
 static TransactionId
-inserter_xid(Relation rel, int options)
+inserter_xid(Relation rel, CompatOptions options)
 {
 	TransactionId xid = GetCurrentTransactionId();
 
@@ -96,7 +96,7 @@ inserter_xid(Relation rel, int options)
 }
 
 void
-ip_insert_tuple(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
+ip_insert_tuple(Relation rel, TupleTableSlot *slot, CommandId cid, CompatOptions options,
 				BulkInsertState bistate)
 {
 	TransactionId xid = inserter_xid(rel, options);
@@ -128,7 +128,7 @@ ip_insert_as(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid
  * confirmed; if it fails, the row becomes dead at once.
  */
 void
-ip_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, int options,
+ip_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, CompatOptions options,
 					  BulkInsertState bistate, uint32 token)
 {
 	TransactionId xid = GetCurrentTransactionId();
@@ -219,7 +219,7 @@ ip_insert_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token,
 /* Fill one page with rows, in one change; how many went there.  slots may be NULL. */
 static int
 insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slots,
-			TransactionId xid, CommandId cid, int options, BulkInsertState bistate)
+			TransactionId xid, CommandId cid, CompatOptions options, BulkInsertState bistate)
 {
 	Size		reserve;
 	IpChange	change;
@@ -286,7 +286,7 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 
 void
 ip_insert_multi(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
-				int options, BulkInsertState bistate)
+				CompatOptions options, BulkInsertState bistate)
 {
 	TransactionId xid = inserter_xid(rel, options);
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,

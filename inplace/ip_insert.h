@@ -6,12 +6,14 @@
 #ifndef IP_INSERT_H
 #define IP_INSERT_H
 
+#include "compat.h"
+
 #include "access/heapam.h"
 
 #include "ip_body.h"
 
 /* Form the slot's row for an insertion: toasted if it must be. */
-extern void ip_insert_form(Relation rel, TupleTableSlot *slot, int options, IpFormed *row);
+extern void ip_insert_form(Relation rel, TupleTableSlot *slot, CompatOptions options, IpFormed *row);
 
 /*
  * Insert a row as xid and cid did, into a table that nobody else can see;
@@ -24,12 +26,12 @@ extern void ip_insert_as(Relation rel, const IpFormed *row, TransactionId xid,
 extern void ip_insert_final(Relation rel, const IpFormed *rows, int nrows);
 
 extern void ip_insert_tuple(Relation rel, TupleTableSlot *slot, CommandId cid,
-							int options, BulkInsertState bistate);
+							CompatOptions options, BulkInsertState bistate);
 extern void ip_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid,
-								  int options, BulkInsertState bistate, uint32 token);
+								  CompatOptions options, BulkInsertState bistate, uint32 token);
 extern void ip_insert_complete_speculative(Relation rel, TupleTableSlot *slot,
 										   uint32 token, bool succeeded);
 extern void ip_insert_multi(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
-							int options, BulkInsertState bistate);
+							CompatOptions options, BulkInsertState bistate);
 
 #endif							/* IP_INSERT_H */

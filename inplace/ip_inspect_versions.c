@@ -114,6 +114,7 @@ contents(IpVersion *v)
 		nulls[n++] = nulls[i];
 		TupleDescInitEntry(text_desc, n, NameStr(att->attname), TEXTOID, -1, 0);
 	}
+	CompatFinalizeDesc(text_desc);
 	tuple = heap_form_tuple(BlessTupleDesc(text_desc), values, nulls);
 	return CStringGetTextDatum(OidOutputFunctionCall(F_RECORD_OUT, HeapTupleGetDatum(tuple)));
 }

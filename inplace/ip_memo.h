@@ -8,7 +8,8 @@
  *	  and what the trigger queue needs the transaction and subtransaction.
  *
  *	                set by                            read by, and then
- *	  	seen     fetch with a dirty snapshot        row lock (ON CONFLICT, logical apply), which forgets it
+ *	  	seen     fetch with a dirty snapshot        row lock (ON CONFLICT, logical apply), fetch by TID (ON CONFLICT
+ *	                                                DO SELECT); they and a change of the row forget it
  *	  	locked   row lock                           update; of no use after the command
  *	  	blind    change without an MVCC snapshot    fetch by TID; of no use after the command
  *	  	asked    deletion or move, a row            fetch of OLD for the trigger queue, which counts

@@ -21,12 +21,8 @@ ip_page_in_buffers(const void *address)
 bool
 ip_page_is_locked(Page page, bool exclusive)
 {
-	LWLock	   *lock;
-
-	if (!ip_page_in_buffers(page))
-		return true;
-	lock = BufferDescriptorGetContentLock(GetBufferDescriptor(((char *) page - BufferBlocks) / BLCKSZ));
-	return exclusive ? LWLockHeldByMeInMode(lock, LW_EXCLUSIVE) : LWLockHeldByMe(lock);
+	return !ip_page_in_buffers(page) ||
+		compat_buffer_is_locked(((char *) page - BufferBlocks) / BLCKSZ + 1, exclusive);
 }
 #endif
 

@@ -418,7 +418,7 @@ ip_rel_extend(Relation rel, BufferAccessStrategy strategy, uint32 n, uint32 *ext
 double
 ip_rel_dead_rows(Relation rel, bool *vacuumed)
 {
-	PgStat_StatTabEntry *entry = pgstat_fetch_stat_tabentry_ext(rel->rd_rel->relisshared, RelationGetRelid(rel));
+	PgStat_StatTabEntry *entry = CompatTableStats(rel);
 
 	if (vacuumed)
 		*vacuumed = entry != NULL && CompatVacuums(entry) > 0;

@@ -11,6 +11,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/rls.h"
+#include "utils/tuplestore.h"
 
 #include "ip_result.h"
 

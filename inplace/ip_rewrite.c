@@ -392,15 +392,15 @@ copy_row(Rewrite *r, IpVersion *v)
 static void
 report_blocks(IpScan *scan)
 {
-	pgstat_progress_update_param(PROGRESS_CLUSTER_HEAP_BLKS_SCANNED, scan->block + 1);
+	pgstat_progress_update_param(PROGRESS_REPACK_HEAP_BLKS_SCANNED, scan->block + 1);
 }
 
 static void
 report_written(double scanned, double written)
 {
 	const int	index[] = {
-		PROGRESS_CLUSTER_HEAP_TUPLES_SCANNED,
-		PROGRESS_CLUSTER_HEAP_TUPLES_WRITTEN
+		PROGRESS_REPACK_HEAP_TUPLES_SCANNED,
+		PROGRESS_REPACK_HEAP_TUPLES_INSERTED
 	};
 	int64		values[2] = {scanned, written};
 
@@ -412,15 +412,15 @@ begin_scan(Rewrite *r)
 {
 	IpScan	   *scan = (IpScan *) table_beginscan_strat(r->old, SnapshotAny, 0, NULL, true, false);
 
-	pgstat_progress_update_param(PROGRESS_CLUSTER_PHASE, PROGRESS_CLUSTER_PHASE_SEQ_SCAN_HEAP);
-	pgstat_progress_update_param(PROGRESS_CLUSTER_TOTAL_HEAP_BLKS, scan->nblocks);
+	pgstat_progress_update_param(PROGRESS_REPACK_PHASE, PROGRESS_REPACK_PHASE_SEQ_SCAN_HEAP);
+	pgstat_progress_update_param(PROGRESS_REPACK_TOTAL_HEAP_BLKS, scan->nblocks);
 	return scan;
 }
 
 static void
 end_scan(IpScan *scan)
 {
-	pgstat_progress_update_param(PROGRESS_CLUSTER_HEAP_BLKS_SCANNED, scan->nblocks);
+	pgstat_progress_update_param(PROGRESS_REPACK_HEAP_BLKS_SCANNED, scan->nblocks);
 	table_endscan(&scan->rs_base);
 }
 
@@ -462,8 +462,8 @@ copy_indexed(Rewrite *r, IndexScanDesc scan, TupleTableSlot *slot)
 static void
 copy_in_index_order(Rewrite *r, Relation index)
 {
-	const int	phase_index[] = {PROGRESS_CLUSTER_PHASE, PROGRESS_CLUSTER_INDEX_RELID};
-	int64		phase[] = {PROGRESS_CLUSTER_PHASE_INDEX_SCAN_HEAP, RelationGetRelid(index)};
+	const int	phase_index[] = {PROGRESS_REPACK_PHASE, PROGRESS_REPACK_INDEX_RELID};
+	int64		phase[] = {PROGRESS_REPACK_PHASE_INDEX_SCAN_HEAP, RelationGetRelid(index)};
 	IndexScanDesc scan = CompatIndexBeginScan(r->old, index, SnapshotAny, 0, 0);
 	TupleTableSlot *slot = table_slot_create(r->old, NULL);
 
@@ -537,9 +537,9 @@ copy_by_sort(Rewrite *r, Relation index)
 		report_written(++scanned, 0);
 	}
 	end_scan(scan);
-	pgstat_progress_update_param(PROGRESS_CLUSTER_PHASE, PROGRESS_CLUSTER_PHASE_SORT_TUPLES);
+	pgstat_progress_update_param(PROGRESS_REPACK_PHASE, PROGRESS_REPACK_PHASE_SORT_TUPLES);
 	tuplesort_performsort(sort);
-	pgstat_progress_update_param(PROGRESS_CLUSTER_PHASE, PROGRESS_CLUSTER_PHASE_WRITE_NEW_HEAP);
+	pgstat_progress_update_param(PROGRESS_REPACK_PHASE, PROGRESS_REPACK_PHASE_WRITE_NEW_HEAP);
 	while ((tuple = tuplesort_getheaptuple(sort, true)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -551,13 +551,18 @@ copy_by_sort(Rewrite *r, Relation index)
 
 void
 ip_rewrite_for_cluster(Relation old, Relation new, Relation index, bool use_sort,
-					   TransactionId oldest_xmin, TransactionId *xid_cutoff,
+					   TransactionId oldest_xmin, Snapshot snapshot, TransactionId *xid_cutoff,
 					   MultiXactId *multi_cutoff, double *num_tuples, double *tups_vacuumed,
 					   double *tups_recently_dead)
 {
 	Rewrite    *r = palloc0(sizeof(Rewrite));
 	TransactionId horizon = CompatHorizon(old, oldest_xmin);
 
+	if (snapshot != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot repack inplace table \"%s\" concurrently", RelationGetRelationName(old)),
+				 errhint("Use REPACK without CONCURRENTLY.")));
 	r->old = old;
 	r->new = new;
 	r->horizon = ip_xid_full(horizon);

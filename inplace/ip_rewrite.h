@@ -10,11 +10,13 @@
 
 /*
  * relation_copy_for_cluster: copies what anybody may still see.  Both tables
- * are locked AccessExclusive; nobody else can see the new one.
+ * are locked AccessExclusive; nobody else can see the new one.  With a snapshot, which REPACK (CONCURRENTLY) would give: an
+ * error.
  */
 extern void ip_rewrite_for_cluster(Relation old, Relation new, Relation index, bool use_sort,
-								   TransactionId oldest_xmin, TransactionId *xid_cutoff,
-								   MultiXactId *multi_cutoff, double *num_tuples,
-								   double *tups_vacuumed, double *tups_recently_dead);
+								   TransactionId oldest_xmin, Snapshot snapshot,
+								   TransactionId *xid_cutoff, MultiXactId *multi_cutoff,
+								   double *num_tuples, double *tups_vacuumed,
+								   double *tups_recently_dead);
 
 #endif							/* IP_REWRITE_H */

@@ -123,9 +123,13 @@ block_after(IpScan *scan, bool started, BlockNumber block)
 	{
 		ParallelBlockTableScanDesc pbscan =
 			(ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
+		bool		is_range = (scan->rs_base.rs_flags & SO_TYPE_TIDRANGESCAN) != 0;
 
+		if (scan->start >= scan->limit)
+			return InvalidBlockNumber;
 		if (!started)
-			table_block_parallelscan_startblock_init(rel, scan->worker, pbscan);
+			CompatParallelStart(rel, scan->worker, pbscan, is_range ? scan->start : InvalidBlockNumber,
+								is_range ? scan->limit - scan->start : InvalidBlockNumber);
 		return table_block_parallelscan_nextpage(rel, scan->worker, pbscan);
 	}
 	if (!started)
@@ -592,6 +596,11 @@ ip_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot
 	IpScan	   *scan = (IpScan *) sscan;
 	bool		forward = !ScanDirectionIsBackward(direction);
 
+	if (CompatLooksForDeleted(sscan->rs_snapshot))
+	{
+		ExecClearTuple(slot);
+		return false;
+	}
 	while (scan->has_before || next_item(scan, forward))
 	{
 		if (scan->has_before ? store_before(scan, slot) : store_or_leave_out(scan, scan->off, slot))

@@ -76,8 +76,7 @@ extern bool ip_scan_getnextslot_tidrange(TableScanDesc sscan, ScanDirection dire
 extern bool ip_scan_sample_next_block(TableScanDesc sscan, struct SampleScanState *state);
 extern bool ip_scan_sample_next_tuple(TableScanDesc sscan, struct SampleScanState *state,
 									  TupleTableSlot *slot);
-extern bool ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin,
-									   double *liverows, double *deadrows,
+extern bool ip_scan_analyze_next_tuple(TableScanDesc sscan, double *liverows, double *deadrows,
 									   TupleTableSlot *slot);
 
 /* ---- the rows of a page ------------------------------------------------------------------ */

@@ -113,8 +113,7 @@ count_entries(IpScan *scan, double *deadrows)
 }
 
 bool
-ip_scan_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin, double *liverows,
-						   double *deadrows, TupleTableSlot *slot)
+ip_scan_analyze_next_tuple(TableScanDesc sscan, double *liverows, double *deadrows, TupleTableSlot *slot)
 {
 	IpScan	   *scan = (IpScan *) sscan;
 

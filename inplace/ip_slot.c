@@ -210,6 +210,12 @@ ip_slot_getsomeattrs(TupleTableSlot *slot, int natts)
 		elog(ERROR, "inplace slot without a row has no more columns");
 
 	ip_body_deform_slot(islot, natts);
+	/* columns added since the row was stored; before 19 core sees to these */
+	if (unlikely(slot->tts_nvalid < natts))
+	{
+		slot_getmissingattrs(slot, slot->tts_nvalid, natts);
+		slot->tts_nvalid = natts;
+	}
 }
 
 /* ctid and tableoid are not asked for here */

@@ -260,7 +260,7 @@ extend(Relation rel, Size size, BulkInsertState bistate)
 }
 
 Buffer
-ip_space_find(Relation rel, Size size, int options, BulkInsertState bistate,
+ip_space_find(Relation rel, Size size, CompatOptions options, BulkInsertState bistate,
 			  bool conditional, Buffer other, bool *init)
 {
 	BufferAccessStrategy strategy = bistate ? bistate->strategy : NULL;

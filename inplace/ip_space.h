@@ -59,7 +59,7 @@ ip_space_free(BlockNumber block, Page page)
  * conditional no lock is waited for, so that the caller may hold one on the
  * buffer "other"; that one is never returned.
  */
-extern Buffer ip_space_find(Relation rel, Size size, int options, BulkInsertState bistate,
+extern Buffer ip_space_find(Relation rel, Size size, CompatOptions options, BulkInsertState bistate,
 							bool conditional, Buffer other, bool *init);
 
 /*

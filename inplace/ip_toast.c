@@ -91,7 +91,7 @@ form_heap_tuple(Relation rel, HeapTuple tuple, IpFormed *row)
 }
 
 void
-ip_toast_form_toasted(Relation rel, TupleTableSlot *slot, HeapTuple old, int options, IpFormed *row)
+ip_toast_form_toasted(Relation rel, TupleTableSlot *slot, HeapTuple old, CompatOptions options, IpFormed *row)
 {
 	HeapTuple	tuple;
 	HeapTuple	toasted;

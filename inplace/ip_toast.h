@@ -6,6 +6,8 @@
 #ifndef IP_TOAST_H
 #define IP_TOAST_H
 
+#include "compat.h"
+
 #include "access/htup.h"
 #include "utils/relcache.h"
 
@@ -32,7 +34,7 @@ extern void ip_toast_form(Relation rel, TupleTableSlot *slot, bool final, IpForm
  * where the new row does not have them.  No buffer lock may be held.
  */
 extern void ip_toast_form_toasted(Relation rel, TupleTableSlot *slot, HeapTuple old,
-								  int options, IpFormed *row);
+								  CompatOptions options, IpFormed *row);
 
 /* A heap tuple with a row's values, for the core's TOAST functions. */
 extern HeapTuple ip_toast_heap_tuple(Relation rel, uint16 hdr, const uint8 *body, uint32 bodylen);

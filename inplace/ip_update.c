@@ -66,6 +66,7 @@ typedef struct ModifyRequest
 	IpFormed	row;			/* the new row */
 	bool		toast;			/* it must go through TOAST, and has not */
 	bool		toasted;		/* it has: the mode is known */
+	bool		no_logical;		/* decoding is not to see it */
 	IpColumns	columns;		/* that the new row changes */
 } ModifyRequest;
 
@@ -195,6 +196,7 @@ has_older(const IpVersion *v)
 static void
 modify_note(const ModifyRequest *req, int fetches)
 {
+	ip_memo_forget_seen(req->rel, &req->target.row);
 	if (req->snapshot == InvalidSnapshot || !IsMVCCSnapshot(req->snapshot))
 		ip_memo_note_blind(req->rel, &req->target.row, req->xid, req->cid);
 	if (fetches != 0 && (req->target.exact || req->has_older))
@@ -220,9 +222,10 @@ fetches_of_deleted(const TriggerDesc *desc, bool changing_part)
 }
 
 TM_Result
-ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot,
-				 Snapshot crosscheck, bool wait, TM_FailureData *tmfd, bool changing_part)
+ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, uint32 options, Snapshot snapshot,
+				 Snapshot crosscheck, bool wait, TM_FailureData *tmfd)
 {
+	bool		changing_part = (options & TABLE_DELETE_CHANGING_PARTITION) != 0;
 	ModifyRequest req = {
 		.rel = rel,.cid = cid,.snapshot = snapshot,
 		.crosscheck = crosscheck,.wait = wait,.tmfd = tmfd,
@@ -252,7 +255,8 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot
 		deleted.hdr = v->hdr;
 		deleted.body = unconstify(uint8 *, v->body);
 		deleted.bodylen = v->bodylen;
-		w.logical = ip_logical_delete(rel, &deleted);
+		if (!(options & TABLE_DELETE_NO_LOGICAL))
+			w.logical = ip_logical_delete(rel, &deleted);
 		ip_modify_write(v, buffer, &w);
 		UnlockReleaseBuffer(buffer);
 		pgstat_count_heap_delete(rel);
@@ -424,7 +428,7 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 	old.hdr = v->hdr;
 	old.body = from_body;
 	old.bodylen = v->bodylen;
-	logical = ip_logical_update(req->rel, &old, &req->row);
+	logical = req->no_logical ? NULL : ip_logical_update(req->rel, &old, &req->row);
 	in_place = update_prepare(req, v, buffer, &w, delta);
 	if (lacks_room(req, v, buffer, &w, in_place) && ip_prune_page_opt(req->rel, buffer))
 	{
@@ -455,14 +459,15 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 }
 
 TM_Result
-ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId cid,
+ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId cid, uint32 options,
 				Snapshot snapshot, Snapshot crosscheck, bool wait, TM_FailureData *tmfd,
 				LockTupleMode *lockmode, CompatUpdateIndexes *update_indexes)
 {
 	ModifyRequest req = {
 		.rel = rel,.cid = cid,.snapshot = snapshot,
 		.crosscheck = crosscheck,.wait = wait,.tmfd = tmfd,
-		.xid = GetCurrentTransactionId(),.slot = slot
+		.xid = GetCurrentTransactionId(),.slot = slot,
+		.no_logical = (options & TABLE_UPDATE_NO_LOGICAL) != 0
 	};
 	MemoryContext context = ip_version_work_begin();
 	IpVersion  *v = &modify_v;

@@ -8,11 +8,12 @@
 
 #include "compat.h"
 
-extern TM_Result ip_update_delete(Relation rel, ItemPointer tid, CommandId cid,
+/* options: TABLE_DELETE_*, TABLE_UPDATE_* */
+extern TM_Result ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, uint32 options,
 								  Snapshot snapshot, Snapshot crosscheck, bool wait,
-								  TM_FailureData *tmfd, bool changing_part);
+								  TM_FailureData *tmfd);
 extern TM_Result ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot,
-								 CommandId cid, Snapshot snapshot, Snapshot crosscheck,
+								 CommandId cid, uint32 options, Snapshot snapshot, Snapshot crosscheck,
 								 bool wait, TM_FailureData *tmfd, LockTupleMode *lockmode,
 								 CompatUpdateIndexes *update_indexes);
 

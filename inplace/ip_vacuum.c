@@ -66,6 +66,7 @@ check_failsafe(IpVacuum *v)
 	v->failsafe = true;
 	v->strategy = NULL;			/* all buffers may be used */
 	CompatFailsafeBegins();
+	compat_progress_failsafe();
 	v->do_indexes = v->do_truncate = false;
 	ereport(WARNING,
 			(errmsg("bypassing nonessential maintenance of table \"%s.%s.%s\" as a failsafe after %d index scans",
@@ -415,6 +416,8 @@ vacuum_dead_items(IpVacuum *v)
 	check_failsafe(v);
 	free_dead_items(v);
 	ip_vacuum_keys_clear(v);
+	v->n.dead_memory += tidset_memory(v->dead);
+	v->n.dead_resets++;
 	tidset_reset(v->dead);
 	compat_progress_dead(0, 0);
 }
@@ -593,8 +596,7 @@ update_stats(IpVacuum *v, double row_count)
 							Min(all_frozen, v->nblocks), rel->rd_rel->relhasindex, frozenxid,
 							v->cutoffs.OldestMxact, &v->n.frozenxid_updated,
 							&v->n.minmulti_updated, false);
-	CompatReportVacuum(RelationGetRelid(rel), rel->rd_rel->relisshared, Max(row_count, 0),
-					   v->n.recently_dead + excess_versions(v) + old_entries(v), v->start);
+	CompatReportVacuum(rel, Max(row_count, 0), v->n.recently_dead + excess_versions(v) + old_entries(v), v->start);
 }
 
 /*
@@ -634,6 +636,9 @@ vacuum_table(IpVacuum *v)
 	row_count = estimate_rows(v);
 	if ((tidset_count(v->dead) > 0 || v->n.stale_pages > 0) && !few_dead_items(v, row_count))
 		vacuum_dead_items(v);
+	v->n.dead_limit = tidset_limit(v->dead);
+	if (tidset_count(v->dead) > 0)
+		v->n.dead_memory += tidset_memory(v->dead);
 	if (BufferIsValid(v->vm))
 		ReleaseBuffer(v->vm);
 	v->vm = InvalidBuffer;
@@ -652,7 +657,7 @@ vacuum_table(IpVacuum *v)
 }
 
 void
-ip_vacuum_relation(Relation rel, VacuumParams *params, BufferAccessStrategy bstrategy)
+ip_vacuum_relation(Relation rel, const VacuumParams *params, BufferAccessStrategy bstrategy)
 {
 	IpVacuum   *v = palloc0(sizeof(IpVacuum));
 	IpVacuumUsage *usage = ip_vacuum_usage_begin();
@@ -668,6 +673,7 @@ ip_vacuum_relation(Relation rel, VacuumParams *params, BufferAccessStrategy bstr
 	v->always_indexes = params->index_cleanup == VACOPTVALUE_ENABLED;
 	v->do_truncate = params->truncate != VACOPTVALUE_DISABLED;
 	pgstat_progress_start_command(PROGRESS_COMMAND_VACUUM, RelationGetRelid(rel));
+	compat_progress_began(params->is_wraparound);
 	if (params->options & VACOPT_VERBOSE)
 		ereport(INFO,
 				(errmsg("vacuuming \"%s.%s.%s\"", get_database_name(MyDatabaseId),

@@ -8,7 +8,7 @@
 
 #include "compat.h"
 
-extern void ip_vacuum_relation(Relation rel, VacuumParams *params,
+extern void ip_vacuum_relation(Relation rel, const VacuumParams *params,
 							   BufferAccessStrategy bstrategy);
 
 #endif							/* IP_VACUUM_H */

@@ -7,7 +7,7 @@
  * runs.  Core's own parallel VACUUM is bound to its array of dead TIDs.
  *-------------------------------------------------------------------------
  */
-#include "compat.h"
+#include "compat_vacuum.h"
 
 #include "access/amapi.h"
 #include "access/multixact.h"
@@ -54,6 +54,7 @@ typedef struct Shared
 	bool		exact;
 	int			memory;			/* maintenance_work_mem of each process */
 	int			ring;			/* buffers in the ring of each, or 0 */
+	CompatCosts costs;			/* as of the last launch */
 	dsa_pointer dead;
 	pg_atomic_uint32 next;		/* index that nobody has taken yet */
 	pg_atomic_uint32 cost_balance;
@@ -70,6 +71,8 @@ struct IpVacuumIndexes
 	ParallelContext *pcxt;		/* or NULL */
 	dsa_area   *area;
 	bool		launched;		/* workers have been launched before */
+	int			nplanned[2];	/* to delete, and to clean up */
+	int			nlaunched[2];
 	BufferUsage *buffer_usage;
 	WalUsage   *wal_usage;
 };
@@ -196,16 +199,20 @@ choose_workers(IpVacuum *v)
 		useful += may_be_parallel(x->rels[i], &x->shared->indexes[i], false) ? 1 : 0;
 	if (v->params->nworkers > 0)
 		useful = Min(useful, v->params->nworkers + 1);
-	return Min(useful - 1, max_parallel_maintenance_workers);
+	return Min(useful - 1, CompatMaxVacuumWorkers());
+}
+
+/* In kB. */
+static int
+work_memory(void)
+{
+	return AmAutoVacuumWorkerProcess() && autovacuum_work_mem != -1 ? autovacuum_work_mem : maintenance_work_mem;
 }
 
 static Size
 memory_limit(void)
 {
-	int			kb = AmAutoVacuumWorkerProcess() && autovacuum_work_mem != -1 ?
-		autovacuum_work_mem : maintenance_work_mem;
-
-	return (Size) kb * 1024;
+	return (Size) work_memory() * 1024;
 }
 
 /* What the area of dead TIDs begins with; more comes as it is needed. */
@@ -229,7 +236,7 @@ init_shared(IpVacuum *v, Shared *shared, int nworkers)
 	shared->elevel = v->elevel;
 	shared->nindexes = v->indexes->nrels;
 	shared->row_count = v->rel->rd_rel->reltuples;
-	shared->memory = maintenance_work_mem / (nworkers + 1);
+	shared->memory = work_memory() / (nworkers + 1);
 	shared->ring = CompatRingBuffers(v->strategy);
 	pg_atomic_init_u32(&shared->next, 0);
 	pg_atomic_init_u32(&shared->cost_balance, 0);
@@ -358,10 +365,13 @@ launch_workers(IpVacuum *v)
 	if (x->launched)
 		ReinitializeParallelDSM(x->pcxt);
 	x->launched = true;
+	CompatGetCosts(&shared->costs);
 	pg_atomic_write_u32(&shared->cost_balance, VacuumCostBalance);
 	pg_atomic_write_u32(&shared->active, 0);
 	ReinitializeParallelWorkers(x->pcxt, Min(useful - 1, x->pcxt->nworkers));
 	LaunchParallelWorkers(x->pcxt);
+	x->nplanned[shared->cleanup] += x->pcxt->nworkers_to_launch;
+	x->nlaunched[shared->cleanup] += x->pcxt->nworkers_launched;
 	if (x->pcxt->nworkers_launched > 0)
 	{
 		VacuumCostBalance = VacuumCostBalanceLocal = 0;
@@ -483,6 +493,7 @@ ip_vacuum_indexes_report(IpVacuum *v, StringInfo buf)
 {
 	IpVacuumIndexes *x = v->indexes;
 
+	compat_report_workers(buf, x->nplanned, x->nlaunched);
 	for (int i = 0; i < x->nrels; i++)
 	{
 		IndexState *state = &x->shared->indexes[i];
@@ -505,7 +516,7 @@ ip_vacuum_indexes_report(IpVacuum *v, StringInfo buf)
 static void
 worker_cost_setup(Shared *shared)
 {
-	CompatWorkerCosts();
+	CompatTakeCosts(&shared->costs);
 	VacuumCostBalance = 0;
 	VacuumCostBalanceLocal = 0;
 	VacuumSharedCostBalance = &shared->cost_balance;

@@ -36,6 +36,9 @@ typedef struct IpVacuumCounts
 	BlockNumber set_visible;	/* bits set in the visibility map */
 	BlockNumber set_frozen;
 	BlockNumber were_visible;	/* of set_frozen */
+	Size		dead_memory;	/* that dead rows' TIDs took, in all */
+	Size		dead_limit;
+	int			dead_resets;
 	int			index_scans;
 	TransactionId frozenxid;	/* for pg_class */
 	bool		frozenxid_updated;
@@ -47,7 +50,7 @@ typedef struct IpVacuumIndexes IpVacuumIndexes;
 typedef struct IpVacuum
 {
 	Relation	rel;
-	VacuumParams *params;
+	const VacuumParams *params;
 	BufferAccessStrategy strategy;
 	struct VacuumCutoffs cutoffs;
 	IpXid		horizon;		/* OldestXmin with its epoch */

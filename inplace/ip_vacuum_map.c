@@ -35,7 +35,7 @@ ip_vacuum_map_distrust(IpVacuum *v, BlockNumber block, Buffer buffer, bool is_da
 		ereport(WARNING,
 				(errmsg("page is not marked all-visible but visibility map bit is set in relation \"%s\" page %u",
 						RelationGetRelationName(v->rel), block)));
-		visibilitymap_clear(v->rel, block, v->vm, VISIBILITYMAP_VALID_BITS);
+		CompatMapClear(v->rel, block, v->vm);
 		bits = 0;
 	}
 	return bits;

@@ -99,7 +99,7 @@ report_index_scan(IpVacuum *v, StringInfo buf)
 }
 
 static void
-report_usage(IpVacuumUsage *u, StringInfo buf)
+report_usage(const IpVacuum *v, IpVacuumUsage *u, StringInfo buf)
 {
 	double		seconds = (GetCurrentTimestamp() - u->start) / 1000000.0;
 	WalUsage	wal = {0};
@@ -128,6 +128,7 @@ report_usage(IpVacuumUsage *u, StringInfo buf)
 					 read_rate, write_rate);
 	compat_report_buffers(buf, hit, miss, dirty);
 	compat_report_wal(buf, &wal);
+	compat_report_memory(buf, v->n.dead_memory, v->n.dead_resets, v->n.dead_limit);
 	appendStringInfo(buf, _("system usage: %s"), pg_rusage_show(&u->rusage));
 }
 
@@ -135,7 +136,7 @@ bool
 ip_vacuum_may_report(const VacuumParams *params)
 {
 	return (params->options & VACOPT_VERBOSE) != 0 ||
-		(AmAutoVacuumWorkerProcess() && params->log_min_duration >= 0);
+		(AmAutoVacuumWorkerProcess() && CompatLogDuration(params) >= 0);
 }
 
 void
@@ -147,7 +148,7 @@ ip_vacuum_report(IpVacuum *v, IpVacuumUsage *usage, double row_count)
 
 	if (!ip_vacuum_may_report(v->params) ||
 		(!verbose && !TimestampDifferenceExceeds(usage->start, GetCurrentTimestamp(),
-												 v->params->log_min_duration)))
+												 CompatLogDuration(v->params))))
 		return;
 	if (!verbose)
 		format = v->params->is_wraparound ?
@@ -160,7 +161,7 @@ ip_vacuum_report(IpVacuum *v, IpVacuumUsage *usage, double row_count)
 	report_rows(v, &buf, row_count);
 	report_xids(v, &buf);
 	report_index_scan(v, &buf);
-	report_usage(usage, &buf);
+	report_usage(v, usage, &buf);
 	ereport(verbose ? INFO : LOG, (errmsg_internal("%s", buf.data)));
 	pfree(buf.data);
 }

@@ -6,6 +6,7 @@
 #include "compat.h"
 
 #include "storage/latch.h"
+#include "utils/wait_event.h"
 
 #include "ip_page.h"
 #include "ip_space.h"

@@ -224,7 +224,7 @@ static bool
 removable_for(Snapshot snapshot, IpXid xid)
 {
 	return IpXidIsFinal(xid) ||
-		GlobalVisTestIsRemovableFullXid(snapshot->vistest, FullTransactionIdFromU64(xid));
+		CompatIsRemovableFullXid(snapshot->vistest, FullTransactionIdFromU64(xid));
 }
 
 /* What somebody may still see. */

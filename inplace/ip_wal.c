@@ -81,7 +81,7 @@ redo_clear_visible(XLogReaderState *record, int id)
 	XLogRecGetBlockTag(record, id, &locator, NULL, &block);
 	rel = CreateFakeRelcacheEntry(locator);
 	visibilitymap_pin(rel, block, &vm);
-	visibilitymap_clear(rel, block, vm, VISIBILITYMAP_VALID_BITS);
+	CompatMapClear(rel, block, vm);
 	ReleaseBuffer(vm);
 	FreeFakeRelcacheEntry(rel);
 }

@@ -168,7 +168,7 @@ read_range(HTAB *rows, XLogRecPtr from, XLogRecPtr to)
 
 	initStringInfo(&scratch);
 	error_context_stack = &callback;
-	first = XLogFindNextRecord(reader, from);
+	first = CompatFindNextRecord(reader, from, &problem);
 	while (!XLogRecPtrIsInvalid(first) && XLogReadRecord(reader, &problem) != NULL && reader->EndRecPtr <= to)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -195,8 +195,8 @@ ip_xid_removable(Relation rel, IpXid xid)
 {
 	if (IpXidIsFinal(xid))
 		return true;
-	return GlobalVisTestIsRemovableFullXid(GlobalVisTestFor(rel),
-										   FullTransactionIdFromU64(xid));
+	return CompatIsRemovableFullXid(GlobalVisTestFor(rel),
+									FullTransactionIdFromU64(xid));
 }
 
 IpXid

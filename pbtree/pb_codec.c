@@ -405,15 +405,16 @@ void
 pb_codec_decode_to(const PbColumn *col, const uint8 *p, char *to)
 {
 	uint8		invert = (col->codec & PB_CODEC_INVERTED) ? 0xFF : 0;
+	int			kind = PbCodecKind(col->codec);
 	uint64		sign = 0;
 
-	switch (PbCodecKind(col->codec))
+	if (kind == PB_CODEC_INT2 || kind == PB_CODEC_INT4 || kind == PB_CODEC_INT8)
+		sign = UINT64CONST(1) << (col->len * 8 - 1);
+	switch (kind)
 	{
 		case PB_CODEC_INT2:
 		case PB_CODEC_INT4:
 		case PB_CODEC_INT8:
-			sign = UINT64CONST(1) << (col->len * 8 - 1);
-			/* FALLTHROUGH */
 		case PB_CODEC_UINT4:
 		case PB_CODEC_UINT8:
 			{

@@ -382,6 +382,7 @@ pb_dead_remove_stale_of_scan(Relation rel, Relation heap, PbIndex *index, Buffer
 	if (header->pd_prune_xid == horizon || try_remove_stale(rel, heap, index, buffer, false))
 		return;
 	LockBuffer(buffer, PB_READ);
-	header->pd_prune_xid = horizon;
+	if (CompatBeginHint(buffer))
+		header->pd_prune_xid = horizon;
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 }

@@ -144,7 +144,7 @@ pb_gather_worker(dsm_segment *seg, shm_toc *toc)
 	info = BuildIndexInfo(gather.rel);
 	info->ii_Concurrent = shared->concurrent;
 	gather.unique = info->ii_Unique;
-	scan_and_sort(&gather, info, false, table_beginscan_parallel(gather.heap, shm_toc_lookup(toc, KEY_SCAN, false)));
+	scan_and_sort(&gather, info, false, CompatBeginParallelScan(gather.heap, shm_toc_lookup(toc, KEY_SCAN, false)));
 	write_runs(&gather, shared);
 	pb_sort_end(gather.sort);
 	if (gather.dead)
@@ -276,7 +276,7 @@ pb_gather_begin(Relation heap, Relation rel, PbIndex *index, IndexInfo *info)
 	if (info->ii_ParallelWorkers > 0 && launch_workers(gather, info))
 	{
 		gather->memory /= gather->context->nworkers_launched + 1;
-		scan_and_sort(gather, info, true, table_beginscan_parallel(heap, shm_toc_lookup(gather->context->toc, KEY_SCAN, false)));
+		scan_and_sort(gather, info, true, CompatBeginParallelScan(heap, shm_toc_lookup(gather->context->toc, KEY_SCAN, false)));
 		WaitForParallelWorkersToFinish(gather->context);
 		begin_merge(gather, info);
 	}

@@ -168,55 +168,51 @@ pb_tree_height(Relation rel)
 	return root == PB_NONE ? 0 : level;
 }
 
-static void
-set_properties(IndexAmRoutine *am)
-{
-	am->amstrategies = BTMaxStrategyNumber;
-	am->amsupport = BTNProcs;
-	am->amoptsprocnum = BTOPTIONS_PROC;
-	am->amcanorder = true;
-	am->amcanbackward = true;
-	am->amcanunique = true;		/* before 18 pb_build refuses, with a hint */
-	am->amcanmulticol = true;
-	am->amoptionalkey = true;
-	am->amsearcharray = true;
-	am->amsearchnulls = true;
-	am->amclusterable = true;
-	am->ampredlocks = true;
-	am->amcaninclude = true;
-	am->amcanparallel = true;
-	am->amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_COND_CLEANUP;
-	am->amkeytype = InvalidOid;
-	CompatCanBuildInParallel(am);
-	CompatOrderedIndexAm(am, pb_tree_height);
-}
+static const IndexAmRoutine methods = {
+	.type = T_IndexAmRoutine,
+	.amstrategies = BTMaxStrategyNumber,
+	.amsupport = BTNProcs,
+	.amoptsprocnum = BTOPTIONS_PROC,
+	.amcanorder = true,
+	.amcanbackward = true,
+	.amcanunique = true,		/* before 18 pb_build refuses, with a hint */
+	.amcanmulticol = true,
+	.amoptionalkey = true,
+	.amsearcharray = true,
+	.amsearchnulls = true,
+	.amclusterable = true,
+	.ampredlocks = true,
+	.amcaninclude = true,
+	.amcanparallel = true,
+	.amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_COND_CLEANUP,
+	.amkeytype = InvalidOid,
+	COMPAT_BUILDS_IN_PARALLEL
+	COMPAT_ORDERED_INDEX_AM(pb_tree_height)
+	.ambuild = pb_build,
+	.ambuildempty = pb_build_empty,
+	.aminsert = pb_handler_insert,
+	.ambulkdelete = pb_vacuum_delete,
+	.amvacuumcleanup = pb_vacuum_cleanup,
+	.amcanreturn = pb_can_return,
+	.amcostestimate = pb_cost_estimate,
+	.amoptions = pb_options,
+	.amproperty = pb_property,
+	.ambuildphasename = btbuildphasename,
+	.amvalidate = btvalidate,
+	.ambeginscan = pb_scan_begin,
+	.amrescan = pb_scan_restart,
+	.amgettuple = pb_scan_next,
+	.amgetbitmap = pb_scan_bitmap,
+	.amendscan = pb_scan_end,
+	.amestimateparallelscan = pb_parallel_size,
+	.aminitparallelscan = pb_parallel_init,
+	.amparallelrescan = pb_parallel_restart,
+	.ammarkpos = pb_scan_mark,
+	.amrestrpos = pb_scan_return
+};
 
 Datum
 pbtree_handler(PG_FUNCTION_ARGS)
 {
-	IndexAmRoutine *am = makeNode(IndexAmRoutine);
-
-	set_properties(am);
-	am->ambuild = pb_build;
-	am->ambuildempty = pb_build_empty;
-	am->aminsert = pb_handler_insert;
-	am->ambulkdelete = pb_vacuum_delete;
-	am->amvacuumcleanup = pb_vacuum_cleanup;
-	am->amcanreturn = pb_can_return;
-	am->amcostestimate = pb_cost_estimate;
-	am->amoptions = pb_options;
-	am->amproperty = pb_property;
-	am->ambuildphasename = btbuildphasename;
-	am->amvalidate = btvalidate;
-	am->ambeginscan = pb_scan_begin;
-	am->amrescan = pb_scan_restart;
-	am->amgettuple = pb_scan_next;
-	am->amgetbitmap = pb_scan_bitmap;
-	am->amendscan = pb_scan_end;
-	am->amestimateparallelscan = pb_parallel_size;
-	am->aminitparallelscan = pb_parallel_init;
-	am->amparallelrescan = pb_parallel_restart;
-	am->ammarkpos = pb_scan_mark;
-	am->amrestrpos = pb_scan_return;
-	PG_RETURN_POINTER(am);
+	COMPAT_RETURN_INDEX_AM(&methods);
 }

@@ -42,8 +42,7 @@ pb_index_check_page(Relation rel, Buffer buffer)
 static bool
 is_locked(Buffer buffer)
 {
-	return !BufferIsLocal(buffer) &&
-		LWLockHeldByMe(BufferDescriptorGetContentLock(GetBufferDescriptor(buffer - 1)));
+	return !BufferIsLocal(buffer) && compat_buffer_is_locked(buffer, false);
 }
 
 /* A locked page of the tree, or a deleted one. */

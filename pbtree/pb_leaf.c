@@ -611,6 +611,8 @@ mark_killed(PbLeaf *leaf, PbIndex *index, Relation rel, Buffer buffer)
 		pb_item_get(rel, index, buffer, page, slot, item);
 		if (all_are_killed(killed, leaf->nkilled, tids, pb_item_tids(rel, buffer, page, slot, item, tids)))
 		{
+			if (!marked && !CompatBeginHint(buffer))
+				break;
 			*(uint16 *) pb_page_slot(page, slot) |= PB_SLOT_DEAD;
 			marked = true;
 		}
@@ -618,7 +620,7 @@ mark_killed(PbLeaf *leaf, PbIndex *index, Relation rel, Buffer buffer)
 	if (marked)
 	{
 		PbPageGetSpecial(page)->flags |= PB_PAGE_GARBAGE;
-		MarkBufferDirtyHint(buffer, true);
+		CompatEndHint(buffer);
 	}
 	pfree(item);
 	pfree(tids);

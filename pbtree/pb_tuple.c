@@ -74,7 +74,7 @@ form_directly(TupleDesc desc, PbIndex *index, const PbKey *key, char *tuple, uin
 		if (state != PB_COL_PLAIN || len < 0 || at + len + MAXIMUM_ALIGNOF > PB_TUPLE_ROOM)
 			return 0;
 		if (mask)
-			((bits8 *) (tuple + sizeof(IndexTupleData)))[i / 8] |= 1 << (i % 8);
+			((uint8 *) (tuple + sizeof(IndexTupleData)))[i / 8] |= 1 << (i % 8);
 		if (col->fixed > 0)
 		{
 			Size		aligned = att_align_nominal(at, TupleDescAttr(desc, i)->attalign);

@@ -93,11 +93,11 @@ check_item(PbUnique *u, Buffer leaf, Buffer buffer, int slot, bool *over)
 		}
 		dead &= all_dead;
 	}
-	if (dead)
+	if (dead && CompatBeginHint(buffer))
 	{
 		*(uint16 *) pb_page_slot(page, slot) |= PB_SLOT_DEAD;
 		PbPageGetSpecial(page)->flags |= PB_PAGE_GARBAGE;
-		MarkBufferDirtyHint(buffer, true);
+		CompatEndHint(buffer);
 	}
 	pfree(item);
 	pfree(tids);

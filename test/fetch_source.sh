@@ -21,33 +21,9 @@ fi
 # For a major version that only Ubuntu has kept, or that Debian's mirrors do not have just now.
 UBUNTU_MIRROR=${UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}
 
-die() { printf '%s\n' "$*" >&2; exit 1; }
+source "$(dirname "${BASH_SOURCE[0]}")/private_apt.sh"
 
 # ---- repositories ----------------------------------------------------------
-
-# Where the machine has packages from that were made by Debian or PostgreSQL: address, suite, component, origin, key.
-own_repositories() {
-	local uri suite component origin key
-	apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN) $(SIGNED_BY)' 'Identifier: Packages' |
-		while read -r uri suite component origin key; do
-			[[ $origin == Debian || $origin == apt.postgresql.org ]] || continue
-			[[ $key == /* ]] || key=/usr/share/keyrings/debian-archive-keyring.gpg
-			echo "$uri $suite $component $origin $key"
-		done | sort -u
-}
-
-# debian_suite TYPE SUITE: the lines for another suite of Debian, on the mirrors that the machine uses.
-debian_suite() {
-	local uri suite component origin key
-	while read -r uri suite component origin key; do
-		[[ $origin == Debian && $component == main ]] || continue
-		case $suite in
-		*-security) [[ $2 == sid ]] || echo "$1 [signed-by=$key] $uri $2-security main" ;;
-		*-*) ;;
-		*) echo "$1 [signed-by=$key] $uri $2 main" ;;
-		esac
-	done <<<"$own" | sort -u
-}
 
 # Ubuntu's key, out of Debian's package of it, so that Debian's signature vouches for it.
 ubuntu_key() {
@@ -77,6 +53,7 @@ source_lines() {
 	15) debian_suite deb-src bookworm ;;
 	16) ubuntu_release noble ;;
 	17) debian_suite deb-src trixie ;;
+	19) debian_suite deb-src sid && debian_suite deb-src experimental ;;
 	*) debian_suite deb-src sid ;;
 	esac
 }
@@ -84,12 +61,6 @@ source_lines() {
 # And where these do not have it: a mirror may lack, for hours, what its index names already.
 other_lines() {
 	[[ $major != 17 ]] || ubuntu_release questing
-}
-
-# From here on apt knows only the sources that come on stdin.  One that does not answer may not be the one needed.
-private_apt() {
-	cat >"$work/sources.list"
-	apt-get -q update >&2 || true
 }
 
 # ---- the source ------------------------------------------------------------
@@ -104,15 +75,24 @@ unpack() {
 	rmdir "$folder/.new"
 }
 
+# The version of a package's tarball: 17.6 of 17.6-0ubuntu0.24.04.1, 19rc1 of 19~rc1-1.
+upstream() {
+	local version=${1%%[-+]*}
+	case $version in
+	*~rc[0-9]* | *~beta[0-9]*) echo "${version/\~/}" ;;
+	*) echo "${version%%~*}" ;;
+	esac
+}
+
 # An index may name files that the mirror does not have (any more): then the next version.
 newest_source() {
 	local available candidate
 	available=$(apt-cache showsrc "$package" 2>/dev/null | sed -n 's/^Version: //p' | sort -rVu)
 	for candidate in $(grep -E "^$version[-+~]" <<<"$available") $available; do
-		found=$(unpacked "${candidate%%[-+~]*}")
+		found=$(unpacked "$(upstream "$candidate")")
 		if [[ -z $found ]] && apt-get -q source --download-only --tar-only "$package=$candidate" >&2; then
 			unpack "$package"_*.orig.tar.*
-			found=$(unpacked "${candidate%%[-+~]*}")
+			found=$(unpacked "$(upstream "$candidate")")
 		fi
 		[[ -z $found ]] || return 0
 	done
@@ -134,19 +114,7 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work" "$folder/.new"' EXIT
 rm -rf "$folder/.new"
-own=$(own_repositories)
-[[ -n $own ]] || die "no package lists here; run apt-get update"
-mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
-cat >"$work/apt.conf" <<-CONF
-	Dir::Etc::sourcelist "$work/sources.list";
-	Dir::Etc::sourceparts "-";
-	Dir::State::lists "$work/lists";
-	Dir::Cache "$work/cache";
-	Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
-	APT::Sandbox::User "root";
-CONF
-export APT_CONFIG=$work/apt.conf
-cd "$work"
+begin_apt
 for lines in source_lines other_lines; do
 	lines=$($lines)
 	[[ -n $lines ]] || die "no source of $package to be had"

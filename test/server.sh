@@ -1,14 +1,18 @@
 # The server that is built for and tested: run.sh reads this file.  server_options takes the choice from the arguments;
 # choose_server gets the server and sets PG_CONFIG, BINDIR and PGXS_TEST.
 #
-# Debian's packages serve 15; a server of 16 to 18, or one with assertions, is built from a distribution's source once
-# and kept in CACHE, in a folder of its name: 17.11, or 17.11-cassert.
+# Debian's packages serve 15; a server of 16 to 19, or one with assertions, is built from a distribution's source once
+# and kept in CACHE, in a folder of its name: 17.11, or 17.11-cassert.  As long as there is no source package of 19, Debian's
+# binary packages for experimental are put into a folder there (fetch_server.sh): 19-packages.  That server has no
+# assertions; with --cassert the extension has its own.
 
-PG=								# --pg: 15 to 18
+PG=								# --pg: 15 to 19
 CASSERT=						# --cassert: "-cassert"
 SERVER=							# where it comes from: own (of the caller), packages, source
 ASKED=							# which one was asked for, if any was
-MAJORS="15 16 17 18"
+MAJORS="15 16 17 18 19"
+PACKAGED=19						# where there may be no source package
+ASSERTS=						# make's flag for assertions in the extension only
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/pg_inplace
 ((EUID != 0)) || CACHE=/var/cache/pg_inplace
 # What contrib's modules and the procedural languages need is here too, for their suites.
@@ -44,7 +48,10 @@ server_options() {
 server_packages() {
 	case $SERVER in
 	packages) echo postgresql-15 postgresql-server-dev-15 ;;
-	source) echo "${BUILD_PACKAGES[@]}" ;;
+	source)
+		[[ " $PACKAGED " != *" $PG "* ]] || echo patchelf
+		echo "${BUILD_PACKAGES[@]}"
+		;;
 	esac
 }
 
@@ -54,8 +61,9 @@ choose_server() {
 	packages) PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config ;;
 	source)
 		mkdir -p "$CACHE"
-		built_server >/dev/null || build_server || exit 1
-		PG_CONFIG=$(built_server)/bin/pg_config
+		config_of_server >/dev/null || build_server || exit 1
+		PG_CONFIG=$(config_of_server)
+		! is_packaged || ASSERTS=${CASSERT:+-DUSE_ASSERT_CHECKING}
 		;;
 	esac
 	[[ -x $PG_CONFIG ]] || die "no $PG_CONFIG: set PG_CONFIG to the pg_config of your PostgreSQL"
@@ -73,7 +81,23 @@ check_own_server() {
 		die "PG_CONFIG is that of a server without assertions, and --cassert wants them"
 }
 
-# ---- servers built from source ---------------------------------------------
+# ---- servers built from source, or put together from packages ----------------
+
+config_of_built() {
+	local folder
+	folder=$(built_server) && echo "$folder/bin/pg_config"
+}
+
+config_of_packages() {
+	local config=$CACHE/$PG-packages/usr/lib/postgresql/$PG/bin/pg_config
+	[[ -x $config ]] && echo "$config"
+}
+
+# Of the server that there is.
+config_of_server() { config_of_built || config_of_packages; }
+
+# From packages, if there is no source.
+is_packaged() { [[ $PG_CONFIG == */[0-9]*-packages/* ]]; }
 
 # What configure gets, a word a line; a server that was built in another way is not used.
 configure_words() {
@@ -89,13 +113,22 @@ configure_words() {
 built_server() {
 	local folder
 	while read -r folder; do
-		if [[ ${folder##*/} =~ ^$PG\.[0-9]+$CASSERT$ ]] && cmp -s "$folder/built-with" <(configure_words) &&
+		if [[ ${folder##*/} =~ ^$PG(\.|rc|beta)[0-9]+$CASSERT$ ]] && cmp -s "$folder/built-with" <(configure_words) &&
 			"$folder/bin/postgres" --version >/dev/null 2>&1; then
 			echo "$folder"
 			return
 		fi
-	done < <(printf '%s\n' "$CACHE/$PG".* | sort -rV)
+	done < <(printf '%s\n' "$CACHE/$PG"* | sort -rV)
 	return 1
+}
+
+# Instead, where there is no source.
+fetch_packages() {
+	say "No source of PostgreSQL $PG: fetching Debian's packages of it (60 MB) into $CACHE/$PG-packages, once"
+	"$ROOT/test/fetch_server.sh" "$PG" "$CACHE/$PG-packages" >"$LOGS/server-packages.log" 2>&1 || {
+		tail -n 20 "$LOGS/server-packages.log" >&2
+		die "no packages of PostgreSQL $PG (whole output: $LOGS/server-packages.log)"
+	}
 }
 
 # One at a time.  It gets its name when it is whole, so that one that was broken off is never used.
@@ -106,10 +139,14 @@ build_server() (
 		say "Waiting for another run that builds PostgreSQL $PG"
 		flock "$lock"
 	}
-	! built_server >/dev/null || exit 0
+	! config_of_server >/dev/null || exit 0
 	rm -rf "$CACHE/.$PG".*
 	say "Fetching the source of PostgreSQL $PG (25 to 35 MB)"
 	source=$("$ROOT/test/fetch_source.sh" "$PG" "$CACHE/source" 2>"$LOGS/server-source.log") || {
+		if [[ " $PACKAGED " == *" $PG "* ]]; then
+			fetch_packages
+			exit
+		fi
 		tail -n 20 "$LOGS/server-source.log" >&2
 		die "no source of PostgreSQL $PG (whole output: $LOGS/server-source.log)"
 	}

@@ -53,6 +53,16 @@ limited() {
 # Why what has left this log was given up; nothing if it was not.
 given_up() { grep '^given up: ' "$1" | tail -n 1; }
 
+# no_source SUITE LOG: it cannot run; of a server from binary packages there need not be a source.
+no_source() {
+	if is_packaged; then
+		printf 'left out: %s needs the source of %s\n' "$1" "$("$PG_CONFIG" --version)"
+	else
+		result "$1" FAIL "no source of PostgreSQL"
+		show "$2" 20
+	fi
+}
+
 # ---- suites ----------------------------------------------------------------
 
 # The limits themselves: what is given up says so.  In a subshell, because their failures are what is wanted.
@@ -120,7 +130,7 @@ gives_up() {
 suite_house() {
 	house_step layers "$PYTHON" -B "$ROOT/test/layers.py" "$ROOT"/{inplace,common,pagedelta,tidset} \
 		"$("$PG_CONFIG" --includedir-server)"
-	logged pbtree_build make -C "$ROOT/pbtree" -j"$(nproc)" PG_CONFIG="$PG_CONFIG"
+	logged pbtree_build make -C "$ROOT/pbtree" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" ${ASSERTS:+COPT="$ASSERTS"}
 	house_step layers_pbtree "$PYTHON" -B "$ROOT/test/layers.py" "$ROOT"/{pbtree,common} "$("$PG_CONFIG" --includedir-server)"
 	house_step sizes "$PYTHON" -B "$ROOT/test/sizes.py" "$ROOT"
 	house_indent
@@ -350,8 +360,7 @@ run_core() {
 	[[ -z ${CORE_SUGGEST:-} ]] || options+=(--suggest "$CORE_SUGGEST")
 	version=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9.]+).*/\1/')
 	source=$("$ROOT/test/fetch_source.sh" "$version" "$CACHE/source" 2>"$LOGS/core_source.log") || {
-		result "$suite" FAIL "no source of PostgreSQL"
-		show "$LOGS/core_source.log" 20
+		no_source "$suite" "$LOGS/core_source.log"
 		return
 	}
 	as_server mkdir -p "$folder/source/src" "$folder/run"
@@ -412,8 +421,7 @@ suite_pagedelta() {
 	give_server "$folder"
 	source=$("$ROOT/test/fetch_source.sh" "$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9.]+).*/\1/')" "$CACHE/source" \
 		2>"$LOGS/pagedelta_source.log") || {
-		result pagedelta FAIL "no source of PostgreSQL"
-		show "$LOGS/pagedelta_source.log" 20
+		no_source pagedelta "$LOGS/pagedelta_source.log"
 		return
 	}
 	rum=$("$ROOT/test/fetch_source.sh" postgresql-rum "$CACHE/source" 2>"$LOGS/pagedelta_rum.log") || true
@@ -478,8 +486,8 @@ suite_walpack() {
 install_pbtree() {
 	local as=()
 	[[ -w $("$PG_CONFIG" --pkglibdir) ]] || as=(as_root)
-	logged pbtree_build make -C "$ROOT/pbtree" -j"$(nproc)" PG_CONFIG="$PG_CONFIG"
-	logged pbtree_install "${as[@]}" make -C "$ROOT/pbtree" PG_CONFIG="$PG_CONFIG" install
+	logged pbtree_build make -C "$ROOT/pbtree" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" ${ASSERTS:+COPT="$ASSERTS"}
+	logged pbtree_install "${as[@]}" make -C "$ROOT/pbtree" PG_CONFIG="$PG_CONFIG" ${ASSERTS:+COPT="$ASSERTS"} install
 }
 
 # The index access method, in clusters of its own; with --full, or if they are named (regress, isolation), the server's own
@@ -492,8 +500,7 @@ suite_pbtree() {
 	if ((FULL)) || [[ " $* " == *" regress "* || " $* " == *" isolation "* ]]; then
 		source=$("$ROOT/test/fetch_source.sh" "$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9.]+).*/\1/')" "$CACHE/source" \
 			2>"$LOGS/pbtree_source.log") || {
-			result pbtree FAIL "no source of PostgreSQL"
-			show "$LOGS/pbtree_source.log" 20
+			no_source pbtree "$LOGS/pbtree_source.log"
 			return
 		}
 		mkdir -p "$folder/source/src" "$STATE/core"
@@ -509,18 +516,23 @@ suite_pbtree() {
 	[[ ! -d $folder/keep ]] || cp -r "$folder/keep/." "$STATE/core"
 }
 
-# The server to upgrade from: UPGRADE_FROM is its pg_config; else 15 before 18, 16 before 17.  Nothing for 15 and 16.
-older_server() (
+# The servers to upgrade from: UPGRADE_FROM is a pg_config; else 15 before 18, 16 before 17, both 15 and 18 before 19.  None for 15
+# and 16.
+older_servers() {
 	if [[ -n ${UPGRADE_FROM:-} ]]; then
 		echo "$UPGRADE_FROM"
 		return
 	fi
 	case $("$PG_CONFIG" --version) in
-	*\ 18*) PG=15 SERVER=packages ;;
-	*\ 17*) PG=16 SERVER=source ;;
-	*) return 0 ;;
+	*\ 19*) older_server 15 packages && older_server 18 source ;;
+	*\ 18*) older_server 15 packages ;;
+	*\ 17*) older_server 16 source ;;
 	esac
-	CASSERT='' PG_CONFIG=''
+}
+
+# older_server MAJOR SOURCE: its pg_config
+older_server() (
+	PG=$1 SERVER=$2 CASSERT='' PG_CONFIG=''
 	need_packages >&2
 	choose_server >&2
 	echo "$PG_CONFIG"
@@ -528,17 +540,20 @@ older_server() (
 
 # pg_upgrade in each of its modes; the older server's library is built beside this one's.
 suite_upgrade() {
-	local old folder=$FOLDER/upgrade as=()
-	old=$(older_server)
-	[[ -n $old ]] || return 0
-	mkdir -p "$folder/src" "$folder/work"
-	cp -r "$ROOT"/{inplace,common,pagedelta,tidset} "$folder/src"
-	logged upgrade_clean make -C "$folder/src/inplace" PG_CONFIG="$old" clean
-	[[ -w $("$old" --pkglibdir) ]] || as=(as_root)
-	logged upgrade_build make -C "$folder/src/inplace" -j"$(nproc)" PG_CONFIG="$old"
-	logged upgrade_install "${as[@]}" make -C "$folder/src/inplace" PG_CONFIG="$old" install
-	((EUID != 0)) || chown -R "$(server_user)" "$folder"
-	run_lines upgrade "$PYTHON" -B "$FOLDER/test/upgrade/upgrade.py" --old "$("$old" --bindir)" --new "$BINDIR" --work "$folder/work"
+	local olds old folder=$FOLDER/upgrade as
+	olds=$(older_servers)
+	for old in $olds; do
+		as=()
+		rm -rf "$folder"
+		mkdir -p "$folder/src" "$folder/work"
+		cp -r "$ROOT"/{inplace,common,pagedelta,tidset} "$folder/src"
+		logged upgrade_clean make -C "$folder/src/inplace" PG_CONFIG="$old" clean
+		[[ -w $("$old" --pkglibdir) ]] || as=(as_root)
+		logged upgrade_build make -C "$folder/src/inplace" -j"$(nproc)" PG_CONFIG="$old"
+		logged upgrade_install "${as[@]}" make -C "$folder/src/inplace" PG_CONFIG="$old" install
+		((EUID != 0)) || chown -R "$(server_user)" "$folder"
+		run_lines upgrade "$PYTHON" -B "$FOLDER/test/upgrade/upgrade.py" --old "$("$old" --bindir)" --new "$BINDIR" --work "$folder/work"
+	done
 }
 
 # A test may pass while a server process dies behind its back.

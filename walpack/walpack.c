@@ -62,7 +62,7 @@ typedef struct Run
 static void
 usage(FILE *out)
 {
-	fputs("walpack archives write-ahead log of PostgreSQL 15 to 18, several times smaller.\n\n"
+	fputs("walpack archives write-ahead log of PostgreSQL 15 to 19, several times smaller.\n\n"
 		  "Usage:\n"
 		  "  walpack init    [OPTION]... DIR...            make directories archives, before the first use\n"
 		  "  walpack pack    [OPTION]... SOURCE... DEST    pack segments; DEST is a file or a directory\n"

@@ -23,6 +23,8 @@ wp_magic_version(uint16 magic)
 			return 17;
 		case WP_MAGIC_18:
 			return 18;
+		case WP_MAGIC_19:
+			return 19;
 		default:
 			return 0;
 	}

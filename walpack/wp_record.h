@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * wp_record.h
- *	  The layout of WAL pages and records, the same in PostgreSQL 15 to 18.
+ *	  The layout of WAL pages and records, the same in PostgreSQL 15 to 19.
  *
  * A record:
  *
@@ -39,6 +39,7 @@
 #define WP_MAGIC_16				0xD113
 #define WP_MAGIC_17				0xD116
 #define WP_MAGIC_18				0xD118
+#define WP_MAGIC_19				0xD122
 
 /* flags of a block reference */
 #define WP_FORK_MASK			0x0F
@@ -107,7 +108,7 @@ extern bool wp_record_parse(const uint8 *p, size_t avail, WpRecord *rec);
 extern uint32 wp_record_crc(const uint8 *p, uint32 tot_len);
 
 /*
- * The PostgreSQL version, 15 to 18, whose WAL pages have this magic; 0: none.
+ * The PostgreSQL version, 15 to 19, whose WAL pages have this magic; 0: none.
  */
 extern int	wp_magic_version(uint16 magic);
 

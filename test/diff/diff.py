@@ -103,6 +103,7 @@ class Run:
         for (gid,) in cursor.fetchall():
             cursor.execute("ROLLBACK PREPARED '%s'" % gid)
         statements.MERGE['in any isolation'] = self.merge_refuses(cursor)
+        statements.DO_SELECT['is there'] = conn.server_version >= 190000
         if conn.server_version >= 160000:
             statements.MODES['parallel'] = statements.MODES['parallel'].replace('force_parallel_mode',
                                                                                 'debug_parallel_query')

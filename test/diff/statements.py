@@ -317,6 +317,10 @@ def change_below_text(r, table):
         table.name, assignments(r, table, True), column, key, action, key))
 
 
+# From 19 on; diff.py finds out.
+DO_SELECT = {'is there': False}
+
+
 def on_conflict(r, session, table):
     """One row, or (not in REPEATABLE READ, where heap and we refuse in other words) several that may be the same.
 
@@ -332,6 +336,10 @@ def on_conflict(r, session, table):
     action = r.choice([
         'NOTHING', 'UPDATE SET %s = excluded.%s' % (column.name, column.name),
         'UPDATE SET %s = %s WHERE %s.id %% 3 > 0' % (column.name, column.random_value(r), table.name)])
+    if DO_SELECT['is there'] and r.random() < 0.4:
+        return Stmt('INSERT INTO %s (%s) VALUES %s ON CONFLICT (id) DO SELECT%s%s RETURNING *' % (
+            table.name, column_list(table), rows, r.choice(['', '', '', ' FOR UPDATE', ' FOR KEY SHARE']),
+            r.choice(['', '', ' WHERE %s.id %% 3 > 0' % table.name])), steady=session.isolation == 'rc')
     target = '(id)' if action != 'NOTHING' or r.random() < 0.5 else ''
     return Stmt('INSERT INTO %s (%s) VALUES %s ON CONFLICT %s DO %s%s' % (
         table.name, column_list(table), rows, target, action, returning(r, table)), steady=session.isolation == 'rc')

@@ -7,6 +7,8 @@
 #define COMPAT_HEAP_H
 
 #include "access/heapam.h"
+#include "access/tableam.h"
+#include "storage/bufmgr.h"
 #include "access/xact.h"
 
 #if PG_VERSION_NUM < 160000
@@ -20,10 +22,36 @@ typedef bool CompatUpdateIndexes;
 #else
 typedef TU_UpdateIndexes CompatUpdateIndexes;
 
+#if PG_VERSION_NUM < 190000
 #define compat_heap_update(rel, tid, tuple, tmfd, mode, indexes) \
 	heap_update(rel, tid, tuple, GetCurrentCommandId(true), InvalidSnapshot, true, tmfd, mode, indexes)
+#else
+#define compat_heap_update(rel, tid, tuple, tmfd, mode, indexes) \
+	heap_update(rel, tid, tuple, GetCurrentCommandId(true), 0, InvalidSnapshot, true, tmfd, mode, indexes)
+#endif
 #define compat_simple_heap_update(rel, tid, tuple, indexes) \
 	simple_heap_update(rel, tid, tuple, indexes)
+#endif
+
+#if PG_VERSION_NUM < 190000
+#define compat_heap_delete(rel, tid, tmfd) \
+	heap_delete(rel, tid, GetCurrentCommandId(true), InvalidSnapshot, true, tmfd, false)
+#define compat_heap_prune(rel, buffer) heap_page_prune_opt(rel, buffer)
+#define compat_beginscan(rel, snapshot) table_beginscan(rel, snapshot, 0, NULL)
+#else
+#define compat_heap_delete(rel, tid, tmfd) \
+	heap_delete(rel, tid, GetCurrentCommandId(true), 0, InvalidSnapshot, true, tmfd)
+#define compat_beginscan(rel, snapshot) table_beginscan(rel, snapshot, 0, NULL, SO_NONE)
+
+static inline void
+compat_heap_prune(Relation rel, Buffer buffer)
+{
+	Buffer		map = InvalidBuffer;
+
+	heap_page_prune_opt(rel, buffer, &map, false);
+	if (BufferIsValid(map))
+		ReleaseBuffer(map);
+}
 #endif
 
 /*

@@ -19,6 +19,7 @@
  *
  *	note_snapshot, forget_snapshot (in the same transaction)	neither
  *	fetch_noted: does the noted snapshot see the version at it?	at
+ *	historic_scan: as an output plugin reads a catalog table	neither
  *
  * The answer is the TID of a new tuple, a TM_Result, a number of tuples, or "done".
  *-------------------------------------------------------------------------
@@ -183,8 +184,7 @@ call_delete(HeapCall *c)
 {
 	TM_FailureData tmfd;
 
-	return result_name(heap_delete(c->rel, &c->at, GetCurrentCommandId(true), InvalidSnapshot,
-								   true, &tmfd, false));
+	return result_name(compat_heap_delete(c->rel, &c->at, &tmfd));
 }
 
 static char *
@@ -234,7 +234,7 @@ call_prune(HeapCall *c)
 {
 	Buffer		buffer = ReadBuffer(c->rel, ItemPointerGetBlockNumberNoCheck(&c->at));
 
-	heap_page_prune_opt(c->rel, buffer);
+	compat_heap_prune(c->rel, buffer);
 	ReleaseBuffer(buffer);
 	return pstrdup("done");
 }
@@ -296,7 +296,7 @@ call_scan(HeapCall *c)
 static char *
 call_getnext(HeapCall *c)
 {
-	TableScanDesc scan = table_beginscan(c->rel, GetActiveSnapshot(), 0, NULL);
+	TableScanDesc scan = compat_beginscan(c->rel, GetActiveSnapshot());
 	int64		n = 0;
 
 	while (heap_getnext(scan, ForwardScanDirection) != NULL)
@@ -366,6 +366,23 @@ call_fetch_noted(HeapCall *c)
 	return found ? "seen" : "not seen";
 }
 
+static char *
+call_historic_scan(HeapCall *c)
+{
+	SnapshotData snapshot = *GetActiveSnapshot();
+	TupleTableSlot *slot = table_slot_create(c->rel, NULL);
+	TableScanDesc scan;
+	int64		n = 0;
+
+	snapshot.snapshot_type = SNAPSHOT_HISTORIC_MVCC;
+	scan = compat_beginscan(c->rel, &snapshot);
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+		n++;
+	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	return psprintf(INT64_FORMAT, n);
+}
+
 static const struct
 {
 	const char *name;
@@ -407,7 +424,8 @@ static const struct
 	{"index_build", call_index_build, false, false},
 	{"note_snapshot", call_note_snapshot, false, false},
 	{"forget_snapshot", call_forget_snapshot, false, false},
-	{"fetch_noted", call_fetch_noted, true, false}
+	{"fetch_noted", call_fetch_noted, true, false},
+	{"historic_scan", call_historic_scan, false, false}
 };
 
 /* The composite value as a tuple of the table. */

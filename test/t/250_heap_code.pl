@@ -215,6 +215,12 @@ foreach my $am ('heap', 'inplace')
 	$_->quit foreach $writer, $asker;
 }
 
+# ---- a snapshot of logical decoding ------------------------------------------------------------
+
+$node->safe_psql('postgres', 'CREATE TABLE historic (id int, v int) USING inplace; INSERT INTO historic SELECT i, i FROM generate_series(1, 10) i; UPDATE historic SET v = 0');
+my (undef, undef, $historic) = $node->psql('postgres', call('historic', 'historic_scan'));
+like($historic, qr/ERROR:  inplace table "historic" cannot be read during logical decoding/, 'a historic snapshot is refused');
+
 my $log = slurp_file($node->logfile);
 unlike($log, qr/PANIC|TRAP:|terminated by signal/, 'no crash');
 $node->stop;

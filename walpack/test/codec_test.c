@@ -383,14 +383,14 @@ make_bytes(Maker *m, const uint8 *p, uint32 len)
 uint32
 make_wal(uint32 *page_size)
 {
-	static const uint16 magics[] = {WP_MAGIC_15, WP_MAGIC_16, WP_MAGIC_17, WP_MAGIC_18};
+	static const uint16 magics[] = {WP_MAGIC_15, WP_MAGIC_16, WP_MAGIC_17, WP_MAGIC_18, WP_MAGIC_19};
 	static Maker maker;
 	Maker	   *m = &maker;
 	uint32		end;
 
 	m->page_size = *page_size = 1024 << below(5);
 	m->npages = 1 + below(MAX_CASE / 4 / m->page_size);
-	m->magic = magics[below(4)];
+	m->magic = magics[below(lengthof(magics))];
 	m->pos = 0;
 	m->address = (uint64) below(1000) * 16 * 1024 * 1024;
 	m->prev = random64();

@@ -265,7 +265,7 @@ pagedelta_copied(PG_FUNCTION_ARGS)
 		Size		used = BLCKSZ - PageGetExactFreeSpace(page);
 		uint64		copied;
 
-		full = PageAddItem(page, (Item) item, sizeof(item), InvalidOffsetNumber, false, false) == InvalidOffsetNumber;
+		full = PageAddItem(page, (void *) item, sizeof(item), InvalidOffsetNumber, false, false) == InvalidOffsetNumber;
 		(void) pagedelta_xlog_finish(state);
 		copied = pagedelta_xlog_stats()->copied - before;
 		if (copied < used || copied > used + 200)

@@ -32,7 +32,7 @@ INSERT INTO ty VALUES (k,
     array_fill(k, ARRAY[k]), ARRAY['a', NULL, repeat('b', k)], ARRAY[timestamptz '2020-01-01 00:00Z', NULL],
     ARRAY[[k, 1], [2, k]], ARRAY[point(1, k), point(k, 1)], ARRAY[k::numeric, 1.5], ARRAY['low', 'high']::ty_enum[],
     k, (ARRAY['low', 'mid', 'high'])[k % 3 + 1]::ty_enum, ROW(k, 'y' || k)::ty_pair, ARRAY[ROW(k, NULL)::ty_pair, NULL],
-    ('(' || k || ',1)')::tid, '0/1000'::pg_lsn + k, 'pg_class', '1 2 3', k::text::xid8)
+    ('(' || k || ',1)')::tid, 'A/10001000'::pg_lsn + k, 'pg_class', '1 2 3', k::text::xid8)
 $$;
 SELECT ty_row(k) FROM generate_series(1, 9) k;
 INSERT INTO ty (id) VALUES (100);

@@ -560,7 +560,7 @@ Datum
 tidset_share(PG_FUNCTION_ARGS)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-	dsa_area   *area = dsa_create(LWLockNewTrancheId());
+	dsa_area   *area = dsa_create(CompatNewTranche("tidset"));
 	TidSet	   *set;
 	Datum		result[2];
 
@@ -603,7 +603,7 @@ tidset_shared_limit(PG_FUNCTION_ARGS)
 	Size		limit = (Size) PG_GETARG_INT64(0);
 	Size		size = Min(limit, 1024 * 1024);
 	void	   *place = palloc(size);
-	dsa_area   *area = dsa_create_in_place(place, size, LWLockNewTrancheId(), NULL);
+	dsa_area   *area = dsa_create_in_place(place, size, CompatNewTranche("tidset"), NULL);
 	TidSet	   *set = tidset_pg_create_shared(CurrentMemoryContext, area, limit);
 	BlockNumber block = 0;
 	Datum		result[3];

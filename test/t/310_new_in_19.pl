@@ -1,0 +1,244 @@
+# What PostgreSQL 19 brought, on inplace tables and on their heap twins: the same comes out.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+test_seed();
+
+my $node = new_cluster('main', streaming => 1, conf => "autovacuum = off\nmax_parallel_workers = 8\nhot_standby_feedback = on");
+if ($node->pg_version->major < 19)
+{
+	plan skip_all => 'for PostgreSQL 19';
+}
+
+# The SQL is run twice, T_ being h_ and i_, and gives the same.  Some of it was taken back before 19 was released: then it is skipped.
+sub same
+{
+	my ($name, $sql) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my @answers;
+	foreach my $am (qw(heap inplace))
+	{
+		my $prefix = substr($am, 0, 1) . '_';
+		my ($status, $stdout, $stderr) = $node->psql('postgres', "SET default_table_access_method = $am; " . ($sql =~ s/\bT_/$prefix/gr), on_error_stop => 0);
+		push @answers, join("\n", $stdout, $stderr =~ s/\b[hi]_/T_/gr);
+	}
+  SKIP:
+	{
+		skip "$name: this server does not have it", 1 if $answers[0] =~ /syntax error/;
+		unlike($answers[0], qr/does not exist/, "$name: heap has an answer");
+		is($answers[1], $answers[0], $name);
+	}
+	return;
+}
+
+# ---- FOR PORTION OF ------------------------------------------------------------------------
+
+same('FOR PORTION OF', q(
+CREATE TABLE T_p (id int, valid daterange, name text NOT NULL);
+CREATE INDEX ON T_p (id);
+INSERT INTO T_p SELECT i, daterange(date '2020-01-01' + i, date '2021-01-01' + i), 'name' || i FROM generate_series(1, 200) i;
+UPDATE T_p FOR PORTION OF valid FROM '2020-06-01' TO '2020-07-01' SET name = name || '^' WHERE id % 2 = 0;
+DELETE FROM T_p FOR PORTION OF valid FROM '2020-09-01' TO '2020-09-10' WHERE id % 3 = 0;
+BEGIN; UPDATE T_p FOR PORTION OF valid FROM '2020-03-01' TO NULL SET name = 'gone'; ROLLBACK;
+UPDATE T_p FOR PORTION OF valid FROM '2020-02-01' TO '2020-02-02' SET id = -id WHERE id < 20 RETURNING id, valid;
+SELECT count(*), md5(string_agg(x::text, ',' ORDER BY x::text)) FROM T_p x));
+$node->safe_psql('postgres', 'CREATE EXTENSION btree_gist');
+same('FOR PORTION OF with a key without overlaps, and triggers', q(
+CREATE TABLE T_k (id int, valid daterange, n int, PRIMARY KEY (id, valid WITHOUT OVERLAPS));
+CREATE TABLE T_log (at serial, what text);
+CREATE OR REPLACE FUNCTION T_logs() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	INSERT INTO T_log (what) VALUES (concat_ws(' ', TG_OP, OLD.id, OLD.valid, OLD.n, '->', NEW.id, NEW.valid, NEW.n)); RETURN NULL; END $$;
+CREATE TRIGGER logs AFTER INSERT OR UPDATE OR DELETE ON T_k FOR EACH ROW EXECUTE FUNCTION T_logs();
+INSERT INTO T_k SELECT i, daterange('2020-01-01', '2021-01-01'), i FROM generate_series(1, 20) i;
+UPDATE T_k FOR PORTION OF valid FROM '2020-06-01' TO '2020-07-01' SET n = n + 100 WHERE id < 10;
+UPDATE T_k FOR PORTION OF valid FROM '2020-05-01' TO '2020-06-15' SET n = n + 100 WHERE id < 5;
+DELETE FROM T_k FOR PORTION OF valid FROM '2020-06-10' TO '2020-12-01' WHERE id % 2 = 0;
+SELECT * FROM T_k ORDER BY id, valid;
+SELECT what, count(*) FROM T_log GROUP BY what ORDER BY what));
+
+# ---- ON CONFLICT DO SELECT --------------------------------------------------------------------
+
+same('ON CONFLICT DO SELECT', q(
+CREATE TABLE T_c (id int PRIMARY KEY, n int, t text);
+INSERT INTO T_c SELECT i, i, repeat('t', 3000) FROM generate_series(1, 10) i;
+UPDATE T_c SET n = n + 10 WHERE id % 2 = 0;
+INSERT INTO T_c SELECT i, -1, 'new' FROM generate_series(5, 15) i ON CONFLICT (id) DO SELECT RETURNING id, n, length(t);
+INSERT INTO T_c SELECT i, -1, 'new' FROM generate_series(1, 3) i ON CONFLICT (id) DO SELECT FOR UPDATE RETURNING id, n, length(t);
+INSERT INTO T_c VALUES (1, 5, 'x'), (20, 5, 'x') ON CONFLICT (id) DO SELECT WHERE T_c.n > excluded.n RETURNING *;
+BEGIN; UPDATE T_c SET n = 77 WHERE id = 4; INSERT INTO T_c VALUES (4, 0, '') ON CONFLICT (id) DO SELECT RETURNING id, n;
+SAVEPOINT s; UPDATE T_c SET n = 78 WHERE id = 4; ROLLBACK TO s; INSERT INTO T_c VALUES (4, 0, '') ON CONFLICT (id) DO SELECT FOR SHARE RETURNING id, n; COMMIT;
+INSERT INTO T_c VALUES (30, 1, 'one'), (30, 2, 'two') ON CONFLICT (id) DO SELECT RETURNING *;
+INSERT INTO T_c VALUES (31, 1, 'one'), (31, 2, 'two') ON CONFLICT (id) DO SELECT FOR UPDATE RETURNING *;
+WITH u AS (UPDATE T_c SET n = 99 WHERE id = 5 RETURNING n) INSERT INTO T_c SELECT 6, n FROM u ON CONFLICT (id) DO SELECT RETURNING id, n;
+SELECT id, n, length(t) FROM T_c ORDER BY id));
+
+# The row changes after the command's snapshot was taken, and before it is met: what comes is what the index led to.
+sub conflict_with_later_change
+{
+	my ($isolation, $change, $clause) = @_;
+	my @answers;
+	foreach my $am (qw(heap inplace))
+	{
+		$node->safe_psql('postgres', "DROP TABLE IF EXISTS later; CREATE TABLE later (id int PRIMARY KEY, n int, t text) USING $am;
+INSERT INTO later SELECT i, i, 'before' FROM generate_series(1, 10) i; CREATE INDEX ON later (t)");
+		my $holder = $node->background_psql('postgres');
+		$holder->query_safe('SELECT pg_advisory_lock(1)');
+		my $session = $node->background_psql('postgres', on_error_stop => 0);
+		$session->query_safe("BEGIN ISOLATION LEVEL $isolation; SELECT 1");
+		$session->{timeout}->start(900) if ref $session->{timeout};
+		my $pid = $session->query_safe('SELECT pg_backend_pid()');
+		$session->query_until(qr/started/, "\\echo started
+WITH w AS MATERIALIZED (SELECT 3 AS id, pg_advisory_lock(1) IS NULL AS waited)
+INSERT INTO later SELECT id, 0, 'new' FROM w ON CONFLICT (id) DO SELECT $clause RETURNING id, n, t;
+SELECT pg_advisory_unlock(1);
+\\echo done
+");
+		$node->poll_query_until('postgres', "SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = $pid") or die;
+		$node->safe_psql('postgres', $change);
+		$holder->query_safe('SELECT pg_advisory_unlock(1)');
+		my $answer = $session->query_until(qr/done/, '');
+		$answer .= $session->{stderr};
+		$session->query('ROLLBACK');
+		push @answers, $answer =~ s/psql:<stdin>:\d+: //gr;
+		$session->quit;
+		$holder->quit;
+	}
+	like($answers[0], qr/\d\|\d|ERROR/, "$isolation, $change, $clause: heap has an answer");
+	return is($answers[1], $answers[0], "$isolation, $change, $clause: as on heap");
+}
+foreach my $isolation ('READ COMMITTED', 'REPEATABLE READ')
+{
+	foreach my $change ('UPDATE later SET n = 33 WHERE id = 3', q(UPDATE later SET t = 'moved' WHERE id = 3),
+		'UPDATE later SET n = 34 WHERE id = 3; UPDATE later SET n = 35 WHERE id = 3', 'BEGIN; UPDATE later SET n = 36 WHERE id = 3; ROLLBACK',
+		q(DELETE FROM later WHERE id = 3; INSERT INTO later VALUES (3, 37, 'again')), 'DELETE FROM later WHERE id = 3')
+	{
+		conflict_with_later_change($isolation, $change, $_) foreach '', 'FOR UPDATE';
+	}
+}
+
+# ---- partitions ---------------------------------------------------------------------------------
+
+same('MERGE and SPLIT PARTITION', q(
+CREATE TABLE T_parts (id int, t text, PRIMARY KEY (id)) PARTITION BY RANGE (id);
+CREATE TABLE T_parts1 PARTITION OF T_parts FOR VALUES FROM (0) TO (100);
+CREATE TABLE T_parts2 PARTITION OF T_parts FOR VALUES FROM (100) TO (200);
+INSERT INTO T_parts SELECT i, repeat('t', i * 20) FROM generate_series(0, 199) i;
+UPDATE T_parts SET t = 'u' WHERE id % 3 = 0;
+DELETE FROM T_parts WHERE id % 7 = 0;
+ALTER TABLE T_parts MERGE PARTITIONS (T_parts1, T_parts2) INTO T_parts12;
+SELECT count(*), md5(string_agg(x::text, ',' ORDER BY id)) FROM T_parts12 x;
+ALTER TABLE T_parts SPLIT PARTITION T_parts12 INTO (PARTITION T_parts3 FOR VALUES FROM (0) TO (50), PARTITION T_parts4 FOR VALUES FROM (50) TO (200));
+SELECT count(*), md5(string_agg(x::text, ',' ORDER BY id)) FROM T_parts3 x;
+SELECT count(*), md5(string_agg(x::text, ',' ORDER BY id)) FROM T_parts4 x;
+INSERT INTO T_parts VALUES (7, 'again') ON CONFLICT DO NOTHING;
+UPDATE T_parts SET id = id + 1 WHERE id = 48));
+SKIP:
+{
+	skip 'partitions cannot be merged', 2 if $node->safe_psql('postgres', q(SELECT to_regclass('h_parts3') IS NULL)) eq 't';
+	is($node->safe_psql('postgres', q(SELECT string_agg(relname || ' ' || amname, ', ' ORDER BY relname) FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname ~ '^i_parts[0-9]+$')),
+		'i_parts3 inplace, i_parts4 inplace', 'new partitions are inplace tables');
+	tables_ok($node, 'partitions', 'i_parts3', 'i_parts4');
+}
+
+# ---- parallel scans of TID ranges ------------------------------------------------------------------
+
+$node->safe_psql('postgres', q(
+CREATE TABLE ranged (id int, t text) USING inplace;
+INSERT INTO ranged SELECT i, repeat('x', 200) FROM generate_series(1, 60000) i;
+UPDATE ranged SET t = 'y' WHERE id % 5 = 0;
+DELETE FROM ranged WHERE id % 11 = 0;
+ANALYZE ranged));
+my $parallel = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET max_parallel_workers_per_gather = 3;';
+my $alone = 'SET max_parallel_workers_per_gather = 0; SET enable_tidscan = off;';
+foreach my $range (q(ctid >= '(100,0)' AND ctid < '(200,0)'), q(ctid > '(1500,5)'), q(ctid < '(3,7)'), q(ctid > '(99999,0)'), q(ctid > '(20,0)' AND ctid < '(10,0)'),
+	q(ctid >= '(100,3)' AND ctid <= '(100,3)'))
+{
+	my $query = "SELECT count(*), sum(id::bigint), min(ctid), max(ctid) FROM ranged WHERE $range";
+	my $plan = $node->safe_psql('postgres', "$parallel EXPLAIN (COSTS OFF) $query");
+	note($plan);
+	is($node->safe_psql('postgres', "$parallel $query"), $node->safe_psql('postgres', "$alone $query"), "rows of $range");
+	is($node->safe_psql('postgres', "$parallel SET enable_memoize = off; SELECT sum(c) FROM generate_series(1, 3) g, LATERAL (SELECT count(*) + g * 0 AS c FROM ranged WHERE $range AND g > 0) l"),
+		3 * $node->safe_psql('postgres', "$alone SELECT count(*) FROM ranged WHERE $range"), "again and again: $range");
+}
+my $explained = $node->safe_psql('postgres', "$parallel EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT count(*) FROM ranged WHERE ctid >= '(100,0)' AND ctid < '(200,0)'");
+like($explained, qr/Parallel Tid Range Scan on ranged/, 'the range is scanned in parallel');
+my ($read) = $explained =~ /Parallel Tid Range Scan.*?Buffers: shared ([^\n]*)/s;
+my $blocks = 0;
+$blocks += $1 while ($read // '') =~ /(?:hit|read)=(\d+)/g;
+cmp_ok($blocks, '>=', 100, "all blocks of the range: $blocks");
+cmp_ok($blocks, '<', 500, 'and not the whole table');
+
+# ---- VACUUM's report ----------------------------------------------------------------------------------
+
+$node->safe_psql('postgres', q(CREATE TABLE reported (id int PRIMARY KEY, a int, t text) USING inplace; INSERT INTO reported SELECT i, i, repeat('x', 100) FROM generate_series(1, 30000) i;
+CREATE INDEX ON reported (a); DELETE FROM reported WHERE id % 2 = 0));
+my (undef, undef, $report) = $node->psql('postgres', 'SET min_parallel_index_scan_size = 0; VACUUM (VERBOSE, PARALLEL 1) reported');
+like($report, qr/memory usage: dead item storage \d+\.\d\d MB accumulated across 1 reset \(limit \d+\.\d\d MB each\)/, 'memory for dead rows');
+like($report, qr/parallel workers: index vacuum: 1 planned, [01] launched in total/, 'workers');
+like($report, qr/WAL usage: \d+ records, \d+ full page images, \d+ bytes, \d+ full page image bytes, \d+ buffers full/, 'WAL');
+
+# It tells why it runs, and autovacuum's workers keep to its costs.
+my $other = $node->background_psql('postgres', on_error_stop => 0);
+$node->safe_psql('postgres', 'DELETE FROM reported WHERE id % 3 = 0');
+$other->query_until(qr/begins/, "\\echo begins\nSET vacuum_cost_delay = '100ms'; SET vacuum_cost_limit = 1;\nVACUUM reported;\n\\echo ended\n");
+$node->poll_query_until('postgres', q(SELECT started_by || ' ' || mode FROM pg_stat_progress_vacuum WHERE relid = 'reported'::regclass), 'manual normal')
+  or fail('VACUUM is not seen');
+pass('progress of VACUUM');
+$node->safe_psql('postgres', q(SELECT pg_cancel_backend(pid) FROM pg_stat_progress_vacuum));
+$other->quit;
+
+# ---- standbys: read what one has written --------------------------------------------------------------
+
+my $standby = new_standby($node, "wal_receiver_status_interval = 1s");
+$node->safe_psql('postgres', 'CREATE TABLE own (id int PRIMARY KEY, n int) USING inplace; INSERT INTO own SELECT i, 0 FROM generate_series(1, 100) i');
+for my $n (1 .. 20)
+{
+	my $lsn = $node->safe_psql('postgres', "UPDATE own SET n = $n WHERE id <= 10; SELECT pg_current_wal_insert_lsn()");
+	my $got = $standby->safe_psql('postgres', "WAIT FOR LSN '$lsn' WITH (MODE 'standby_replay', TIMEOUT '600s'); SELECT sum(n) FROM own");
+	$got =~ s/^success\n//;
+	is($got, 10 * $n, "what was written before the LSN is read there, $n") if $n % 5 == 0 || $got ne 10 * $n;
+}
+
+# ---- checksums, switched on under load ------------------------------------------------------------------
+
+my $has_checksums = $node->safe_psql('postgres', q(SELECT count(*) FROM pg_proc WHERE proname = 'pg_enable_data_checksums'));
+SKIP:
+{
+	skip 'checksums cannot be switched on while this server runs', 1 if !$has_checksums;
+	is($node->safe_psql('postgres', 'SHOW data_checksums'), 'off', 'no checksums at first');
+	$node->safe_psql('postgres', q(
+CREATE TABLE i_sum (id int PRIMARY KEY, n int, t text) USING inplace; CREATE TABLE h_sum (id int PRIMARY KEY, n int, t text);
+INSERT INTO i_sum SELECT i, 0, repeat('s', i % 200) FROM generate_series(1, 20000) i; INSERT INTO h_sum TABLE i_sum;
+CREATE INDEX ON i_sum (n)));
+	my $load = start_pgbench($node, clients => 4, scripts => [ [ q(\set id random(1, 20000)
+UPDATE i_sum SET n = n + 1 WHERE id = :id;
+), 3 ], [ q(\set id random(1, 20000)
+BEGIN; UPDATE i_sum SET t = 'shorter' WHERE id = :id; DELETE FROM i_sum WHERE id = :id; ROLLBACK;
+), 1 ] ]);
+	$node->safe_psql('postgres', 'SELECT pg_enable_data_checksums()');
+	$node->poll_query_until('postgres', 'SHOW data_checksums', 'on') or fail('checksums are not on');
+	$load->{run}->signal('INT');
+	finish_pgbench($load);
+	tables_ok($node, 'with checksums', 'i_sum');
+	is($node->safe_psql('postgres', q(SELECT count(*) FROM (SELECT id, t FROM i_sum EXCEPT ALL SELECT id, t FROM h_sum) d)), '0', 'rows are what they were');
+	$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+	$standby->poll_query_until('postgres', 'SHOW data_checksums', 'on') or fail('the standby has none');
+	same_contents('standby with checksums', $node, $standby, 'i_sum', 'own');
+}
+$standby->stop;
+crash_and_recover($node, 'immediate');
+tables_ok($node, 'after a crash', 'own', $has_checksums ? 'i_sum' : ());
+log_ok($node, 'all of it', 0);
+$node->stop;
+command_ok([ 'pg_checksums', '--check', '-D', $node->data_dir ], 'pg_checksums finds no fault') if $has_checksums;
+
+done_testing();
