@@ -618,11 +618,13 @@ cmd_test() {
 	((FAILED == 0))
 }
 
-# Snapshots of autovacuum's would keep versions that tests say are gone.
+# Snapshots of autovacuum's would keep versions that tests say are gone.  Where scans are chosen by enable_seqscan, JIT compilation
+# would take most of the time.
 test_settings() {
 	cat <<-CONF
 		fsync = off
 		autovacuum = off
+		jit = off
 		max_prepared_transactions = 10
 		log_line_prefix = '%m [%p] %a '
 	CONF

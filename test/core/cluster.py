@@ -12,7 +12,6 @@ import throwaway
 # change results, and replay may wait for nobody.
 SETTINGS = """
 fsync = off
-jit = off
 max_connections = 40
 max_prepared_transactions = 10
 max_standby_streaming_delay = -1

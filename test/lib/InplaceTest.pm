@@ -103,6 +103,7 @@ synchronous_commit = on
 full_page_writes = on
 autovacuum_naptime = 1s
 deadlock_timeout = 50ms
+jit = off
 ));
 	# PostgreSQL::Test::Cluster's default for a lone server is minimal, which
 	# leaves WAL out of just what most tests want to replay.
@@ -262,8 +263,7 @@ BEGIN
 		set_config('parallel_setup_cost', '0', true),
 		set_config('parallel_tuple_cost', '0', true),
 		-- makes even one row worth a worker
-		set_config('cpu_tuple_cost', '100', true),
-		set_config('jit', 'off', true);
+		set_config('cpu_tuple_cost', '100', true);
 	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
 		plan := plan || line || E'\\n';
 	END LOOP;

@@ -16,7 +16,6 @@ max_wal_size = 50GB
 checkpoint_timeout = 1d
 bgwriter_lru_maxpages = 0
 shared_buffers = 1GB
-jit = off
 """
 REDO = re.compile(r'redo starts at (\w+)/(\w+).*redo done at (\w+)/(\w+) system usage: CPU: user: ([\d.]+) s, system: ([\d.]+) s,'
                   r' elapsed: ([\d.]+) s', re.S)

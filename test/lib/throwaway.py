@@ -39,8 +39,9 @@ class Cluster:
         self.place(settings)
 
     def place(self, settings=''):
-        """The settings of a cluster of its own, also for a copy of another."""
-        self.configure("listen_addresses = ''\nport = %d\nunix_socket_directories = '%s'\n%s"
+        """The settings of a cluster of its own, also for a copy of another.  Where scans are chosen by enable_seqscan, JIT
+        compilation would take most of the time."""
+        self.configure("listen_addresses = ''\nport = %d\nunix_socket_directories = '%s'\njit = off\n%s"
                        % (self.port, self.socket, settings))
 
     def configure(self, text):

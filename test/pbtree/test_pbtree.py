@@ -509,8 +509,10 @@ def main():
         if name not in args.only if args.only else name in LONG and not args.full:
             continue
         tests = Tests(args)
+        begun = time.monotonic()
         try:
-            print('ok %s %s' % (name, function(tests)), flush=True)
+            remark = function(tests)
+            print('ok %s %.0f s  %s' % (name, time.monotonic() - begun, remark), flush=True)
         except Exception as error:  # pylint: disable=broad-except
             failed += 1
             print('FAIL %s seed %d: %s: %s' % (name, args.seed, type(error).__name__, error), flush=True)

@@ -103,7 +103,7 @@ ok(catches_up(300), 'standby is there');
 
 # fetches the row all the time
 my $reader = $standby->background_psql('postgres');
-$reader->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_memoize = off; SET jit = off');
+$reader->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_memoize = off');
 $reader->query_until(
 	qr/began/, qq(\\echo began
 SELECT count(t) FROM (SELECT generate_series(0, 1500000) g OFFSET 0) s,
