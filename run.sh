@@ -25,9 +25,9 @@ usage() {
                             the suite growth has a few of them
 ./run.sh bench keys [options] [part ...]
                             do indexes stay near their size while keys change all the time? half an hour
-./run.sh test [--full] [--minutes=n] [suite | suite/name ...]
-                            the tests; suites: $SUITES; --full takes longer and looks deeper, and without it
-                            $LONG run only by name;
+./run.sh test [--all | --full] [--minutes=n] [suite | suite/name ...]
+                            the tests, a quarter of an hour of them; --all takes all suites, an hour: $SUITES;
+                            --full takes hours, and looks deeper; without it $LONG run only by name;
                             INPLACE_SEED=n chooses other random tests; what would start after
                             n minutes is left out
 ./run.sh psql [arguments]   psql on a throwaway cluster that has the extension; it stays up until "stop"

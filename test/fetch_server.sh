@@ -11,7 +11,7 @@ umask 022
 mkdir -p "$(dirname "$root")"
 root=$(cd "$(dirname "$root")" && pwd)/${root##*/}
 [[ ! -e $root ]] || die "$root is there already"
-new=$(mktemp -d "$root.XXXXXX")
+new=$(mktemp -d "${root%/*}/.$major.XXXXXX")	# as run.sh removes them if one is left over
 work=$(mktemp -d)
 trap 'rm -rf "$work" "$new"' EXIT
 chmod 755 "$new"

@@ -2,8 +2,15 @@
 # that are wanted as arguments, or none; it prints and counts them with "result".
 
 SUITES="limits house release regress isolation tap diff growth core tidset pagedelta walpack pbtree upgrade extensions"
-CHOICE="regress isolation tap core pagedelta walpack pbtree extensions"	# of which single tests can be named
+CHOICE="regress isolation tap core tidset pagedelta walpack pbtree extensions"	# of which single tests can be named
 LONG="extensions"								# run with --full, or by name
+# What runs if nothing is named: of each part what finds most in its time.
+QUICK=(house release regress isolation diff tidset/{scalar,server} pagedelta
+	walpack/{settings,commands,damaged_wal,recovery,damaged_archive_stops_recovery}
+	pbtree/{sql,ways-to-build,keys-twins,keys-vacuum-under-load,unique,differences,crash,standby,damage}
+	tap/{010_crash_tpcb,020_crash_mixed,025_full_disk,030_standby,040_minimal_unlogged,050_corruption,054_met_damage,057_small_tables}
+	tap/{058_frozen_rows,059_overlaid,061_moved,070_2pc_restart,075_row_locks,076_damaged_locks,090_horizons,120_dump,150_rewrites}
+	tap/{160_logical,176_origins,190_tools,235_undo_ages,240_queue,255_long_chain_damage,258_brin_summary,280_update})
 LIMIT=1200										# seconds of processor time, for a suite or a file of tap
 IDLE=300										# seconds without any
 MINUTES=0										# what would start later is left out; 0: nothing
@@ -207,7 +214,7 @@ suite_isolation() {
 
 # One file; its tests count one by one, and breaking off counts as one that failed.  Last line: passed, failed.
 tap_file() {
-	local name log folder good bad reason skipped status=0
+	local name log folder good bad reason skipped status=0 begun=$SECONDS
 	name=$(basename "$1" .pl)
 	log=$LOGS/tap_$name.log
 	folder=$FOLDER/tap/$name
@@ -224,7 +231,7 @@ tap_file() {
 	reason=$(given_up "$log") || true
 	if ((bad == 0)); then
 		skipped=$(sed -nE 's/^(1\.\.0|ok [0-9]+) # (SKIP|skip) //p' "$log" | sort -u | paste -sd ';')
-		printf 'ok    %-40s %s\n%s %s\n' "tap/$name" "$good tests${skipped:+, skipped: $skipped}" "$good" 0
+		printf 'ok    %-40s %s\n%s %s\n' "tap/$name" "$good tests, $((SECONDS - begun)) s${skipped:+, skipped: $skipped}" "$good" 0
 		rm -rf "$folder"
 		return
 	fi
@@ -392,23 +399,27 @@ core_line() {
 
 # The library outside of a server: vector code and its scalar twin, sanitizers, valgrind; then in one.
 suite_tidset() {
-	local step options=(OUT="$STATE/tidset" SEED="$INPLACE_SEED" ROUNDS=16)
+	local step
+	local options=(OUT="$STATE/tidset" SEED="$INPLACE_SEED" ROUNDS=16)
 	((FULL == 0)) || options=(OUT="$STATE/tidset" SEED="$INPLACE_SEED" ROUNDS=400 FULL=-f)
-	for step in check-scalar check-asan check-valgrind check-install; do
-		tidset_step "$step" make -C "$ROOT/tidset" "${options[@]}" "$step"
-	done
+	(($#)) || set -- scalar asan valgrind install server
 	as_server mkdir -p "$FOLDER/tidset"
-	tidset_step server env PG_CONFIG="$PG_CONFIG" TMPDIR="$FOLDER/tidset" "$ROOT/tidset/test/server/run.sh" test
+	for step; do
+		case $step in
+		server) tidset_step server env PG_CONFIG="$PG_CONFIG" TMPDIR="$FOLDER/tidset" "$ROOT/tidset/test/server/run.sh" test ;;
+		*) tidset_step "$step" make -C "$ROOT/tidset" "${options[@]}" "check-$step" ;;
+		esac
+	done
 }
 
 tidset_step() {
 	local log=$LOGS/tidset_$1.log reason
 	limited "$FOLDER/tidset" "${@:2}"
 	if apart "${LIMITED[@]}" >"$log" 2>&1; then
-		result "tidset/${1#check-}" ok "$(grep 'left out' "$log" || true)"
+		result "tidset/$1" ok "$(grep 'left out' "$log" || true)"
 	else
 		reason=$(given_up "$log") || true
-		result "tidset/${1#check-}" FAIL "seed $INPLACE_SEED${reason:+; $reason}"
+		result "tidset/$1" FAIL "seed $INPLACE_SEED${reason:+; $reason}"
 		show "$log" 40
 	fi
 }
@@ -570,11 +581,12 @@ suite_server_log() {
 }
 
 cmd_test() {
-	local arg suite suites=() names remark='' packages=(libipc-run-perl libzstd-dev python3 python3-psycopg2)
-	FULL=0
+	local arg suite suites=() names remark='' begun costs='' packages=(libipc-run-perl libzstd-dev python3 python3-psycopg2)
+	FULL=0 ALL=0
 	for arg; do
 		case $arg in
-		--full) FULL=1 ;;
+		--full) FULL=1 ALL=1 ;;
+		--all) ALL=1 ;;
 		--minutes=*[0-9]) MINUTES=${arg#*=} ;;
 		*)
 			[[ " $SUITES " == *" $arg "* || ($arg == */* && " $CHOICE " == *" ${arg%%/*} "*) ]] ||
@@ -584,8 +596,9 @@ cmd_test() {
 		esac
 	done
 	if ((${#suites[@]} == 0)); then
-		read -ra suites <<<"$SUITES"
+		suites=($SUITES)
 		((FULL)) || suites=("${suites[@]/#$LONG/}")
+		((ALL)) || suites=("${QUICK[@]}")
 	fi
 	if [[ " ${suites[*]} " == *" extensions"* ]]; then
 		export INPLACE_PACKAGES=1
@@ -608,12 +621,15 @@ cmd_test() {
 		if ((${#names[@]})) || [[ " ${suites[*]} " == *" $suite "* ]]; then
 			! too_late "$suite" || continue
 			say "Suite $suite, after $((SECONDS / 60)) minutes"
+			begun=$SECONDS
 			"suite_$suite" ${names[@]+"${names[@]}"}
+			costs+=", $suite $((SECONDS - begun))"
 		fi
 	done
 	suite_server_log
 	((FAILED == 0)) || say "Logs: $LOGS"
 	((LEFT_OUT == 0)) || remark=", $LEFT_OUT left out for want of time"
+	echo "seconds: ${costs#, }"
 	echo "$PASSED passed, $FAILED failed$remark; $((SECONDS / 60)) minutes"
 	((FAILED == 0))
 }
