@@ -597,6 +597,9 @@ update_stats(IpVacuum *v, double row_count)
 							v->cutoffs.OldestMxact, &v->n.frozenxid_updated,
 							&v->n.minmulti_updated, false);
 	CompatReportVacuum(rel, Max(row_count, 0), v->n.recently_dead + excess_versions(v) + old_entries(v), v->start);
+	/* what this session has not sent is in the report */
+	if (pgstat_should_count_relation(rel))
+		CompatPendingDead(rel) = 0;
 }
 
 /*
@@ -681,6 +684,9 @@ ip_vacuum_relation(Relation rel, const VacuumParams *params, BufferAccessStrateg
 						RelationGetRelationName(rel))));
 	ip_rel_check_format(rel);
 	v->dead_before = ip_rel_dead_rows(rel, &v->vacuumed_before);
+	/* a session sends what it counts once a second */
+	if (pgstat_should_count_relation(rel))
+		v->dead_before += CompatPendingDead(rel);
 	compat_vacuum_cutoffs(rel, params, &v->cutoffs);
 	v->horizon = ip_xid_full(v->cutoffs.OldestXmin);
 	v->kept_from = ip_xid_kept_from((TransactionId) ip_xid_next() - v->cutoffs.FreezeLimit);

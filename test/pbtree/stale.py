@@ -186,6 +186,21 @@ def keys_few_add_up(tests):
 
 
 @test
+def keys_not_sent(tests):
+    """VACUUM knows what its own session has changed since it last sent statistics, and what it has seen to is not sent later."""
+    cluster, connection = begin(tests, 'keys_not_sent')
+    prepare(connection)
+    for cycle in range(5):
+        query(connection, 'UPDATE t SET k = k + %d WHERE id <= %d' % (ROWS, ROWS * .03))
+        query(connection, 'VACUUM t')
+        expect('entries after VACUUM %d' % (cycle + 1), query(connection, ENTRIES % 't_k_idx'), [(ROWS,)])
+    query(connection, 'SELECT pg_stat_force_next_flush()')
+    expect('dead rows', dead(connection), 0)
+    finish(cluster, connection)
+    return ''
+
+
+@test
 def keys_few_of_both(tests):
     """Few dead rows and few stale entries add up, though VACUUM finds the dead ones that it has passed over before again."""
     cluster, connection = begin(tests, 'keys_few_of_both')
