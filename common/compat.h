@@ -352,6 +352,15 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 #define CompatBeginParallelScan(rel, pscan) table_beginscan_parallel(rel, pscan, SO_NONE)
 #endif
 
+/* 19's flags tell the index access method, too, what the scan may do */
+#if PG_VERSION_NUM < 190000
+#define CompatIndexFetchInit(fetch, table, flag_bits) \
+	((void) (flag_bits), (fetch)->rel = (table))
+#else
+#define CompatIndexFetchInit(fetch, table, flag_bits) \
+	((fetch)->rel = (table), (fetch)->flags = (flag_bits))
+#endif
+
 /* TID ranges are scanned in parallel from 19 on; start and n are InvalidBlockNumber if all is scanned. */
 #if PG_VERSION_NUM < 190000
 #define CompatParallelStart(rel, worker, pbscan, start, n) \
@@ -449,6 +458,13 @@ vacuum_get_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs *c)
 #else
 #define CompatFailsafeCheck(cutoffs) vacuum_xid_failsafe_check(cutoffs)
 #define CompatSetIvHeapRel(iv, h) ((iv)->heaprel = (h))
+#endif
+
+/* Before 19 an index asks whether the process is autovacuum's, which its parallel workers are not. */
+#if PG_VERSION_NUM < 190000
+#define CompatSetIvAutovacuum(iv, autovacuum) ((void) (autovacuum))
+#else
+#define CompatSetIvAutovacuum(iv, autovacuum) ((iv)->is_autovacuum = (autovacuum))
 #endif
 
 /*
