@@ -66,6 +66,8 @@
 #if PG_VERSION_NUM < 190000
 #include "storage/buf_internals.h"
 #else
+#include "commands/defrem.h"
+#include "nodes/parsenodes.h"
 #include "replication/logicalworker.h"
 #endif
 #include "utils/rel.h"
@@ -756,6 +758,27 @@ compat_progress_failsafe(void)
 #define CompatJumbleState JumbleState
 #else
 #define CompatJumbleState const JumbleState
+#endif
+
+/* The table of REPACK (CONCURRENTLY); NULL: the statement is none. */
+#if PG_VERSION_NUM < 190000
+#define compat_concurrent_repack(statement) ((const RangeVar *) NULL)
+#else
+static inline const RangeVar *
+compat_concurrent_repack(const Node *statement)
+{
+	const RepackStmt *repack = (const RepackStmt *) statement;
+	bool		is_concurrent = false;
+
+	if (!IsA(statement, RepackStmt) || repack->relation == NULL)
+		return NULL;
+	foreach_node(DefElem, option, repack->params)
+	{
+		if (strcmp(option->defname, "concurrently") == 0)
+			is_concurrent = defGetBoolean(option);
+	}
+	return is_concurrent ? repack->relation->relation : NULL;
+}
 #endif
 
 /* ---- locks --------------------------------------------------------------------------- */
