@@ -66,6 +66,8 @@
 #if PG_VERSION_NUM < 190000
 #include "storage/buf_internals.h"
 #else
+#include "commands/defrem.h"
+#include "nodes/parsenodes.h"
 #include "replication/logicalworker.h"
 #endif
 #include "utils/rel.h"
@@ -354,6 +356,15 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 #define CompatBeginParallelScan(rel, pscan) table_beginscan_parallel(rel, pscan, SO_NONE)
 #endif
 
+/* 19's flags tell the index access method, too, what the scan may do */
+#if PG_VERSION_NUM < 190000
+#define CompatIndexFetchInit(fetch, table, flag_bits) \
+	((void) (flag_bits), (fetch)->rel = (table))
+#else
+#define CompatIndexFetchInit(fetch, table, flag_bits) \
+	((fetch)->rel = (table), (fetch)->flags = (flag_bits))
+#endif
+
 /* TID ranges are scanned in parallel from 19 on; start and n are InvalidBlockNumber if all is scanned. */
 #if PG_VERSION_NUM < 190000
 #define CompatParallelStart(rel, worker, pbscan, start, n) \
@@ -451,6 +462,13 @@ vacuum_get_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs *c)
 #else
 #define CompatFailsafeCheck(cutoffs) vacuum_xid_failsafe_check(cutoffs)
 #define CompatSetIvHeapRel(iv, h) ((iv)->heaprel = (h))
+#endif
+
+/* Before 19 an index asks whether the process is autovacuum's, which its parallel workers are not. */
+#if PG_VERSION_NUM < 190000
+#define CompatSetIvAutovacuum(iv, autovacuum) ((void) (autovacuum))
+#else
+#define CompatSetIvAutovacuum(iv, autovacuum) ((iv)->is_autovacuum = (autovacuum))
 #endif
 
 /*
@@ -742,6 +760,27 @@ compat_progress_failsafe(void)
 #define CompatJumbleState JumbleState
 #else
 #define CompatJumbleState const JumbleState
+#endif
+
+/* The table of REPACK (CONCURRENTLY); NULL: the statement is none. */
+#if PG_VERSION_NUM < 190000
+#define compat_concurrent_repack(statement) ((const RangeVar *) NULL)
+#else
+static inline const RangeVar *
+compat_concurrent_repack(const Node *statement)
+{
+	const RepackStmt *repack = (const RepackStmt *) statement;
+	bool		is_concurrent = false;
+
+	if (!IsA(statement, RepackStmt) || repack->relation == NULL)
+		return NULL;
+	foreach_node(DefElem, option, repack->params)
+	{
+		if (strcmp(option->defname, "concurrently") == 0)
+			is_concurrent = defGetBoolean(option);
+	}
+	return is_concurrent ? repack->relation->relation : NULL;
+}
 #endif
 
 /* ---- locks --------------------------------------------------------------------------- */

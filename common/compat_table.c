@@ -52,4 +52,19 @@ compat_scan_analyze_next_tuple(TableScanDesc scan, TransactionId oldest_xmin, do
 	return ip_scan_analyze_next_tuple(scan, liverows, deadrows, slot);
 }
 
+#else
+
+/* Core keeps the blocks of a TID range, though a scan that begins again may have another range. */
+void
+compat_parallelscan_reinitialize(Relation rel, ParallelTableScanDesc pscan)
+{
+	ParallelBlockTableScanDesc pbscan = (ParallelBlockTableScanDesc) pscan;
+
+	table_block_parallelscan_reinitialize(rel, pscan);
+	if (pbscan->phs_numblock == InvalidBlockNumber)
+		return;
+	pbscan->phs_startblock = InvalidBlockNumber;
+	pbscan->phs_numblock = InvalidBlockNumber;
+}
+
 #endif

@@ -45,6 +45,7 @@ extern bool compat_scan_analyze_next_tuple(TableScanDesc scan, TransactionId old
 										   double *deadrows, TupleTableSlot *slot);
 
 #define COMPAT_TABLE_METHODS \
+	.parallelscan_reinitialize = table_block_parallelscan_reinitialize, \
 	.index_fetch_begin = compat_index_fetch_begin, \
 	.tuple_delete = compat_tuple_delete, \
 	.tuple_update = compat_tuple_update, \
@@ -52,7 +53,10 @@ extern bool compat_scan_analyze_next_tuple(TableScanDesc scan, TransactionId old
 	.relation_vacuum = compat_vacuum, \
 	.scan_analyze_next_tuple = compat_scan_analyze_next_tuple
 #else
+extern void compat_parallelscan_reinitialize(Relation rel, ParallelTableScanDesc pscan);
+
 #define COMPAT_TABLE_METHODS \
+	.parallelscan_reinitialize = compat_parallelscan_reinitialize, \
 	.index_fetch_begin = ip_fetch_begin, \
 	.tuple_delete = ip_update_delete, \
 	.tuple_update = ip_update_tuple, \

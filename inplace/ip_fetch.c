@@ -63,7 +63,7 @@ ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapsho
  * - by a version's TID, which ip_lock_tuple gave it, or a fetch of what our last change
  *	 ended: that version;
  * - by the row's TID right after that: the trigger queue wants what that update made;
- * - right after ON CONFLICT has met a version of another transaction: that one;
+ * - right after ON CONFLICT has met a version: that one;
  * - our changes of the current command or later: the image before them, or the
  *	 inserted one; but if the command has a snapshot that does not see that image, because the command has followed the
  *	 row to it (EvalPlanQual), or a function that it calls has a newer snapshot: what its snapshot sees,
@@ -186,8 +186,9 @@ fetch_seen(IpVersion *v, Relation rel, const ItemPointerData *tid, const IpSeen 
 }
 
 /*
- * ON CONFLICT DO SELECT of 19: the version that the arbiter index has just led to, though the command's snapshot may be older.
- * Of a row that we have changed ourselves the usual order of things tells which one is meant.
+ * ON CONFLICT DO SELECT of 19: the version that the arbiter index has just led to, though the command's snapshot may be older, or the
+ * command itself has made it.  The trigger queue may ask for a row that ON CONFLICT DO NOTHING has met; but what it wants of a row
+ * by the row's TID is what we have inserted, and no version that we make above that (may_be_queued), or what is_new tells.
  */
 static bool
 fetch_conflicting(IpVersion *v, Relation rel, const ItemPointerData *tid, TupleTableSlot *slot)
@@ -205,7 +206,11 @@ fetch_conflicting(IpVersion *v, Relation rel, const ItemPointerData *tid, TupleT
 		CHECK_FOR_INTERRUPTS();
 		result = fetch_seen(v, rel, tid, &seen);
 	} while (result == IPV_STALE && ++tries < IP_MAX_STALE);
-	if (result != IPV_OK || ip_version_status(v) != IP_STATUS_COMMITTED || (v->state & IP_ROW_DELETED))
+	if (result != IPV_OK || (v->state & IP_ROW_DELETED))
+		return false;
+	if (ip_version_status(v) == IP_STATUS_MINE)
+		(void) ip_version_cid(v);
+	else if (ip_version_status(v) != IP_STATUS_COMMITTED)
 		return false;
 	ip_version_to_slot(v, slot);
 	return true;
@@ -222,10 +227,12 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 	IpvResult	result;
 	int			tries = 0;
 
-	if (fetch_conflicting(v, rel, tid, slot))
-		return true;
 	if (!is_new)
+	{
+		if (fetch_conflicting(v, rel, tid, slot))
+			return true;
 		ip_version_target(rel, tid, &target);
+	}
 	do
 	{
 		CHECK_FOR_INTERRUPTS();

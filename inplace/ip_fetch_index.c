@@ -55,10 +55,7 @@ ip_fetch_begin(Relation rel, uint32 flags)
 {
 	IpIndexFetch *fetch = palloc(sizeof(IpIndexFetch));
 
-	fetch->base = (IndexFetchTableData)
-	{
-		.rel = rel
-	};
+	CompatIndexFetchInit(&fetch->base, rel, flags);
 	fetch->buffer = InvalidBuffer;
 	fetch->unflushed = 0;
 	fetch->unhealed = 0;

@@ -11,8 +11,8 @@
  *
  * A parse analysis hook sees to it that tables of an extension are heap tables
  * unless its script says otherwise, and refuses pg_repack's copy of a table if
- * it would be of another access method.  ProcessUtility_hook and planner_hook
- * are left alone: Citus refuses to be loaded behind a library that has set them.
+ * it would be of another access method, and REPACK (CONCURRENTLY), as core does.
+ * ProcessUtility_hook and planner_hook are left alone: Citus refuses to be loaded behind a library that has set them.
  *
  * pglogical's workers are kept from getting slots of our tables.
  *-------------------------------------------------------------------------
@@ -283,11 +283,30 @@ check_repack_copy(const IntoClause *into)
 		check_swap((Oid) table, get_am_oid(am, true));
 }
 
+/* Core, which repacks heap tables only, does not say what to do instead. */
+static void
+check_concurrent_repack(const RangeVar *name)
+{
+	Oid			table = RangeVarGetRelid(name, NoLock, true);
+
+	if (!is_our_am(am_of_table(table)))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("cannot execute REPACK (CONCURRENTLY) on relation \"%s\"", get_rel_name(table)),
+			 errdetail("This operation is only supported for the \"heap\" access method."),
+			 errhint("Use REPACK without CONCURRENTLY, which locks the table, or VACUUM.")));
+}
+
 static void
 guard_post_parse_analyze(ParseState *pstate, Query *query, CompatJumbleState *jstate)
 {
+	const RangeVar *repacked = query->utilityStmt ? compat_concurrent_repack(query->utilityStmt) : NULL;
+
 	if (creating_extension && !in_extension_script)
 		begin_extension_script();
+	if (repacked != NULL)
+		check_concurrent_repack(repacked);
 	if (query->utilityStmt && IsA(query->utilityStmt, CreateTableAsStmt))
 		check_repack_copy(((CreateTableAsStmt *) query->utilityStmt)->into);
 	if (next_post_parse_analyze_hook)

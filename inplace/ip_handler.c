@@ -157,7 +157,6 @@ const TableAmRoutine ip_handler_methods = {
 
 	.parallelscan_estimate = table_block_parallelscan_estimate,
 	.parallelscan_initialize = table_block_parallelscan_initialize,
-	.parallelscan_reinitialize = table_block_parallelscan_reinitialize,
 
 	.index_fetch_reset = ip_fetch_reset,
 	.index_fetch_end = ip_fetch_end,

@@ -138,14 +138,14 @@ ip_memo_note_seen_at_end(IpSeen *version)
 bool
 ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *result)
 {
-	bool		was_seen = seen.relid == RelationGetRelid(rel) && is_now(&seen_at) && seen_cid == GetCurrentCommandId(false) &&
-		ItemPointerEquals(&seen.tid, unconstify(ItemPointerData *, tid));
-
+	if (seen.relid != RelationGetRelid(rel) || !ItemPointerEquals(&seen.tid, unconstify(ItemPointerData *, tid)))
+		return false;
 	*result = seen;
-	if (was_seen)
-		taken = seen.serial;
 	seen.relid = InvalidOid;
-	return was_seen;
+	if (!is_now(&seen_at) || seen_cid != GetCurrentCommandId(false))
+		return false;
+	taken = seen.serial;
+	return true;
 }
 
 bool

@@ -49,7 +49,7 @@ extern void ip_memo_forget_seen(Relation rel, const ItemPointerData *tid);
  */
 extern void ip_memo_note_seen_at_end(IpSeen *seen);
 
-/* Was the row at tid the last one that was so returned, to the current command?  Then *seen is its version.  Forgets it. */
+/* Was the row at tid the last one that was so returned, to the current command?  Then *seen is its version.  Forgets that row. */
 extern bool ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *seen);
 
 /* Is v, the row's newest version, that one, or what is left as that one was rolled back? */

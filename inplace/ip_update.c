@@ -282,7 +282,7 @@ update_toast(ModifyRequest *req, IpVersion *v, Buffer buffer)
 	if (!ip_lockers_held(v, req->mode))
 		ip_lockers_add(v, buffer, req->xid, req->mode);
 	UnlockReleaseBuffer(buffer);
-	ip_toast_form_toasted(req->rel, req->slot, old, 0, &req->row);
+	ip_toast_form_toasted(req->rel, req->slot, old, req->no_logical ? TABLE_INSERT_NO_LOGICAL : 0, &req->row);
 	heap_freetuple(old);
 	req->toast = false;
 }

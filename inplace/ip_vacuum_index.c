@@ -47,6 +47,7 @@ typedef struct Shared
 {
 	Oid			relid;
 	int			elevel;
+	bool		is_autovacuum;	/* the leader is autovacuum's */
 	bool		cleanup;		/* else bulk deletion */
 	bool		stale_only;		/* no TID is dead: other indexes have nothing
 								 * to lose than those that follow */
@@ -122,6 +123,7 @@ process_index(Relation table, Relation index, Shared *shared, IndexState *state,
 	};
 
 	CompatSetIvHeapRel(&info, table);
+	CompatSetIvAutovacuum(&info, shared->is_autovacuum);
 	if (is_clean(shared, index))
 	{
 		compat_progress_index_done();
@@ -234,6 +236,7 @@ init_shared(IpVacuum *v, Shared *shared, int nworkers)
 	memset(shared, 0, shared_size(v->indexes->nrels));
 	shared->relid = RelationGetRelid(v->rel);
 	shared->elevel = v->elevel;
+	shared->is_autovacuum = AmAutoVacuumWorkerProcess();
 	shared->nindexes = v->indexes->nrels;
 	shared->row_count = v->rel->rd_rel->reltuples;
 	shared->memory = work_memory() / (nworkers + 1);

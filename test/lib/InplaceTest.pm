@@ -645,7 +645,7 @@ sub hold_backend
 			'-ex', 'delete', '-ex', 'detach'
 		],
 		'<', \undef, '>&', \$hold{output});
-	wait_for_file(\%hold, 'attached');
+	wait_for_mark(\%hold, 'attached');
 	if ($hold{output} =~ /not permitted|No such process|not defined/ || !-e "$dir/attached")
 	{
 		diag($hold{output});
@@ -656,7 +656,7 @@ sub hold_backend
 	return \%hold;
 }
 
-sub wait_for_file
+sub wait_for_mark
 {
 	my ($hold, $name) = @_;
 	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
@@ -672,7 +672,7 @@ sub wait_for_file
 }
 
 # Waits until it stands there.
-sub is_held { my ($hold) = @_; return wait_for_file($hold, 'held'); }
+sub is_held { my ($hold) = @_; return wait_for_mark($hold, 'held'); }
 
 sub release_backend
 {

@@ -20,6 +20,9 @@ shared_preload_libraries = 'pbtree'
 wal_consistency_checking = 'pbtree'
 max_wal_size = 4GB
 """
+# Wait events, as lists in SQL; 19 has other names.
+PIN = "('BufferPin', 'BufferCleanup')"
+CONTENT = "('BufferContent', 'BufferShared', 'BufferShareExclusive', 'BufferExclusive')"
 TESTS = {}
 
 

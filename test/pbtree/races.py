@@ -7,7 +7,7 @@ import time
 
 import psycopg2
 
-from basics import (Failed, build_force, connect, expect, has_points, no_crash, query, replayed, stop_without_checksums, test,
+from basics import (CONTENT, PIN, Failed, build_force, connect, expect, has_points, no_crash, query, replayed, stop_without_checksums, test,
                     wait_for_standby)
 
 
@@ -515,7 +515,7 @@ def pinned_leaf(tests):
     first.join()
     # the next one waits for the scan; if it did not, the pages of rows that the scan has read would become all-visible
     second, _ = in_thread(writer, 'VACUUM (INDEX_CLEANUP on, TRUNCATE off) t')
-    while second.is_alive() and query(connection, 'SELECT wait_event FROM pg_stat_activity WHERE pid = %d' % writer.get_backend_pid()) != [('BufferPin',)]:
+    while second.is_alive() and query(connection, 'SELECT wait_event IN %s FROM pg_stat_activity WHERE pid = %d' % (PIN, writer.get_backend_pid())) != [(True,)]:
         time.sleep(.01)
     reader.wake()
     scan.join()
@@ -550,11 +550,11 @@ def vacuum_cancelled(cluster, connection):
     end, seen = time.time() + 100, 0
     # not for the checkpointer's pin of a moment
     while seen < 10:
-        seen = seen + 1 if query(connection, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'BufferPin'") == [(1,)] else 0
+        seen = seen + 1 if query(connection, "SELECT count(*) FROM pg_stat_activity WHERE wait_event IN %s" % PIN) == [(1,)] else 0
         if time.time() > end or not thread.is_alive():
             raise Failed('VACUUM does not wait')
         time.sleep(.01)
-    query(connection, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'BufferPin'")
+    query(connection, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event IN %s" % PIN)
     thread.join()
     expect('cancelled', len(errors), 1)
     for session in (reader, vacuum):
@@ -602,7 +602,7 @@ def reused_root(tests):
     def meanwhile():
         thread.start()
         end = time.time() + 100
-        while query(connection, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'BufferContent'") != [(1,)]:
+        while query(connection, "SELECT count(*) FROM pg_stat_activity WHERE wait_event IN %s" % CONTENT) != [(1,)]:
             if time.time() > end:
                 raise Failed('nobody waits for the last leaf')
             time.sleep(.01)

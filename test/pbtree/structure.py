@@ -7,7 +7,7 @@ import time
 
 import psycopg2
 
-from basics import Failed, connect, expect, has_points, no_crash, query, stop_without_checksums, test
+from basics import PIN, Failed, connect, expect, has_points, no_crash, query, stop_without_checksums, test
 
 # in the order of the numbers, and nearly as long as a low fence can be: eight on a page
 KEY = "lpad(%s::text, 6, '0') || (SELECT string_agg(md5(%s::text || n), '') FROM generate_series(1, 27) n)"
@@ -133,7 +133,7 @@ def cancelled_vacuum(cluster, connection):
     thread = threading.Thread(target=work)
     thread.start()
     pid = vacuum.get_backend_pid()
-    while thread.is_alive() and query(connection, 'SELECT wait_event FROM pg_stat_activity WHERE pid = %d' % pid) != [('BufferPin',)]:
+    while thread.is_alive() and query(connection, 'SELECT wait_event IN %s FROM pg_stat_activity WHERE pid = %d' % (PIN, pid)) != [(True,)]:
         time.sleep(.01)
     query(connection, 'SELECT pg_cancel_backend(%d)' % pid)
     thread.join()

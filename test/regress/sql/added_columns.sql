@@ -60,8 +60,17 @@ SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapsca
 SELECT ac_same('bitmap scan', 'SELECT * FROM @ WHERE a BETWEEN 3 AND 20 OR n IS NULL', 'Bitmap Heap Scan');
 RESET enable_seqscan; RESET enable_indexscan; RESET enable_indexonlyscan;
 SELECT ac_same('TID scan', 'SELECT s, last, e FROM @ WHERE ctid = ANY (ARRAY(SELECT ctid FROM @ WHERE id < 100))', 'Tid Scan');
+SELECT ac_same('TID range scan', 'SELECT n, s, last, e FROM @ WHERE ctid >= ''(0,0)'' AND ctid < ''(100000,0)''', 'Tid Range Scan');
 SELECT ac_same('sample', 'SELECT * FROM @ TABLESAMPLE BERNOULLI (100)', 'Sample Scan');
 SELECT ac_same('sort', 'SELECT * FROM @ ORDER BY last, s, n, id LIMIT 500', 'Sort');
+SET enable_sort = off;
+SELECT ac_same('hash aggregate', 'SELECT s, n, last, e, g, count(*) FROM @ GROUP BY s, n, last, e, g', 'HashAggregate');
+SET enable_hashagg = off; RESET enable_sort;
+SELECT ac_same('group', 'SELECT s, n, last, e FROM @ GROUP BY s, n, last, e', 'Group');
+SELECT ac_same('incremental sort', 'SELECT n, last, s, id FROM (SELECT * FROM @ ORDER BY n, last OFFSET 0) q ORDER BY n, last, s, id', 'Incremental Sort');
+RESET enable_hashagg;
+SELECT ac_same('ordered and filtered aggregates', 'SELECT string_agg(s || g::text, last::text ORDER BY last, id) FILTER (WHERE e IS NULL), mode() WITHIN GROUP (ORDER BY n), array_agg(p::text ORDER BY id) FROM @');
+SELECT ac_same('grouping sets', 'SELECT n, last, s, count(*) FROM @ GROUP BY CUBE (n, last, s)');
 SELECT ac_same('aggregates', 'SELECT n, count(*), max(big), min(last), sum(n), count(none) FROM @ GROUP BY n');
 SELECT ac_same('distinct', 'SELECT DISTINCT s, n, last, e FROM @');
 SELECT ac_same('window', 'SELECT id, lag(n) OVER w, sum(last) OVER w FROM @ WINDOW w AS (ORDER BY id)', 'WindowAgg');
@@ -73,10 +82,24 @@ SELECT ac_same('merge join', 'SELECT x.*, y.s AS ys, y.last AS yl FROM @ x JOIN 
 SET enable_mergejoin = off; RESET enable_nestloop; SET enable_memoize = off;
 SELECT ac_same('nested loop', 'SELECT x.*, y.s AS ys, y.last AS yl FROM @ x JOIN @ y ON x.n = y.id WHERE x.a < 5', 'Nested Loop');
 RESET enable_mergejoin; RESET enable_hashjoin; RESET enable_memoize;
+SELECT ac_same('semi and anti joins', 'SELECT id FROM @ x WHERE EXISTS (SELECT FROM @ y WHERE y.id = x.n AND y.last = x.last) UNION ALL SELECT -id FROM @ x WHERE NOT EXISTS (SELECT FROM @ y WHERE y.id = x.n AND y.s = x.s)');
+SELECT ac_same('outer joins', 'SELECT x.last, y.s, y.e, y.big FROM @ x FULL JOIN @ y ON x.n = y.id');
+SELECT ac_same('memoize', 'SELECT x.id, y.* FROM @ x, LATERAL (SELECT s, last, e FROM @ z WHERE z.id = x.n OFFSET 0) y');
+SELECT ac_same('subqueries', 'SELECT id, (SELECT y.last FROM @ y WHERE y.id = x.n), ARRAY(SELECT z.s FROM @ z WHERE z.id <= x.n ORDER BY id) FROM @ x WHERE id < 300');
+SELECT ac_same('recursion', 'WITH RECURSIVE r AS (SELECT id, n, last, s FROM @ WHERE id = 1 UNION SELECT x.id, x.n, x.last, x.s FROM r JOIN @ x ON x.id = r.id + r.n) SELECT * FROM r', 'Recursive Union');
+SELECT ac_same('append', 'SELECT s, last, e, n FROM @ WHERE id < 500 UNION ALL SELECT t, last, a, n FROM @', 'Append');
+SELECT ac_same('limit', 'SELECT id, s, last FROM @ ORDER BY id LIMIT 10 OFFSET 100', 'Limit');
 SELECT ac_same('row locks', 'SELECT * FROM (SELECT * FROM @ WHERE last = 1.5 FOR UPDATE) l', 'LockRows');
 SELECT ac_same('set operations', 'SELECT n, last, s FROM @ EXCEPT SELECT n, last, s FROM @ WHERE n IS NULL');
 SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
 SELECT ac_same('parallel', 'SELECT count(*), sum(n), sum(last), max(big), count(e) FROM @', 'Parallel Seq Scan');
+SET enable_seqscan = off; SET enable_indexscan = off; SET enable_indexonlyscan = off; SET min_parallel_index_scan_size = 0;
+SELECT ac_same('parallel bitmap scan', 'SELECT count(*), sum(n), sum(last), max(s) FROM @ WHERE a BETWEEN 3 AND 45', 'Parallel Bitmap Heap Scan');
+SET enable_bitmapscan = off; RESET enable_indexscan; RESET enable_indexonlyscan;
+SELECT ac_same('parallel index scan', 'SELECT count(*), sum(n), sum(last), max(s) FROM @ WHERE a BETWEEN 3 AND 45', 'Parallel Index Scan');
+RESET enable_seqscan; RESET enable_bitmapscan; RESET min_parallel_index_scan_size; SET enable_nestloop = off; SET enable_mergejoin = off;
+SELECT ac_same('parallel hash join', 'SELECT count(*), sum(y.last), max(y.s), count(x.e) FROM @ x JOIN @ y ON x.id = y.id + 1', 'Parallel Hash');
+RESET enable_nestloop; RESET enable_mergejoin;
 RESET max_parallel_workers_per_gather; RESET parallel_setup_cost; RESET parallel_tuple_cost; RESET min_parallel_table_scan_size;
 -- cursors, both ways
 BEGIN;
@@ -85,6 +108,13 @@ FETCH 3 FROM c;
 MOVE ALL FROM c;
 FETCH BACKWARD 2 FROM c;
 COMMIT;
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM ac_inplace WHERE last = 1.5 FOR UPDATE;
+FETCH 1 FROM c \gset
+UPDATE ac_inplace SET n = n + 1 WHERE CURRENT OF c RETURNING id, n, s, last, e;
+DELETE FROM ac_inplace WHERE CURRENT OF c RETURNING id, n, s, last, e;
+ROLLBACK;
+COPY (SELECT id, n, none, s, p, g, last, e FROM ac_inplace WHERE id < 5) TO stdout;
 -- what changes rows gets them, too
 CREATE FUNCTION ac_trigger() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -113,6 +143,48 @@ SELECT ac_both('UPDATE @ x SET t = y.s, e = y.n FROM @ y WHERE x.n = y.id');
 SELECT ac_both('DELETE FROM @ WHERE big = repeat(''b'', 500) AND id % 23 = 0');
 SELECT ac_both('INSERT INTO @ (id, a) SELECT id, 0 FROM @ WHERE id < 50 ON CONFLICT (id) DO UPDATE SET a = @.n, last = @.last + excluded.last');
 SELECT ac_both('MERGE INTO @ x USING (SELECT id, last AS l, s AS text FROM @ WHERE id % 5 = 0) y ON x.id = y.id + 1 WHEN MATCHED AND x.last = y.l THEN UPDATE SET s = y.text || x.g::text WHEN NOT MATCHED THEN INSERT (id) VALUES (-y.id)');
+CREATE TABLE ac_out (am text, r text) USING heap;
+SELECT ac_both('WITH r AS (UPDATE @ SET t = ''returned'' WHERE id % 29 = 0 RETURNING *) INSERT INTO ac_out SELECT ''@'', r::text FROM r');
+SELECT ac_both('WITH r AS (DELETE FROM @ WHERE id % 31 = 0 RETURNING *) INSERT INTO ac_out SELECT ''@'', r::text FROM r');
+SELECT ac_both('WITH r AS (INSERT INTO @ (id, a) SELECT id, 1 FROM @ WHERE id < 20 ON CONFLICT (id) DO UPDATE SET a = 5 RETURNING @.*) INSERT INTO ac_out SELECT ''@'', r::text FROM r');
+CREATE FUNCTION ac_before() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO ac_out VALUES (TG_TABLE_NAME, concat('before ', OLD, NEW));
+    NEW.t := NEW.s || NEW.last;
+    RETURN NEW;
+END $$;
+CREATE FUNCTION ac_transition() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO ac_out SELECT TG_TABLE_NAME, concat(x, y) FROM old_rows x JOIN new_rows y USING (id);
+    RETURN NULL;
+END $$;
+SELECT ac_both('CREATE TRIGGER before BEFORE UPDATE ON @ FOR EACH ROW EXECUTE FUNCTION ac_before()');
+SELECT ac_both('CREATE TRIGGER transition AFTER UPDATE ON @ REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION ac_transition()');
+SELECT ac_both('UPDATE @ SET a = a + 1 WHERE id % 37 = 0');
+SELECT ac_both('UPDATE @ SET n = n + 1 WHERE id % 41 = 0');
+SELECT count(*), (SELECT count(*) FROM (SELECT r FROM ac_out WHERE am = 'ac_heap' EXCEPT ALL SELECT r FROM ac_out WHERE am = 'ac_inplace') d) AS others FROM ac_out WHERE am = 'ac_inplace';
+-- partitions whose columns lie otherwise, some of which were there before the columns were added
+CREATE FUNCTION ac_parts(am text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('CREATE TABLE ac_%1$s_p1 (gone int, t text, id int NOT NULL) USING %1$s', am);
+    EXECUTE format('INSERT INTO ac_%s_p1 SELECT 1, ''early'', i FROM generate_series(1, 300) i', am);
+    EXECUTE format('ALTER TABLE ac_%s_p1 ADD last numeric DEFAULT 2.5, DROP gone, ADD n int', am);
+    EXECUTE format('CREATE TABLE ac_%s_p (id int NOT NULL, n int, last numeric, t text) PARTITION BY RANGE (id)', am);
+    EXECUTE format('ALTER TABLE ac_%1$s_p ATTACH PARTITION ac_%1$s_p1 FOR VALUES FROM (0) TO (1000)', am);
+    EXECUTE format('CREATE TABLE ac_%1$s_p2 PARTITION OF ac_%1$s_p FOR VALUES FROM (1000) TO (10000) USING %1$s', am);
+    EXECUTE format('INSERT INTO ac_%1$s_p SELECT id + 900, n, last, s FROM ac_%1$s WHERE id BETWEEN 1 AND 500', am);
+    EXECUTE format('ALTER TABLE ac_%s_p ADD later text DEFAULT ''later''', am);
+    EXECUTE format('CREATE INDEX ON ac_%s_p (last)', am);
+END $$;
+SELECT ac_parts('heap');
+SELECT ac_parts('inplace');
+SELECT ac_same('partitions', 'SELECT * FROM @_p', 'Append');
+SELECT ac_same('ordered partitions', 'SELECT last, later, id FROM @_p ORDER BY last, id');
+SELECT ac_both('UPDATE @_p SET id = id + 1000, n = 5 WHERE id % 10 = 0');
+SELECT ac_same('rows that change the partition', 'SELECT tableoid::regclass::text LIKE ''%2'', x FROM @_p x');
+SELECT ac_both('INSERT INTO @_p (id, n) SELECT id + 2000, n FROM @_p WHERE last = 2.5');
+SELECT ac_both('MERGE INTO @_p x USING @ y ON x.id = y.id WHEN MATCHED THEN UPDATE SET t = x.later || y.s, last = y.last');
+SELECT ac_same('partitions, merged', 'SELECT * FROM @_p');
 SELECT count(*), (SELECT count(*) FROM (SELECT op, id, last, new_last, s, big, e FROM ac_log WHERE am = 'ac_h' EXCEPT ALL
     SELECT op, id, last, new_last, s, big, e FROM ac_log WHERE am = 'ac_i') d) AS others FROM ac_log WHERE am = 'ac_i';
 -- and so do those who copy them
@@ -128,5 +200,6 @@ SELECT ac_both('ALTER TABLE @ ADD z int DEFAULT 5');
 CLUSTER ac_heap USING ac_heap_a;
 CLUSTER ac_inplace USING ac_inplace_a;
 SELECT ac_same('clustered', 'SELECT * FROM @');
+DROP TABLE ac_heap_p, ac_inplace_p, ac_out;
 DROP TABLE ac_heap, ac_inplace, ac_heap2, ac_inplace2, ac_heap3, ac_log;
-DROP FUNCTION ac_fill, ac_same, ac_both, ac_trigger;
+DROP FUNCTION ac_fill, ac_same, ac_both, ac_trigger, ac_before, ac_transition, ac_parts;
