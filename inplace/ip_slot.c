@@ -209,13 +209,15 @@ ip_slot_getsomeattrs(TupleTableSlot *slot, int natts)
 	if (unlikely(islot->body == NULL))
 		elog(ERROR, "inplace slot without a row has no more columns");
 
-	ip_body_deform_slot(islot, natts);
 	/* columns added since the row was stored; before 19 core sees to these */
-	if (unlikely(slot->tts_nvalid < natts))
+	if (unlikely(natts > (islot->hdr & IP_HDR_NATTS_MASK)))
 	{
+		ip_body_deform_slot(islot, islot->hdr & IP_HDR_NATTS_MASK);
 		slot_getmissingattrs(slot, slot->tts_nvalid, natts);
 		slot->tts_nvalid = natts;
+		return;
 	}
+	ip_body_deform_slot(islot, natts);
 }
 
 /* ctid and tableoid are not asked for here */
