@@ -250,6 +250,20 @@ pass_to_more_sets(Relation rel, Buffer buffer, IpXid *lost)
 	return next;
 }
 
+/* The data page's first set on the lock page, from number i on, or -1.  It may be one of many, and is asked for with each row that is locked. */
+static inline int
+next_set_of(Page page, BlockNumber block, int i)
+{
+	const IpLockSet *end = IpPageLockSet(page, IpPageLockSets(page));
+
+	for (const IpLockSet *set = IpPageLockSet(page, i); set > end; set--)
+	{
+		if (set->block == block)
+			return IpPageLockSet(page, 0) - set;
+	}
+	return -1;
+}
+
 /* A walk over the live sets of a data page. */
 typedef struct LiveSets
 {
@@ -278,7 +292,7 @@ next_live_set(LiveSets *s)
 	{
 		Page		locks = BufferGetPage(s->buffer);
 
-		while (s->i < IpPageLockSets(locks))
+		while ((s->i = next_set_of(locks, s->block, s->i)) >= 0)
 		{
 			const IpLockSet *set = IpPageLockSet(locks, s->i++);
 
@@ -434,13 +448,13 @@ ip_lockset_at_end(XactEvent event, void *arg)
 static int
 find_set(Page page, BlockNumber block, IpXid xid, LockTupleMode mode)
 {
-	int			n = IpPageLockSets(page);
+	int			i = -1;
 
-	for (int i = 0; i < n; i++)
+	while ((i = next_set_of(page, block, i + 1)) >= 0)
 	{
 		const IpLockSet *set = IpPageLockSet(page, i);
 
-		if (set->block == block && set->xid == xid && set->mode == mode)
+		if (set->xid == xid && set->mode == mode)
 			return i;
 	}
 	return -1;

@@ -209,7 +209,9 @@ my $logged = q(SELECT coalesce(sum(count), 0) FROM inplace_wal_summary('%s', pg_
 is(sql(sprintf($logged, $lsn)), sql('SELECT count(DISTINCT (ctid::text::point)[0]) FROM many'), 'one record for the rows of a page');
 sql('BEGIN; ' . $lock->(2) . 'SAVEPOINT a;' . $lock->(3) . 'ROLLBACK TO a; SAVEPOINT b;' . $lock->(5) . q(RELEASE b; PREPARE TRANSACTION 'many'));
 is(sql($free), 400, 'rows that a prepared transaction has not locked');
-$holder->query_safe('BEGIN; ' . $lock->(7));
+# and all others by one that does not prepare
+$holder->query_safe("BEGIN; $free");
+is(sql($free), 0, 'all rows are locked');
 
 crash_and_recover($node, 'kill');
 is(sql($free), 400, 'the same rows after a crash');
