@@ -25,6 +25,8 @@ usage() {
                             the suite growth has a few of them
 ./run.sh bench keys [options] [part ...]
                             do indexes stay near their size while keys change all the time? half an hour
+./run.sh bench instructions [options] [row ...]
+                            how many instructions statements take, by callgrind: heap, inplace, and a former run
 ./run.sh test [--all | --full] [--minutes=n] [suite | suite/name ...]
                             the tests, a quarter of an hour of them; --all takes all suites, an hour: $SUITES;
                             --full takes hours, and looks deeper; without it $LONG run only by name;
@@ -207,6 +209,14 @@ grow() {
 	on_cluster "$@" <"$ROOT/bench/growth.conf"
 }
 
+# count_instructions [options]: it makes its own clusters, without a postmaster.
+count_instructions() {
+	need_packages python3 valgrind
+	build
+	install_pbtree
+	"$PYTHON" "$ROOT/bench/instructions.py" --pg-config "$PG_CONFIG" --out "$STATE" "$@"
+}
+
 # ----------------------------------------------------------------------------
 
 mkdir -p "$LOGS"
@@ -219,6 +229,7 @@ demo) measure demo.py "$@" ;;
 bench)
 	case ${1:-} in
 	growth | keys) grow "$1.py" "${@:2}" ;;
+	instructions) count_instructions "${@:2}" ;;
 	*) measure bench.py "$@" ;;
 	esac
 	;;

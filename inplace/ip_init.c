@@ -12,6 +12,7 @@
 #include "ip_handler.h"
 #include "ip_heal.h"
 #include "ip_home.h"
+#include "ip_lockset_use.h"
 #include "ip_skip.h"
 #include "ip_wal.h"
 
@@ -38,6 +39,7 @@ _PG_init(void)
 				 errmsg("inplace must be loaded via shared_preload_libraries"),
 				 errhint("Add inplace to shared_preload_libraries in postgresql.conf and restart the server.")));
 	CompatRegisterCustomRmgr(IP_RMGR_ID, &ip_rmgr);
+	RegisterXactCallback(ip_lockset_at_end, NULL);
 	*find_rendezvous_variable(INPLACE_KEYS_TABLE) = (void *) &ip_handler_keys;
 	DefineCustomBoolVariable("inplace.debug_undo_at_home",
 							 "Keeps undo records on their rows' pages, while these have room.",

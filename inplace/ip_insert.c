@@ -239,7 +239,7 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 	buffer = find_page(rel, rows[0].bodylen, options, bistate, &init);
 	page = BufferGetPage(buffer);
 	off = ip_put_offset(buffer, init);
-	free = init ? IpPageRoom(BufferGetBlockNumber(buffer)) : ip_space_free(BufferGetBlockNumber(buffer), page);
+	free = init ? IpPageRoom(BufferGetBlockNumber(buffer)) : ip_space_free(BufferGetBlockNumber(buffer), page, BLCKSZ);
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
 	ip_change_begin(&change, rel, IP_XLOG_MULTI_INSERT, xid);

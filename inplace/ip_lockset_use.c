@@ -5,13 +5,17 @@
  */
 #include "compat.h"
 
+#include "access/relation.h"
 #include "access/xact.h"
+#include "access/xloginsert.h"
 #include "storage/procarray.h"
+#include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 #include "ip_change.h"
 #include "ip_lockset_use.h"
 #include "ip_rel.h"
+#include "ip_slot.h"
 #include "ip_space.h"
 #include "ip_xid.h"
 
@@ -246,6 +250,20 @@ pass_to_more_sets(Relation rel, Buffer buffer, IpXid *lost)
 	return next;
 }
 
+/* The data page's first set on the lock page, from number i on, or -1.  It may be one of many, and is asked for with each row that is locked. */
+static inline int
+next_set_of(Page page, BlockNumber block, int i)
+{
+	const IpLockSet *end = IpPageLockSet(page, IpPageLockSets(page));
+
+	for (const IpLockSet *set = IpPageLockSet(page, i); set > end; set--)
+	{
+		if (set->block == block)
+			return IpPageLockSet(page, 0) - set;
+	}
+	return -1;
+}
+
 /* A walk over the live sets of a data page. */
 typedef struct LiveSets
 {
@@ -274,7 +292,7 @@ next_live_set(LiveSets *s)
 	{
 		Page		locks = BufferGetPage(s->buffer);
 
-		while (s->i < IpPageLockSets(locks))
+		while ((s->i = next_set_of(locks, s->block, s->i)) >= 0)
 		{
 			const IpLockSet *set = IpPageLockSet(locks, s->i++);
 
@@ -342,19 +360,101 @@ ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked)
 	return any;
 }
 
+/* ---- rows that WAL does not know -------------------------------------------------- */
+
+/* Tables where the transaction has added rows to its sets without WAL. */
+static List *unlogged;
+static Oid	last_unlogged;
+
+static inline void
+note_unlogged(Relation rel)
+{
+	MemoryContext old;
+
+	if (last_unlogged == RelationGetRelid(rel))
+		return;
+	old = MemoryContextSwitchTo(TopTransactionContext);
+	unlogged = list_append_unique_oid(unlogged, RelationGetRelid(rel));
+	last_unlogged = RelationGetRelid(rel);
+	MemoryContextSwitchTo(old);
+}
+
+static bool
+has_own_set(Page page)
+{
+	int			n = IpPageLockSets(page);
+	bool		mine;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (ip_lockset_is_live(IpPageLockSet(page, i)->xid, &mine) && mine)
+			return true;
+	}
+	return false;
+}
+
+/* Log the lock pages that have sets of ours, as they are. */
+static void
+log_own_sets(Relation rel)
+{
+	Buffer		buffer = ip_lockset_open(rel, IP_META_BLOCK, BUFFER_LOCK_EXCLUSIVE);
+
+	while (BufferIsValid(buffer))
+	{
+		Buffer		next;
+
+		if (has_own_set(BufferGetPage(buffer)))
+		{
+			START_CRIT_SECTION();
+			MarkBufferDirty(buffer);
+			log_newpage_buffer(buffer, true);
+			END_CRIT_SECTION();
+		}
+		next = ip_lockset_next(rel, buffer, BUFFER_LOCK_EXCLUSIVE);
+		UnlockReleaseBuffer(buffer);
+		buffer = next;
+	}
+}
+
+void
+ip_lockset_at_end(XactEvent event, void *arg)
+{
+	ListCell   *lc;
+
+	if (event == XACT_EVENT_PRE_PREPARE)
+	{
+		foreach(lc, unlogged)
+		{
+			/* what has been dropped or rewritten since has no sets that matter */
+			Relation	rel = try_relation_open(lfirst_oid(lc), AccessShareLock);
+
+			if (rel == NULL)
+				continue;
+			if (rel->rd_tableam != NULL && table_slot_callbacks(rel) == &ip_slot_ops && RelationNeedsWAL(rel))
+				log_own_sets(rel);
+			relation_close(rel, AccessShareLock);
+		}
+	}
+	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
+	{
+		unlogged = NIL;
+		last_unlogged = InvalidOid;
+	}
+}
+
 /* ---- adding a row --------------------------------------------------------------- */
 
 /* The set of xid in that mode, or -1. */
 static int
 find_set(Page page, BlockNumber block, IpXid xid, LockTupleMode mode)
 {
-	int			n = IpPageLockSets(page);
+	int			i = -1;
 
-	for (int i = 0; i < n; i++)
+	while ((i = next_set_of(page, block, i + 1)) >= 0)
 	{
 		const IpLockSet *set = IpPageLockSet(page, i);
 
-		if (set->block == block && set->xid == xid && set->mode == mode)
+		if (set->xid == xid && set->mode == mode)
 			return i;
 	}
 	return -1;
@@ -404,27 +504,42 @@ find_room(Relation rel, Buffer buffer)
 	return -1;
 }
 
-/* Add the row to set number i of the lock page, which is that set, or (fresh) becomes it. */
+/*
+ * Add the row to a set that is there: no WAL, and no critical section, as one bit changes.  A crash ends the locker, and its sets, unless it
+ * is prepared, which logs them.
+ */
 static void
-write_set(Relation rel, Buffer locks, int i, bool fresh, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mode,
-		  bool any)
+add_row(Relation rel, Buffer locks, int i, OffsetNumber off)
+{
+	IpLockSet  *set = IpPageLockSet(BufferGetPage(locks), i);
+
+	if (IpLockSetHas(set, off))
+		return;
+	if (RelationNeedsWAL(rel))
+		note_unlogged(rel);
+	set->rows[(off - 1) / 8] |= 1 << ((off - 1) % 8);
+	/* as with a hint, checksums are the only thing on disk that it could hurt */
+	if (RelationNeedsWAL(rel))
+		MarkBufferDirtyHint(locks, true);
+	else
+		MarkBufferDirty(locks);
+}
+
+/* Make a set of the row, number i of the lock page. */
+static void
+write_set(Relation rel, Buffer locks, int i, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mode, bool any)
 {
 	BlockNumber block = BufferGetBlockNumber(data);
 	BlockNumber page = BufferGetBlockNumber(locks);
-	bool		alone;
 	IpChange	change;
 
-	if (!fresh && IpLockSetHas(IpPageLockSet(BufferGetPage(locks), i), off))
-		return;
-	alone = !any || (!fresh && last_lock.page == page && last_lock.set == i && last_lock.block == block &&
-					 last_lock.number == CompatRelNumber(rel) && last_lock.lsn == PageGetLSN(BufferGetPage(locks)));
 	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
-	ip_op_lock(ip_change_block(&change, locks, false), i, off, fresh, block, mode, xid);
+	ip_op_lock(ip_change_block(&change, locks, false), i, off, true, block, mode, xid);
 	if (!any && IpPageGetSpecial(BufferGetPage(data))->u.data.lock_page != page)
 		ip_op_lock_page(ip_change_block(&change, data, false), page);
 	ip_change_apply(&change);
 	last_lock.page = 0;
-	if (RelationNeedsWAL(rel) && alone)
+	if (RelationNeedsWAL(rel) && !any)
 		last_lock = (LastLock)
 	{
 		.number = CompatRelNumber(rel),.block = block,.page = page,.lsn = PageGetLSN(BufferGetPage(locks)),
@@ -644,7 +759,10 @@ try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mo
 			set = find_room(rel, buffer);
 		if (set >= 0)
 		{
-			write_set(rel, buffer, set, fresh, data, off, xid, mode, any);
+			if (fresh)
+				write_set(rel, buffer, set, data, off, xid, mode, any);
+			else
+				add_row(rel, buffer, set, off);
 			/* where others' sets are is no hint */
 			if (!any)
 				ip_rel_cache(rel)->lock_page = BufferGetBlockNumber(buffer);
@@ -757,7 +875,11 @@ ip_lockset_add_alike(Relation rel, Buffer data, OffsetNumber off, TransactionId 
 		return false;
 	same = PageGetLSN(BufferGetPage(buffer)) == l->lsn && !ip_lockset_is_continued(BufferGetPage(buffer));
 	if (same)
-		write_set(rel, buffer, l->set, false, data, off, ip_xid_full(xid), mode, true);
+	{
+		add_row(rel, buffer, l->set, off);
+		/* the page may have been saved in WAL */
+		l->lsn = PageGetLSN(BufferGetPage(buffer));
+	}
 	UnlockReleaseBuffer(buffer);
 	return same;
 }

@@ -13,6 +13,8 @@
 #ifndef IP_LOCKSET_USE_H
 #define IP_LOCKSET_USE_H
 
+#include "access/xact.h"
+
 #include "ip_change.h"
 #include "ip_lockset.h"
 
@@ -33,6 +35,9 @@ extern void ip_lockset_add(Relation rel, Buffer data, OffsetNumber off, IpXid xi
  * locked a row of it.  False: that is not sure, and nothing is done.
  */
 extern bool ip_lockset_add_alike(Relation rel, Buffer data, OffsetNumber off, TransactionId xid, LockTupleMode mode);
+
+/* For RegisterXactCallback: rows are added to a set that is there without WAL, and a transaction that is prepared logs its sets. */
+extern void ip_lockset_at_end(XactEvent event, void *arg);
 
 /* Which of the page's items are in live sets?  False: none is.  Lock: the data page exclusively. */
 extern bool ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked);

@@ -199,6 +199,15 @@ ip_slot_clear(TupleTableSlot *slot)
 	ItemPointerSetInvalid(&slot->tts_tid);
 }
 
+/* Columns added since the row was stored; before 19 core sees to these. */
+static pg_noinline void
+get_missing_too(IpSlot *slot, int natts)
+{
+	ip_body_deform_slot(slot, slot->hdr & IP_HDR_NATTS_MASK);
+	slot_getmissingattrs(&slot->base, slot->base.tts_nvalid, natts);
+	slot->base.tts_nvalid = natts;
+}
+
 static void
 ip_slot_getsomeattrs(TupleTableSlot *slot, int natts)
 {
@@ -209,13 +218,11 @@ ip_slot_getsomeattrs(TupleTableSlot *slot, int natts)
 	if (unlikely(islot->body == NULL))
 		elog(ERROR, "inplace slot without a row has no more columns");
 
-	ip_body_deform_slot(islot, natts);
-	/* columns added since the row was stored; before 19 core sees to these */
-	if (unlikely(slot->tts_nvalid < natts))
-	{
-		slot_getmissingattrs(slot, slot->tts_nvalid, natts);
-		slot->tts_nvalid = natts;
-	}
+	/* each ends in a call, so that most rows save no registers */
+	if (unlikely(natts > (islot->hdr & IP_HDR_NATTS_MASK)))
+		get_missing_too(islot, natts);
+	else
+		ip_body_deform_slot(islot, natts);
 }
 
 /* ctid and tableoid are not asked for here */

@@ -26,23 +26,20 @@ has_map(Relation rel)
 }
 
 Size
-ip_space_reserve(BlockNumber block, Page page)
+ip_space_reserve(BlockNumber block, Page page, Size wanted)
 {
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
-	int			n = max + 1;
+	int			n = max + 1;	/* at most */
+	Size		free = ip_page_free(page);
 
 	if (block >= IP_SMALL_TABLE)
 		return 0;
-	/* as long as there is plenty, nobody need count */
-	if (ip_page_free(page) >= 2 * n * IP_VERSION_BLOCK_SZ)
-		return n * IP_VERSION_BLOCK_SZ;
-	n = 1;
-	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+	for (OffsetNumber off = FirstOffsetNumber; off <= max && n * IP_VERSION_BLOCK_SZ + wanted > free; off++)
 	{
 		ItemId		lp = PageGetItemId(page, off);
 
-		if (ip_item_is_used(lp) && !ip_item_is_undo(page, lp) && !ip_row_may_be(page, off, IP_ROW_VERSION))
-			n++;
+		if (!ip_item_is_used(lp) || ip_item_is_undo(page, lp) || ip_row_may_be(page, off, IP_ROW_VERSION))
+			n--;
 	}
 	return n * IP_VERSION_BLOCK_SZ;
 }
@@ -196,10 +193,10 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 		*found = IpPageRoom(block);
 	else if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
 			 ip_page_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE)
-		*found = ip_space_free(block, page);
+		*found = ip_space_free(block, page, size);
 	/* which changes what is free, and how much of it rows may need */
 	if (*found >= size && !*init && ip_prune_base_is_old(page))
-		*found = ip_prune_for_base(rel, buffer) ? ip_space_free(block, page) : size - 1;
+		*found = ip_prune_for_base(rel, buffer) ? ip_space_free(block, page, size) : size - 1;
 	if (*found >= size)
 		return buffer;
 	*found = Min(*found, size - 1);

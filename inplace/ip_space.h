@@ -31,8 +31,9 @@
 /*
  * Bytes to be left free on a page when rows are inserted.  In small tables every
  * row is likely to be updated, so its version block gets room: that of each row that has none, and of the new one.
+ * Where there is as much as wanted beside room for those of all rows, nobody counts which have one.
  */
-extern Size ip_space_reserve(BlockNumber block, Page page);
+extern Size ip_space_reserve(BlockNumber block, Page page, Size wanted);
 
 /* Bytes that an insertion of a row of that size leaves for changes: the fillfactor's, or those for undo at home. */
 static inline Size
@@ -43,12 +44,12 @@ ip_space_keep(Relation rel, Size size)
 	return ip_home_enabled && size <= IP_HOME_ROW_SIZE ? Max(fill, IP_HOME_RESERVE) : fill;
 }
 
-/* Free bytes for new rows: what the free space map shall know. */
+/* Free bytes for new rows, or at least as many as wanted if there are so many. */
 static inline Size
-ip_space_free(BlockNumber block, Page page)
+ip_space_free(BlockNumber block, Page page, Size wanted)
 {
 	Size		free = ip_page_free(page);
-	Size		reserve = ip_space_reserve(block, page);
+	Size		reserve = ip_space_reserve(block, page, wanted);
 
 	return free > reserve ? free - reserve : 0;
 }

@@ -355,14 +355,14 @@ prepare_move(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w)
 {
 	Page		page = BufferGetPage(buffer);
 	Size		size = Min(IP_ROW_MIN_ITEM + req->row.bodylen, IP_MAX_ITEM) + sizeof(ItemIdData);
+	Size		wanted = ip_item_size(IP_ROW_VERSION, v->bodylen) + size;
 	uint32		have = v->top_itemlen + ip_page_free(page);
 
 	w->info = IP_XLOG_MOVE;
 	w->state = IP_ROW_DELETED | IP_ROW_MOVED;
 	w->moved.row = req->row;
 	w->moved.init = false;
-	if (have >= ip_item_size(IP_ROW_VERSION, v->bodylen) + size +
-		ip_space_reserve(BufferGetBlockNumber(buffer), page) &&
+	if (have >= wanted + ip_space_reserve(BufferGetBlockNumber(buffer), page, wanted) &&
 		ip_page_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE)
 		w->moved.buffer = buffer;
 	else

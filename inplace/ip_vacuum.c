@@ -206,7 +206,7 @@ static Size
 space_of(BlockNumber block, Page page)
 {
 	return ip_page_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE ?
-		ip_space_free(block, page) : 0;
+		ip_space_free(block, page, BLCKSZ) : 0;
 }
 
 /* Has the item a state?  Then it names a transaction, and may be an undo record; the page may be damaged. */

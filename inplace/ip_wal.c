@@ -9,6 +9,7 @@
 #include "access/visibilitymap.h"
 #include "storage/freespace.h"
 
+#include "ip_lockset.h"
 #include "ip_map.h"
 #include "ip_page_apply.h"
 #include "ip_page_desc.h"
@@ -274,6 +275,16 @@ mask_dead_items(Page page)
 	}
 }
 
+/* Nor do lock sets all their rows: those that came later are logged if the locker is prepared. */
+static void
+mask_locked_rows(Page page)
+{
+	int			n = ip_lockset_is_page(page) && ip_lockset_place_problem(page) == NULL ? IpPageLockSets(page) : 0;
+
+	for (int i = 0; i < n; i++)
+		memset(IpPageLockSet(page, i)->rows, 0, sizeof(IpPageLockSet(page, i)->rows));
+}
+
 void
 ip_wal_mask(char *pagedata, BlockNumber block)
 {
@@ -281,4 +292,5 @@ ip_wal_mask(char *pagedata, BlockNumber block)
 	mask_page_hint_bits((Page) pagedata);
 	mask_unused_space((Page) pagedata);
 	mask_dead_items((Page) pagedata);
+	mask_locked_rows((Page) pagedata);
 }
