@@ -63,9 +63,8 @@
 #include "storage/procarray.h"
 #include "storage/smgr.h"
 #include "storage/standby.h"
-#if PG_VERSION_NUM < 190000
 #include "storage/buf_internals.h"
-#else
+#if PG_VERSION_NUM >= 190000
 #include "commands/defrem.h"
 #include "nodes/parsenodes.h"
 #include "replication/logicalworker.h"
@@ -200,6 +199,20 @@ compat_buffer_is_locked(Buffer buffer, bool exclusive)
 #else
 	return exclusive ? BufferIsLockedByMeInMode(buffer, BUFFER_LOCK_EXCLUSIVE) : BufferIsLockedByMe(buffer);
 #endif
+}
+
+/*
+ * ReadRecentBuffer.  19's leaves a pin behind if this backend has pinned the buffer, as it reads the page ahead, and the page has not
+ * come yet.  One that is there, and pinned by us, stays there.
+ */
+static inline bool
+compat_read_recent(Relation rel, BlockNumber block, Buffer buffer)
+{
+#if PG_VERSION_NUM >= 190000
+	if (!BufferIsLocal(buffer) && !(pg_atomic_read_u64(&GetBufferDescriptor(buffer - 1)->state) & BM_VALID))
+		return false;
+#endif
+	return ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, buffer);
 }
 
 /*

@@ -42,7 +42,7 @@ read_again(Relation rel, BlockNumber block)
 		return InvalidBuffer;
 	recent = &cache->recent[block % IP_RECENT_BUFFERS];
 	if (recent->block != block || recent->uses == 0 ||
-		!ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, recent->buffer))
+		!compat_read_recent(rel, block, recent->buffer))
 		return InvalidBuffer;
 	recent->uses--;
 	CompatCountBufferHit(rel);
@@ -78,7 +78,7 @@ look_up(Relation rel, BlockNumber block, bool *is_sound)
 	{
 		Buffer		recent = PrefetchBuffer(rel, MAIN_FORKNUM, block).recent_buffer;
 
-		if (BufferIsValid(recent) && ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, recent))
+		if (BufferIsValid(recent) && compat_read_recent(rel, block, recent))
 			found = recent;
 		else if (zero_damaged_pages)
 			sound = true;

@@ -84,7 +84,7 @@ read_known(Relation rel, BlockNumber block, bool soft)
 	if (VacuumCostActive || RelationUsesLocalBuffers(rel))
 		return soft ? ip_rel_read_soft(rel, block, NULL) : ip_rel_read(rel, block);
 	if (known->uses > 0 && known->block == block &&
-		ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, known->buffer))
+		compat_read_recent(rel, block, known->buffer))
 	{
 		known->uses--;
 		CompatCountBufferHit(rel);
