@@ -17,7 +17,7 @@
 /* Setting, for tests. */
 extern bool ip_heal_enabled;
 
-/* May a scan do that?  It asks when it first meets a page that is worth it. */
+/* May a scan do that?  It asks when it first meets a page that may be worth it. */
 typedef enum IpHeals
 {
 	IP_HEALS_UNKNOWN = 0,

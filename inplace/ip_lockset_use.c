@@ -425,7 +425,7 @@ ip_lockset_at_end(XactEvent event, void *arg)
 	{
 		foreach(lc, unlogged)
 		{
-			/* what has been dropped or rewritten since has no sets that matter */
+			/* what was dropped or rewritten since has no sets */
 			Relation	rel = try_relation_open(lfirst_oid(lc), AccessShareLock);
 
 			if (rel == NULL)
