@@ -477,26 +477,33 @@ has_lost_some(Relation rel, Buffer buffer)
 	return false;
 }
 
-/* Where another set can be, or -1. */
+/* Where another set of the data page can be, or -1. */
 static int
-find_room(Relation rel, Buffer buffer)
+find_room(Relation rel, Buffer buffer, BlockNumber block)
 {
 	Page		page = BufferGetPage(buffer);
 	IpXid		oldest = ip_xid_full(RecentXmin);
 	int			n = IpPageLockSets(page);
+	int			i = -1;
 	bool		mine;
 
 	if (has_lost_some(rel, buffer))
 		return -1;
+	/* a dead one of that page: while an old transaction is running, each is asked for with each lock of a row there */
+	while ((i = next_set_of(page, block, i + 1)) >= 0)
+	{
+		if (!ip_lockset_is_live(IpPageLockSet(page, i)->xid, &mine))
+			return i;
+	}
 	/* what ended long ago is soon found out */
-	for (int i = 0; i < n; i++)
+	for (i = 0; i < n; i++)
 	{
 		if (IpPageLockSet(page, i)->xid < oldest)
 			return i;
 	}
 	if (n < ip_lockset_max(page))
 		return n;
-	for (int i = 0; i < n; i++)
+	for (i = 0; i < n; i++)
 	{
 		if (!ip_lockset_is_live(IpPageLockSet(page, i)->xid, &mine))
 			return i;
@@ -756,7 +763,7 @@ try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mo
 		Buffer		next;
 
 		if (fresh)
-			set = find_room(rel, buffer);
+			set = find_room(rel, buffer, block);
 		if (set >= 0)
 		{
 			if (fresh)
