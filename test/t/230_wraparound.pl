@@ -37,6 +37,8 @@ my %pages = (
 	'pg_xact'              => 32 * 8192 * 4,
 	'pg_multixact/offsets' => 32 * 8192 / 4,
 	'pg_multixact/members' => 32 * 1636);
+# an offset has 8 bytes from 19 on
+$pages{'pg_multixact/offsets'} /= 2 if $node->pg_version->major >= 19;
 
 # The server reads the page that has the next id: it must be there.
 sub make_segment
