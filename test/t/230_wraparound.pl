@@ -37,12 +37,16 @@ my %pages = (
 	'pg_xact'              => 32 * 8192 * 4,
 	'pg_multixact/offsets' => 32 * 8192 / 4,
 	'pg_multixact/members' => 32 * 1636);
+# an offset has 8 bytes from 19 on and does not wrap around, and a file of members has a longer name
+my $long_offsets = $node->pg_version->major >= 19;
+$pages{'pg_multixact/offsets'} /= 2 if $long_offsets;
 
 # The server reads the page that has the next id: it must be there.
 sub make_segment
 {
 	my ($folder, $id) = @_;
-	my $file = sprintf '%s/%s/%04X', $node->data_dir, $folder, $id / $pages{$folder};
+	my $digits = $long_offsets && $folder =~ /members/ ? 15 : 4;
+	my $file = sprintf '%s/%s/%0*X', $node->data_dir, $folder, $digits, $id / $pages{$folder};
 	return if -e $file;
 	open my $out, '>', $file or die "$file: $!";
 	binmode $out;
@@ -198,7 +202,7 @@ foreach my $epoch (0 .. $epochs - 1)
 	{
 		my ($xid, $multi, $member, $vacuum) = @$stop;
 		my $name = "epoch $epoch, xid $xid";
-		jump(xid => $epoch * $XIDS + $xid, multi => $multi, member => $member);
+		jump(xid => $epoch * $XIDS + $xid, multi => $multi, member => $member + ($long_offsets ? $epoch * $XIDS : 0));
 		is(sql('SELECT txid_current() / 4294967296'), $epoch, "$name: epoch");
 		check("$name: after the jump");
 

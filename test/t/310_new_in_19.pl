@@ -26,7 +26,7 @@ sub has_word
 	return $node->safe_psql('postgres', "SELECT count(*) FROM pg_get_keywords() WHERE word = '$word'") == 1;
 }
 
-# The SQL is run twice, T_ being h_ and i_, and gives the same.
+# The SQL is run twice, T_ being h_ and i_, AM the access method, and gives the same.
 sub same
 {
 	my ($name, $sql) = @_;
@@ -35,7 +35,7 @@ sub same
 	foreach my $am (qw(heap inplace))
 	{
 		my $prefix = substr($am, 0, 1) . '_';
-		my ($status, $stdout, $stderr) = $node->psql('postgres', "SET default_table_access_method = $am; " . ($sql =~ s/\bT_/$prefix/gr), on_error_stop => 0);
+		my ($status, $stdout, $stderr) = $node->psql('postgres', "SET default_table_access_method = $am; " . ($sql =~ s/\bT_/$prefix/gr =~ s/\bAM\b/$am/gr), on_error_stop => 0);
 		push @answers, join("\n", $stdout, $stderr =~ s/\b[hi]_/T_/gr);
 	}
 	unlike($answers[0], qr/does not exist|syntax error/, "$name: heap has an answer");
@@ -189,7 +189,7 @@ SKIP:
 {
 	skip 'MERGE and SPLIT PARTITION: this server does not have it', 4 if !has_word('split');
 	same('MERGE and SPLIT PARTITION', q(
-CREATE TABLE T_parts (id int, t text, PRIMARY KEY (id)) PARTITION BY RANGE (id);
+CREATE TABLE T_parts (id int, t text, PRIMARY KEY (id)) PARTITION BY RANGE (id) USING AM;
 CREATE TABLE T_parts1 PARTITION OF T_parts FOR VALUES FROM (0) TO (100);
 CREATE TABLE T_parts2 PARTITION OF T_parts FOR VALUES FROM (100) TO (200);
 INSERT INTO T_parts SELECT i, repeat('t', i * 20) FROM generate_series(0, 199) i;
