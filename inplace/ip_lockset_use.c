@@ -8,14 +8,15 @@
 #include "access/relation.h"
 #include "access/xact.h"
 #include "access/xloginsert.h"
+#include "storage/lmgr.h"
 #include "storage/procarray.h"
+#include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 #include "ip_change.h"
 #include "ip_lockset_use.h"
 #include "ip_rel.h"
-#include "ip_slot.h"
 #include "ip_space.h"
 #include "ip_xid.h"
 
@@ -362,83 +363,83 @@ ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked)
 
 /* ---- rows that WAL does not know -------------------------------------------------- */
 
-/* Tables where the transaction has added rows to its sets without WAL. */
-static List *unlogged;
-static Oid	last_unlogged;
-
-static inline void
-note_unlogged(Relation rel)
+/* A lock page where the transaction has added rows to its sets without WAL. */
+typedef struct Unlogged
 {
-	MemoryContext old;
+	Oid			relid;
+	RelFileNumber number;
+	BlockNumber block;
+} Unlogged;
 
-	if (last_unlogged == RelationGetRelid(rel))
-		return;
-	old = MemoryContextSwitchTo(TopTransactionContext);
-	unlogged = list_append_unique_oid(unlogged, RelationGetRelid(rel));
-	last_unlogged = RelationGetRelid(rel);
-	MemoryContextSwitchTo(old);
-}
+static HTAB *unlogged;
+static Unlogged last_unlogged;
 
-static bool
-has_own_set(Page page)
-{
-	int			n = IpPageLockSets(page);
-	bool		mine;
-
-	for (int i = 0; i < n; i++)
-	{
-		if (ip_lockset_is_live(IpPageLockSet(page, i)->xid, &mine) && mine)
-			return true;
-	}
-	return false;
-}
-
-/* Log the lock pages that have sets of ours, as they are. */
 static void
-log_own_sets(Relation rel)
+note_unlogged(Relation rel, Buffer locks)
 {
-	Buffer		buffer = ip_lockset_open(rel, IP_META_BLOCK, BUFFER_LOCK_EXCLUSIVE);
+	Unlogged	page;
+	HASHCTL		ctl = {.keysize = sizeof(page),.entrysize = sizeof(page),.hcxt = TopTransactionContext};
 
-	while (BufferIsValid(buffer))
+	page.relid = RelationGetRelid(rel);
+	page.number = CompatRelNumber(rel);
+	page.block = BufferGetBlockNumber(locks);
+	if (memcmp(&page, &last_unlogged, sizeof(page)) == 0)
+		return;
+	if (unlogged == NULL)
+		unlogged = hash_create("inplace lock pages to be logged", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	hash_search(unlogged, &page, HASH_ENTER, NULL);
+	last_unlogged = page;
+}
+
+/* Log the lock page as it is.  One that is none any more, as VACUUM has freed it, has no set of ours: somebody has moved that, with WAL. */
+static void
+log_page(Relation rel, BlockNumber block)
+{
+	Buffer		buffer = ip_lockset_open(rel, block, BUFFER_LOCK_EXCLUSIVE);
+
+	if (!BufferIsValid(buffer))
+		return;
+	START_CRIT_SECTION();
+	MarkBufferDirty(buffer);
+	log_newpage_buffer(buffer, true);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+}
+
+static void
+log_pages(void)
+{
+	HASH_SEQ_STATUS status;
+	Unlogged   *page;
+
+	hash_seq_init(&status, unlogged);
+	while ((page = hash_seq_search(&status)) != NULL)
 	{
-		Buffer		next;
+		Relation	rel;
 
-		if (has_own_set(BufferGetPage(buffer)))
-		{
-			START_CRIT_SECTION();
-			MarkBufferDirty(buffer);
-			log_newpage_buffer(buffer, true);
-			END_CRIT_SECTION();
-		}
-		next = ip_lockset_next(rel, buffer, BUFFER_LOCK_EXCLUSIVE);
-		UnlockReleaseBuffer(buffer);
-		buffer = next;
+		CHECK_FOR_INTERRUPTS();
+		/* after ROLLBACK TO, the locks of the rows have gone with that of the table */
+		if (!CheckRelationOidLockedByMe(page->relid, AccessShareLock, true))
+			continue;
+		rel = try_relation_open(page->relid, NoLock);
+		if (rel == NULL)
+			continue;
+		/* nor are there any in a file that has been taken away since */
+		if (CompatRelNumber(rel) == page->number)
+			log_page(rel, page->block);
+		relation_close(rel, NoLock);
 	}
 }
 
 void
 ip_lockset_at_end(XactEvent event, void *arg)
 {
-	ListCell   *lc;
-
-	if (event == XACT_EVENT_PRE_PREPARE)
-	{
-		foreach(lc, unlogged)
-		{
-			/* what was dropped or rewritten since has no sets */
-			Relation	rel = try_relation_open(lfirst_oid(lc), AccessShareLock);
-
-			if (rel == NULL)
-				continue;
-			if (rel->rd_tableam != NULL && table_slot_callbacks(rel) == &ip_slot_ops && RelationNeedsWAL(rel))
-				log_own_sets(rel);
-			relation_close(rel, AccessShareLock);
-		}
-	}
+	if (event == XACT_EVENT_PRE_PREPARE && unlogged != NULL)
+		log_pages();
 	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
 	{
-		unlogged = NIL;
-		last_unlogged = InvalidOid;
+		unlogged = NULL;
+		last_unlogged.relid = InvalidOid;
 	}
 }
 
@@ -512,7 +513,7 @@ find_room(Relation rel, Buffer buffer, BlockNumber block)
 }
 
 /*
- * Add the row to a set that is there: no WAL, and no critical section, as one bit changes.  A crash ends the locker, and its sets, unless it
+ * Add the row to a set of ours: no WAL, and no critical section, as one bit changes.  A crash ends the locker, and its sets, unless it
  * is prepared, which logs them.
  */
 static void
@@ -523,13 +524,26 @@ add_row(Relation rel, Buffer locks, int i, OffsetNumber off)
 	if (IpLockSetHas(set, off))
 		return;
 	if (RelationNeedsWAL(rel))
-		note_unlogged(rel);
+		note_unlogged(rel, locks);
 	set->rows[(off - 1) / 8] |= 1 << ((off - 1) % 8);
 	/* as with a hint, checksums are the only thing on disk that it could hurt */
 	if (RelationNeedsWAL(rel))
 		MarkBufferDirtyHint(locks, true);
 	else
 		MarkBufferDirty(locks);
+}
+
+/* Add the row, which has moved, to another transaction's set: that may have been prepared. */
+static void
+add_row_for(Relation rel, Buffer locks, int i, OffsetNumber off, const IpLockSet *set)
+{
+	IpChange	change;
+
+	if (IpLockSetHas(set, off))
+		return;
+	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
+	ip_op_lock(ip_change_block(&change, locks, false), i, off, false, set->block, set->mode, set->xid);
+	ip_change_apply(&change);
 }
 
 /* Make a set of the row, number i of the lock page. */
@@ -768,8 +782,10 @@ try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mo
 		{
 			if (fresh)
 				write_set(rel, buffer, set, data, off, xid, mode, any);
-			else
+			else if (TransactionIdIsCurrentTransactionId((TransactionId) xid))
 				add_row(rel, buffer, set, off);
+			else
+				add_row_for(rel, buffer, set, off, IpPageLockSet(BufferGetPage(buffer), set));
 			/* where others' sets are is no hint */
 			if (!any)
 				ip_rel_cache(rel)->lock_page = BufferGetBlockNumber(buffer);

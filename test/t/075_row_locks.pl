@@ -209,12 +209,27 @@ my $logged = q(SELECT coalesce(sum(count), 0) FROM inplace_wal_summary('%s', pg_
 is(sql(sprintf($logged, $lsn)), sql('SELECT count(DISTINCT (ctid::text::point)[0]) FROM many'), 'one record for the rows of a page');
 sql('BEGIN; ' . $lock->(2) . 'SAVEPOINT a;' . $lock->(3) . 'ROLLBACK TO a; SAVEPOINT b;' . $lock->(5) . q(RELEASE b; PREPARE TRANSACTION 'many'));
 is(sql($free), 400, 'rows that a prepared transaction has not locked');
+# Rows that move under locks of a prepared transaction come to its sets.
+my $moved = 'SELECT count(*) FROM (SELECT FROM moving FOR UPDATE SKIP LOCKED) x';
+sql('CREATE TABLE moving (id int, v text) USING inplace', "INSERT INTO moving SELECT i, '' FROM generate_series(1, 300) i", 'VACUUM moving',
+	q(BEGIN; SELECT count(*) FROM (SELECT FROM moving WHERE id <= 40 FOR KEY SHARE) x; PREPARE TRANSACTION 'moving'),
+	q(UPDATE moving SET v = repeat('z', 2000) WHERE id <= 40));
+is(sql($moved), 260, 'rows that have moved under a prepared transaction are locked');
+# Locks that went with a savepoint concern PREPARE no more, nor does what has come over the table since.
+my $prepares = $node->background_psql('postgres', on_error_stop => 0);
+$prepares->query_safe('SET lock_timeout = 1; BEGIN; SELECT FROM f WHERE id = 1 FOR KEY SHARE; SAVEPOINT a; ' . $lock->(1) . 'ROLLBACK TO a');
+$holder->query_safe('BEGIN; LOCK TABLE many');
+$prepares->query_safe(q(PREPARE TRANSACTION 'other'));
+$holder->query_safe('ROLLBACK');
+$prepares->query_safe(q(ROLLBACK PREPARED 'other'));
+$prepares->quit;
 # and all others by one that does not prepare
 $holder->query_safe("BEGIN; $free");
 is(sql($free), 0, 'all rows are locked');
 
 crash_and_recover($node, 'kill');
 is(sql($free), 400, 'the same rows after a crash');
+is(sql($moved), 260, 'and those that have moved');
 is($node->psql('postgres', 'SELECT FROM f WHERE id = 2 FOR UPDATE NOWAIT'), 3, 'prepared locks survive a crash');
 sql("COMMIT PREPARED 'p$_'") foreach 1, 2;
 is($node->psql('postgres', 'SELECT FROM f WHERE id = 2 FOR UPDATE NOWAIT'), 3, 'each of them');
@@ -223,11 +238,13 @@ $node->stop;
 $standby->promote;
 is($standby->psql('postgres', 'SELECT FROM f WHERE id = 2 FOR UPDATE NOWAIT'), 3, 'and a promotion');
 is($standby->safe_psql('postgres', $free), 400, 'the same rows after a promotion');
+is($standby->safe_psql('postgres', $moved), 260, 'and those that have moved');
+$standby->safe_psql('postgres', q(ROLLBACK PREPARED 'moving'));
 $standby->safe_psql('postgres', q(COMMIT PREPARED 'many'));
 is($standby->safe_psql('postgres', $free), 1000, 'until that transaction ends');
 $standby->safe_psql('postgres', q(COMMIT PREPARED 'p3'));
 is($standby->psql('postgres', 'SELECT FROM f WHERE id = 2 FOR UPDATE NOWAIT'), 0, 'until they end');
-tables_ok($standby, 'promoted', 't', 'l', 'f', 'many', 'parent_inplace');
+tables_ok($standby, 'promoted', 't', 'l', 'f', 'many', 'moving', 'parent_inplace');
 log_ok($node);
 log_ok($standby);
 done_testing();
