@@ -36,7 +36,7 @@ ip_heal_page(Relation rel, Buffer buffer, IpHeals *heals)
 {
 	Buffer		map = InvalidBuffer;
 
-	/* a scan asks once whether it may, but of each row whether its page is worth it */
+	/* a scan asks once whether it may, but at each row if it is worth it */
 	if (!may_heal(rel, heals) || !ip_prune_is_worth(rel, BufferGetPage(buffer)))
 		return;
 	/* this may read the map's page, or make it */

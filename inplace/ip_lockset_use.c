@@ -490,7 +490,11 @@ find_room(Relation rel, Buffer buffer, BlockNumber block)
 
 	if (has_lost_some(rel, buffer))
 		return -1;
-	/* a dead one of that page: while an old transaction is running, each is asked for with each lock of a row there */
+
+	/*
+	 * a dead one of that page: while an old transaction is running, each is
+	 * asked for with each lock of a row there
+	 */
 	while ((i = next_set_of(page, block, i + 1)) >= 0)
 	{
 		if (!ip_lockset_is_live(IpPageLockSet(page, i)->xid, &mine))
