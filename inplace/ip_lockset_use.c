@@ -418,7 +418,7 @@ log_pages(void)
 		Relation	rel;
 
 		CHECK_FOR_INTERRUPTS();
-		/* after ROLLBACK TO, the locks of the rows have gone with that of the table */
+		/* after ROLLBACK TO, row locks have gone with the table's */
 		if (!CheckRelationOidLockedByMe(page->relid, AccessShareLock, true))
 			continue;
 		rel = try_relation_open(page->relid, NoLock);
