@@ -78,8 +78,8 @@ force_utility(PlannedStmt *pstmt, const char *query, bool read_only, ProcessUtil
 {
 	if (IsA(pstmt->utilityStmt, IndexStmt) && can_be_pbtree((IndexStmt *) pstmt->utilityStmt))
 	{
+		/* not copyObject: 19's packages take it for what a newer compiler has */
 		if (read_only)
-			/* copyObject: the packages of 19 know how a newer compiler spells it */
 			pstmt = copyObjectImpl(pstmt);
 		read_only = false;
 		((IndexStmt *) pstmt->utilityStmt)->accessMethod = pstrdup("pbtree");
