@@ -78,8 +78,9 @@ force_utility(PlannedStmt *pstmt, const char *query, bool read_only, ProcessUtil
 {
 	if (IsA(pstmt->utilityStmt, IndexStmt) && can_be_pbtree((IndexStmt *) pstmt->utilityStmt))
 	{
+		/* not copyObject: 19's packages take it for what a newer compiler has */
 		if (read_only)
-			pstmt = copyObject(pstmt);
+			pstmt = copyObjectImpl(pstmt);
 		read_only = false;
 		((IndexStmt *) pstmt->utilityStmt)->accessMethod = pstrdup("pbtree");
 	}
