@@ -217,7 +217,7 @@ sql('CREATE TABLE moving (id int, v text) USING inplace', "INSERT INTO moving SE
 is(sql($moved), 260, 'rows that have moved under a prepared transaction are locked');
 # Locks that went with a savepoint concern PREPARE no more, nor does what has come over the table since.
 my $prepares = $node->background_psql('postgres', on_error_stop => 0);
-$prepares->query_safe('SET lock_timeout = 1; BEGIN; SELECT FROM f WHERE id = 1 FOR KEY SHARE; SAVEPOINT a; ' . $lock->(1) . 'ROLLBACK TO a');
+$prepares->query_safe("BEGIN; SELECT FROM f WHERE id = 1 FOR KEY SHARE; SAVEPOINT a; $free; ROLLBACK TO a; SET lock_timeout = 100");
 $holder->query_safe('BEGIN; LOCK TABLE many');
 $prepares->query_safe(q(PREPARE TRANSACTION 'other'));
 $holder->query_safe('ROLLBACK');
