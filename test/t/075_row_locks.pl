@@ -216,9 +216,11 @@ sql('CREATE TABLE moving (id int, v text) USING inplace', "INSERT INTO moving SE
 	q(UPDATE moving SET v = repeat('z', 2000) WHERE id <= 40));
 is(sql($moved), 260, 'rows that have moved under a prepared transaction are locked');
 # Locks that went with a savepoint concern PREPARE no more, nor does what has come over the table since.
+sql('CREATE TABLE taken (id int) USING inplace', 'INSERT INTO taken SELECT generate_series(1, 100)');
 my $prepares = $node->background_psql('postgres', on_error_stop => 0);
-$prepares->query_safe("BEGIN; SELECT FROM f WHERE id = 1 FOR KEY SHARE; SAVEPOINT a; $free; ROLLBACK TO a; SET lock_timeout = 100");
-$holder->query_safe('BEGIN; LOCK TABLE many');
+$prepares->query_safe('BEGIN; SELECT FROM f WHERE id = 1 FOR KEY SHARE; SAVEPOINT a; SELECT count(*) FROM (SELECT FROM taken FOR UPDATE) x;'
+	. 'ROLLBACK TO a; SET lock_timeout = 100');
+$holder->query_safe('BEGIN; LOCK TABLE taken');
 $prepares->query_safe(q(PREPARE TRANSACTION 'other'));
 $holder->query_safe('ROLLBACK');
 $prepares->query_safe(q(ROLLBACK PREPARED 'other'));

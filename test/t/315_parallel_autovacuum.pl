@@ -18,7 +18,6 @@ my $node = new_cluster(
 shared_preload_libraries = 'inplace, pbtree'
 max_worker_processes = 16
 max_parallel_workers = 8
-autovacuum_max_parallel_workers = 4
 min_parallel_index_scan_size = 0
 log_autovacuum_min_duration = 0
 ));
@@ -26,6 +25,8 @@ if ($node->pg_version->major < 19)
 {
 	plan skip_all => "autovacuum's parallel workers came with PostgreSQL 19";
 }
+$node->append_conf('postgresql.conf', 'autovacuum_max_parallel_workers = 4');
+$node->reload;
 my $library = build_module('noting_btree');
 $node->safe_psql(
 	'postgres', qq(
