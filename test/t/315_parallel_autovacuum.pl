@@ -26,7 +26,7 @@ if ($node->pg_version->major < 19)
 	plan skip_all => "autovacuum's parallel workers came with PostgreSQL 19";
 }
 $node->append_conf('postgresql.conf', 'autovacuum_max_parallel_workers = 4');
-$node->reload;
+$node->restart;
 my $library = build_module('noting_btree');
 $node->safe_psql(
 	'postgres', qq(
