@@ -36,7 +36,10 @@ extern void ip_lockset_add(Relation rel, Buffer data, OffsetNumber off, IpXid xi
  */
 extern bool ip_lockset_add_alike(Relation rel, Buffer data, OffsetNumber off, TransactionId xid, LockTupleMode mode);
 
-/* For RegisterXactCallback: rows are added to a set that is there without WAL, and a transaction that is prepared logs its sets. */
+/*
+ * For RegisterXactCallback: rows are added to a set of one's own without WAL, so
+ * a transaction that is prepared logs the lock pages where it has done so.
+ */
 extern void ip_lockset_at_end(XactEvent event, void *arg);
 
 /* Which of the page's items are in live sets?  False: none is.  Lock: the data page exclusively. */
