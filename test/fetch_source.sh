@@ -79,7 +79,7 @@ unpack() {
 upstream() {
 	local version=${1%%[-+]*}
 	case $version in
-	*~rc[0-9]* | *~beta[0-9]*) echo "${version/\~/}" ;;
+	*~rc[0-9]*) echo "${version/\~/}" ;;
 	*) echo "${version%%~*}" ;;
 	esac
 }
@@ -89,6 +89,7 @@ newest_source() {
 	local available candidate
 	available=$(apt-cache showsrc "$package" 2>/dev/null | sed -n 's/^Version: //p' | sort -rVu)
 	for candidate in $(grep -E "^$version[-+~]" <<<"$available") $available; do
+		[[ $candidate != *~beta* ]] || continue	# what a beta has may not be in the release, and the other way round
 		found=$(unpacked "$(upstream "$candidate")")
 		if [[ -z $found ]] && apt-get -q source --download-only --tar-only "$package=$candidate" >&2; then
 			unpack "$package"_*.orig.tar.*

@@ -12,6 +12,7 @@ SERVER=							# where it comes from: own (of the caller), packages, source
 ASKED=							# which one was asked for, if any was
 MAJORS="15 16 17 18 19"
 PACKAGED=19						# where there may be no source package
+NO_SERVER=77					# exit status where there are no packages either: of a version that is no release yet
 ASSERTS=						# make's flag for assertions in the extension only
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/pg_inplace
 ((EUID != 0)) || CACHE=/var/cache/pg_inplace
@@ -61,7 +62,7 @@ choose_server() {
 	packages) PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config ;;
 	source)
 		mkdir -p "$CACHE"
-		config_of_server >/dev/null || build_server || exit 1
+		config_of_server >/dev/null || build_server || exit $?
 		PG_CONFIG=$(config_of_server)
 		! is_packaged || ASSERTS=${CASSERT:+-DUSE_ASSERT_CHECKING}
 		;;
@@ -113,7 +114,7 @@ configure_words() {
 built_server() {
 	local folder
 	while read -r folder; do
-		if [[ ${folder##*/} =~ ^$PG(\.|rc|beta)[0-9]+$CASSERT$ ]] && cmp -s "$folder/built-with" <(configure_words) &&
+		if [[ ${folder##*/} =~ ^$PG(\.|rc)[0-9]+$CASSERT$ ]] && cmp -s "$folder/built-with" <(configure_words) &&
 			"$folder/bin/postgres" --version >/dev/null 2>&1; then
 			echo "$folder"
 			return
@@ -127,7 +128,8 @@ fetch_packages() {
 	say "No source of PostgreSQL $PG: fetching Debian's packages of it (60 MB) into $CACHE/$PG-packages, once"
 	"$ROOT/test/fetch_server.sh" "$PG" "$CACHE/$PG-packages" >"$LOGS/server-packages.log" 2>&1 || {
 		tail -n 20 "$LOGS/server-packages.log" >&2
-		die "no packages of PostgreSQL $PG (whole output: $LOGS/server-packages.log)"
+		printf 'run.sh: no packages of PostgreSQL %s (whole output: %s)\n' "$PG" "$LOGS/server-packages.log" >&2
+		exit "$NO_SERVER"
 	}
 }
 
