@@ -11,6 +11,7 @@ LOGS=$STATE/logs
 PYTHON=${PYTHON:-/usr/bin/python3}
 FOLDER=                         # the folder of the cluster in use
 GROUP=                          # the process group of what apart runs
+PART_MAKE=()                    # make, of a part for the server in use
 
 source "$ROOT/test/server.sh"
 source "$ROOT/test/cluster.sh"
@@ -99,8 +100,8 @@ install_packages() {
 # Parts that were built for another server, or for one of another configuration, are built anew.
 build() {
 	choose_server
-	local make target
-	make=(make -C "$ROOT/inplace" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" ${ASSERTS:+COPT="$ASSERTS"})
+	local target
+	PART_MAKE=(make -j"$(nproc)" PG_CONFIG="$PG_CONFIG" ${ASSERTS:+COPT="$ASSERTS"})
 	target="$PG_CONFIG $("$PG_CONFIG" --version) $(sum <"$("$PG_CONFIG" --includedir-server)/pg_config.h") $(
 		sum <"$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global") $ASSERTS"
 	say "Building for $("$PG_CONFIG" --version)${CASSERT:+ with assertions}"
@@ -108,11 +109,11 @@ build() {
 		logged clean make -C "$ROOT" clean PG_CONFIG="$PG_CONFIG"
 		echo "$target" >"$STATE/built-for"
 	fi
-	logged build "${make[@]}"
+	logged build "${PART_MAKE[@]}" -C "$ROOT/inplace"
 	if [[ -w $("$PG_CONFIG" --pkglibdir) ]]; then
-		logged install "${make[@]}" install
+		logged install "${PART_MAKE[@]}" -C "$ROOT/inplace" install
 	else
-		logged install as_root "${make[@]}" install
+		logged install as_root "${PART_MAKE[@]}" -C "$ROOT/inplace" install
 	fi
 }
 

@@ -198,8 +198,11 @@ fetch_conflicting(IpVersion *v, Relation rel, const ItemPointerData *tid, TupleT
 	int			tries = 0;
 
 	if (!COMPAT_HAS_DO_SELECT)
+	{
 		ip_memo_forget_seen(rel, tid);
-	if (!COMPAT_HAS_DO_SELECT || !ip_memo_was_seen(rel, tid, &seen))
+		return false;
+	}
+	if (!ip_memo_was_seen(rel, tid, &seen))
 		return false;
 	do
 	{

@@ -60,14 +60,19 @@ limited() {
 # Why what has left this log was given up; nothing if it was not.
 given_up() { grep '^given up: ' "$1" | tail -n 1; }
 
-# no_source SUITE LOG: it cannot run; of a server from binary packages there need not be a source.
-no_source() {
+# own_source SUITE: sets "source" to the folder of the source of the server that is tested, or says why the suite cannot run; of a
+# server from binary packages there need not be a source.
+own_source() {
+	local version log=$LOGS/$1_source.log
+	version=$("$PG_CONFIG" --version)
+	! source=$("$ROOT/test/fetch_source.sh" "$(sed -E 's/^PostgreSQL ([0-9.]+).*/\1/' <<<"$version")" "$CACHE/source" 2>"$log") || return 0
 	if is_packaged; then
-		printf 'left out: %s needs the source of %s\n' "$1" "$("$PG_CONFIG" --version)"
+		printf 'left out: %s needs the source of %s\n' "$1" "$version"
 	else
 		result "$1" FAIL "no source of PostgreSQL"
-		show "$2" 20
+		show "$log" 20
 	fi
+	return 1
 }
 
 # ---- suites ----------------------------------------------------------------
@@ -137,7 +142,7 @@ gives_up() {
 suite_house() {
 	house_step layers "$PYTHON" -B "$ROOT/test/layers.py" "$ROOT"/{inplace,common,pagedelta,tidset} \
 		"$("$PG_CONFIG" --includedir-server)"
-	logged pbtree_build make -C "$ROOT/pbtree" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" ${ASSERTS:+COPT="$ASSERTS"}
+	logged pbtree_build "${PART_MAKE[@]}" -C "$ROOT/pbtree"
 	house_step layers_pbtree "$PYTHON" -B "$ROOT/test/layers.py" "$ROOT"/{pbtree,common} "$("$PG_CONFIG" --includedir-server)"
 	house_step sizes "$PYTHON" -B "$ROOT/test/sizes.py" "$ROOT"
 	house_indent
@@ -359,17 +364,13 @@ suite_extensions() {
 
 # run_core SUITE [names]: core.py prints a line for each test, and indented below it what differs.
 run_core() {
-	local suite=$1 folder=$FOLDER/$1 version source line reason status=0 before
+	local suite=$1 folder=$FOLDER/$1 source line reason status=0 before
 	local options=(--pg-config "$PG_CONFIG" --source "$folder/source" --folder "$folder/run" --heap "$folder/heap"
 		--report "$folder/report")
 	shift
 	((FULL == 0)) || options+=(--full)
 	[[ -z ${CORE_SUGGEST:-} ]] || options+=(--suggest "$CORE_SUGGEST")
-	version=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9.]+).*/\1/')
-	source=$("$ROOT/test/fetch_source.sh" "$version" "$CACHE/source" 2>"$LOGS/core_source.log") || {
-		no_source "$suite" "$LOGS/core_source.log"
-		return
-	}
+	own_source "$suite" || return 0
 	as_server mkdir -p "$folder/source/src" "$folder/run"
 	cp -r "$source/src/test" "$folder/source/src"
 	cp -r "$source/contrib" "$folder/source"
@@ -430,11 +431,7 @@ suite_pagedelta() {
 	local folder=$FOLDER/pagedelta source rum='' rounds=200000 name options lines
 	mkdir -p "$folder/library" "$folder/pairs"
 	give_server "$folder"
-	source=$("$ROOT/test/fetch_source.sh" "$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9.]+).*/\1/')" "$CACHE/source" \
-		2>"$LOGS/pagedelta_source.log") || {
-		no_source pagedelta "$LOGS/pagedelta_source.log"
-		return
-	}
+	own_source pagedelta || return 0
 	rum=$("$ROOT/test/fetch_source.sh" postgresql-rum "$CACHE/source" 2>"$LOGS/pagedelta_rum.log") || true
 	options=(--pg-config "$PG_CONFIG" --source "$source" --rum "$rum" --pgvector "${PGVECTOR_SRC:-}" --seed "$INPLACE_SEED")
 	for name; do options+=(--only "$name"); done
@@ -497,8 +494,8 @@ suite_walpack() {
 install_pbtree() {
 	local as=()
 	[[ -w $("$PG_CONFIG" --pkglibdir) ]] || as=(as_root)
-	logged pbtree_build make -C "$ROOT/pbtree" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" ${ASSERTS:+COPT="$ASSERTS"}
-	logged pbtree_install "${as[@]}" make -C "$ROOT/pbtree" PG_CONFIG="$PG_CONFIG" ${ASSERTS:+COPT="$ASSERTS"} install
+	logged pbtree_build "${PART_MAKE[@]}" -C "$ROOT/pbtree"
+	logged pbtree_install "${as[@]}" "${PART_MAKE[@]}" -C "$ROOT/pbtree" install
 }
 
 # The index access method, in clusters of its own; with --full, or if they are named (regress, isolation), the server's own
@@ -509,11 +506,7 @@ suite_pbtree() {
 	((FULL == 0)) || options+=(--full)
 	for name; do options+=(--only "$name"); done
 	if ((FULL)) || [[ " $* " == *" regress "* || " $* " == *" isolation "* ]]; then
-		source=$("$ROOT/test/fetch_source.sh" "$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9.]+).*/\1/')" "$CACHE/source" \
-			2>"$LOGS/pbtree_source.log") || {
-			no_source pbtree "$LOGS/pbtree_source.log"
-			return
-		}
+		own_source pbtree || return 0
 		mkdir -p "$folder/source/src" "$STATE/core"
 		cp -r "$source/src/test" "$folder/source/src"
 		cp -r "$STATE/core" "$folder/keep"
