@@ -51,7 +51,7 @@ class Side:
         self.session = Session(database, system, PLAN)
         self.samples, self.done, self.errors, self.database = [], 0, [], database
         self.rising = True
-        run = self.session.run
+        run = self.session.execute
         run(f'CREATE SCHEMA {system}; CREATE SEQUENCE s START {rows + 1} CACHE 32')
         run(f'CREATE TABLE t (id int PRIMARY KEY, k int, a int, b int, c int, d int, pad text) USING {self.am} WITH (autovacuum_enabled = {autovacuum})')
         run(f"INSERT INTO t SELECT g, g, g, g, g, g, 'row ' || g FROM generate_series(1, {rows}) g; CREATE INDEX t_k ON t USING {self.index} (k)")
@@ -62,7 +62,7 @@ class Side:
     def procedure(self, change, rolled_back):
         self.rising = change != FALLING
         end = f'IF random() * {rolled_back} < 1 THEN ROLLBACK; ELSE COMMIT; END IF;' if rolled_back else 'COMMIT;'
-        self.session.run(f"""CREATE PROCEDURE change(n int) LANGUAGE plpgsql AS $$
+        self.session.execute(f"""CREATE PROCEDURE change(n int) LANGUAGE plpgsql AS $$
             DECLARE r int;
             BEGIN FOR i IN 1 .. n LOOP r := 1 + floor(random() * {ROWS})::int; UPDATE t SET {change} WHERE id = r; {end} END LOOP; END $$""")
 
@@ -74,7 +74,7 @@ class Side:
                 time.sleep(max(0, begin + turn / 10 - time.monotonic()))
                 if time.monotonic() >= until:
                     break
-                session.run('CALL change(%s)', n)
+                session.execute('CALL change(%s)', n)
                 self.done += n
             session.close()
         except psycopg2.Error as error:
@@ -84,7 +84,7 @@ class Side:
         session = Session(self.database, self.system)
         while time.monotonic() + seconds < until:
             time.sleep(seconds)
-            session.run('VACUUM t')
+            session.execute('VACUUM t')
         session.close()
 
     def sample(self):
@@ -97,17 +97,17 @@ class Side:
         return max(sample[what] for sample in self.samples)
 
     def visits(self):
-        self.session.run('SELECT pg_stat_clear_snapshot()')
+        self.session.execute('SELECT pg_stat_clear_snapshot()')
         return self.session.value("SELECT autovacuum_count FROM pg_stat_all_tables WHERE relid = 't'::regclass")
 
 
 def fresh(name):
     first = Session('postgres')
-    first.run('DROP DATABASE IF EXISTS keys WITH (FORCE)')
-    first.run('CREATE DATABASE keys')
+    first.execute('DROP DATABASE IF EXISTS keys WITH (FORCE)')
+    first.execute('CREATE DATABASE keys')
     first.close()
     first = Session('keys')
-    first.run('CREATE EXTENSION inplace; CREATE EXTENSION pbtree; CREATE EXTENSION pageinspect')
+    first.execute('CREATE EXTENSION inplace; CREATE EXTENSION pbtree; CREATE EXTENSION pageinspect')
     first.close()
     print(name, flush=True)
 
@@ -153,9 +153,9 @@ def hot():
     found = {}
     for side in [Side('keys', system, 400000, 0, 'off') for system in SYSTEMS]:
         for cycle in range(60):
-            side.session.run(f'UPDATE t SET {RISING} WHERE id <= 5000')
+            side.session.execute(f'UPDATE t SET {RISING} WHERE id <= 5000')
             if cycle % 3 == 2:
-                side.session.run('VACUUM t')
+                side.session.execute('VACUUM t')
             side.sample()
         before, last = ([sample['kB'] for sample in side.samples[part]] for part in (slice(20, 40), slice(40, 60)))
         missed = ['size'] if side.system != 'heap' and max(last) > max(before) else []
@@ -172,8 +172,14 @@ def main():
     parser = argparse.ArgumentParser(prog='./run.sh bench keys', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('parts', nargs='*', metavar='part', help='of %s (all)' % ', '.join(names))
     parser.add_argument('--seconds', type=int, default=200, help='of each part (%(default)s); no_vacuum: at most 60')
+    parser.add_argument('--short', action='store_true', help='four seconds of rising keys, by entries only: does the program work?')
     parser.add_argument('--out', type=Path, default=Path('.'), help='folder for keys.json')
     args = parser.parse_args()
+    if args.short:
+        found = load('rising', 4)
+        wrong = [f'{system}: {why}' for system in found for why in found[system]['errors'] + found[system]['missed'] if why != 'buffers']
+        print('FAIL' if wrong else 'ok', 'keys/rising', ', '.join(f'{system} {found[system]["most"]["entries"]} entries' for system in found), *wrong)
+        return 1 if wrong else 0
     results = {}
     for name in args.parts or names:
         if name not in names:

@@ -336,6 +336,7 @@ suite_growth() {
 		echo "unix_socket_directories = '$folder'"
 	)
 	start_cluster "$folder/data"
+	PGHOST=$folder run_lines growth "$PYTHON" -B "$folder/bench/keys.py" --short
 	PGHOST=$folder run_lines growth "$PYTHON" -B "$folder/bench/growth.py" --short --factor 2 --out "$folder"
 	pg_ctl -D "$folder/data" -m immediate stop
 }
