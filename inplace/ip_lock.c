@@ -33,6 +33,8 @@ typedef struct LockRequest
 								 * ... */
 	IpXid		mover;			/* ... by this one ... */
 	bool		forward_done;	/* is locked, and those behind it */
+	bool		later_deleted;	/* one behind it was deleted, its key never
+								 * changed */
 	int			forward_failures;	/* was gone so many times */
 	bool		have_tuple_lock;
 	bool		is_locker;		/* of the row that is waited for */
@@ -173,6 +175,7 @@ lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_
 {
 	IpVersion  *v = &lock_v;
 	Forward		result = FORWARD_GONE;
+	bool		deleted = false;
 	Buffer		buffer;
 
 	req->look_far = false;
@@ -206,7 +209,19 @@ lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_
 	if (result == FORWARD_LOCKED && !ip_lockers_held(v, req->mode) &&
 		!((v->state & IP_ROW_DELETED) && ip_version_status(v) == IP_STATUS_COMMITTED))
 		ip_lockers_add(v, buffer, req->xid, req->mode);
+	if (result == FORWARD_CHANGED && (v->state & IP_ROW_DELETED) && !(v->state & IP_ROW_MOVED))
+	{
+		deleted = true;
+		ip_version_let_go(v);
+	}
 	UnlockReleaseBuffer(buffer);
+	if (deleted)
+	{
+		/* as in heap, what counts is whether its key was updated before */
+		if (ip_modify_below_is_newer(v, req->snapshot, &req->target, req->mode, &deleted) == IPV_STALE)
+			return FORWARD_GONE;
+		req->later_deleted = !deleted;
+	}
 	return result;
 }
 
@@ -220,6 +235,7 @@ lock_forward(LockRequest *req, TransactionId *wait_for)
 
 	Assert(ip_page_none_is_locked());
 	*wait_for = InvalidTransactionId;
+	req->later_deleted = false;
 	while (result == FORWARD_LOCKED && ItemPointerIsValid(&tid))
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -288,7 +304,6 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 			TransactionId *wait_for, bool *forward)
 {
 	bool		follow = (req->flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
-	bool		newer = false;
 
 	*result = TM_Ok;
 	req->see_old = false;
@@ -326,13 +341,10 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 			return TRY_DONE;
 		case IPF_DELETED:
 		case IPF_NONE:
-			/* the version that was deleted has committed: it is not far */
-			if (v->body != NULL && !follow && IsolationUsesXactSnapshot())
-				(void) ip_modify_below_is_newer(v, req->snapshot, &req->target, &newer);
-			*result = newer ? TM_Updated : TM_Deleted;
+			*result = TM_Deleted;
 			return TRY_DONE;
 		case IPF_MOVED:
-			*result = TM_Updated;
+			*result = req->later_deleted ? TM_Deleted : TM_Updated;
 			if (!follow)
 				return TRY_DONE;
 			if (ip_version_load_rec(v) != IPV_OK)
@@ -383,23 +395,21 @@ take_lock(LockRequest *req, IpVersion *v, Buffer buffer)
 }
 
 /*
- * v's change is running, and its page is unlocked.  A version below it that the snapshot does not
- * see either is reason enough to give up.  FOR KEY SHARE is content with a newer version.
+ * v's change is running, or was a delete, and its page is unlocked.  If the snapshot does not see the version below it either, the row was updated
+ * first: that is the result, and reason enough not to wait.
  */
 static LockTry
-need_not_wait(LockRequest *req, IpVersion *v, TM_Result *result)
+updated_before(LockRequest *req, IpVersion *v, LockTry try, TM_Result *result)
 {
 	bool		newer;
-	IpvResult	found = req->mode == LockTupleKeyShare ?
-		ip_modify_keys_changed(v, req->snapshot, NULL, &newer) :
-		ip_modify_below_is_newer(v, req->snapshot, &req->target, &newer);
+	IpvResult	found = ip_modify_below_is_newer(v, req->snapshot, &req->target, req->mode, &newer);
 
 	if (found == IPV_STALE && ++req->far_tries > IP_MAX_STALE)
 		ip_version_missing(v);
 	if (found == IPV_STALE)
 		return TRY_REPEAT;
 	if (!newer)
-		return TRY_WAIT;
+		return try;
 	*result = TM_Updated;
 	return TRY_DONE;
 }
@@ -431,10 +441,10 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 	UnlockReleaseBuffer(buffer);
 	if (req->look_far)
 		look_far(req, &tid);
-	else if (*try == TRY_WAIT && found == IPF_RUNNING && IsolationUsesXactSnapshot() &&
-			 !(req->flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION))
+	else if (v->body != NULL && (*try == TRY_WAIT ? found == IPF_RUNNING : result == TM_Deleted) &&
+			 IsolationUsesXactSnapshot() && !(req->flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION))
 	{
-		*try = need_not_wait(req, v, &result);
+		*try = updated_before(req, v, *try, &result);
 		if (*try == TRY_DONE)
 			ip_modify_failure(v, &tid, req->tmfd);
 	}

@@ -137,28 +137,6 @@ ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid, const IpTarge
 /* Stands on versions below the one that is asked about. */
 static IpVersion below;
 
-IpvResult
-ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target, bool *newer)
-{
-	IpXidStatus status;
-	IpvResult	result;
-
-	*newer = false;
-	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
-		return IPV_OK;
-	ip_version_begin_below(&below, v);
-	while ((below.state & IP_ROW_DELETED) ||
-		   (status = ip_version_status(&below)) == IP_STATUS_RUNNING || status == IP_STATUS_ABORTED)
-	{
-		CHECK_FOR_INTERRUPTS();
-		result = ip_version_older(&below);
-		if (result != IPV_OK)	/* none: inserted by the running transaction */
-			return result == IPV_NONE ? IPV_OK : result;
-	}
-	*newer = !ip_version_change_visible(&below, snapshot) && !ip_version_is_target(&below, target);
-	return below.forgotten ? IPV_STALE : IPV_OK;
-}
-
 static bool
 is_far(const IpFar *far, IpVersion *v)
 {
@@ -166,15 +144,13 @@ is_far(const IpFar *far, IpVersion *v)
 		ip_version_status(v) == far->status;
 }
 
-IpvResult
-ip_modify_keys_changed(IpVersion *v, Snapshot snapshot, const IpFar *far, bool *changed)
+/* ip_modify_keys_changed from where "below" stands. */
+static IpvResult
+keys_changed_below(Snapshot snapshot, const IpFar *far, bool *changed)
 {
 	IpvResult	result;
 
 	*changed = false;
-	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
-		return IPV_OK;
-	ip_version_begin_below(&below, v);
 	while (!*changed && !(below.state & IP_ROW_INSERTED) &&
 		   !ip_version_change_visible(&below, snapshot))
 	{
@@ -195,6 +171,40 @@ ip_modify_keys_changed(IpVersion *v, Snapshot snapshot, const IpFar *far, bool *
 			return result == IPV_NONE ? IPV_OK : result;
 	}
 	return IPV_OK;
+}
+
+IpvResult
+ip_modify_keys_changed(IpVersion *v, Snapshot snapshot, const IpFar *far, bool *changed)
+{
+	*changed = false;
+	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
+		return IPV_OK;
+	ip_version_begin_below(&below, v);
+	return keys_changed_below(snapshot, far, changed);
+}
+
+IpvResult
+ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target, LockTupleMode mode, bool *newer)
+{
+	IpXidStatus status;
+	IpvResult	result;
+
+	*newer = false;
+	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
+		return IPV_OK;
+	ip_version_begin_below(&below, v);
+	while ((below.state & IP_ROW_DELETED) ||
+		   (status = ip_version_status(&below)) == IP_STATUS_RUNNING || status == IP_STATUS_ABORTED)
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = ip_version_older(&below);
+		if (result != IPV_OK)	/* none: inserted by the running transaction */
+			return result == IPV_NONE ? IPV_OK : result;
+	}
+	if (mode == LockTupleKeyShare)
+		return keys_changed_below(snapshot, NULL, newer);
+	*newer = !ip_version_change_visible(&below, snapshot) && !ip_version_is_target(&below, target);
+	return below.forgotten ? IPV_STALE : IPV_OK;
 }
 
 IpvResult

@@ -72,14 +72,14 @@ typedef struct IpFar
  *
  * below_is_newer: v's last change is running, or a delete: is the version that it started from
  * one that the snapshot does not see either?  Then the row was updated before, and the outcome
- * need not be waited for.
+ * need not be waited for.  For LockTupleKeyShare only updates of the key count.
  * keys_changed: does v, or a version below it, come from a committed change of the key that the
  * snapshot does not see?
  * inserter: the transaction that inserted v's row; IP_XID_NONE if it does not matter any more.
  * far, or NULL: the walk ends at that change.
  */
 extern IpvResult ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot,
-										  const IpTarget *target, bool *newer);
+										  const IpTarget *target, LockTupleMode mode, bool *newer);
 extern IpvResult ip_modify_keys_changed(IpVersion *v, Snapshot snapshot, const IpFar *far, bool *changed);
 extern IpvResult ip_modify_inserter(IpVersion *v, const IpFar *far, IpXid *inserter);
 
