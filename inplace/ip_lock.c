@@ -175,7 +175,8 @@ lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_
 {
 	IpVersion  *v = &lock_v;
 	Forward		result = FORWARD_GONE;
-	bool		deleted = false;
+	bool		deleted;
+	bool		key_updated;
 	Buffer		buffer;
 
 	req->look_far = false;
@@ -209,18 +210,16 @@ lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_
 	if (result == FORWARD_LOCKED && !ip_lockers_held(v, req->mode) &&
 		!((v->state & IP_ROW_DELETED) && ip_version_status(v) == IP_STATUS_COMMITTED))
 		ip_lockers_add(v, buffer, req->xid, req->mode);
-	if (result == FORWARD_CHANGED && (v->state & IP_ROW_DELETED) && !(v->state & IP_ROW_MOVED))
-	{
-		deleted = true;
+	deleted = result == FORWARD_CHANGED && (v->state & IP_ROW_DELETED) && !(v->state & IP_ROW_MOVED);
+	if (deleted)
 		ip_version_let_go(v);
-	}
 	UnlockReleaseBuffer(buffer);
 	if (deleted)
 	{
 		/* as in heap, what counts is whether its key was updated before */
-		if (ip_modify_below_is_newer(v, req->snapshot, &req->target, req->mode, &deleted) == IPV_STALE)
+		if (ip_modify_below_is_newer(v, req->snapshot, &req->target, req->mode, &key_updated) == IPV_STALE)
 			return FORWARD_GONE;
-		req->later_deleted = !deleted;
+		req->later_deleted = !key_updated;
 	}
 	return result;
 }
@@ -395,7 +394,8 @@ take_lock(LockRequest *req, IpVersion *v, Buffer buffer)
 }
 
 /*
- * v's change is running, or was a delete, and its page is unlocked.  If the snapshot does not see the version below it either, the row was updated
+ * v's change is running, or was a delete, and its page is unlocked.  If the
+ * snapshot does not see the version below it either, the row was updated
  * first: that is the result, and reason enough not to wait.
  */
 static LockTry
