@@ -148,27 +148,28 @@ fetch_any_once(IpVersion *v, Relation rel, const ItemPointerData *tid, IpPtr *en
 }
 
 /*
- * v, which a fetch by tid has found, may need a TID of its own, for the trigger queue: tid, if that is one, or by what has ended it.  By
- * the row's TID the queue would get what the snapshot that is active then makes of it, which may be older than our changes.
+ * v, which a fetch by tid has found, may need a TID of its own, for the trigger queue: by what has ended it.  That is a record of ours,
+ * which stays until we end; one by which tid names a version may be another transaction's, and go before.  By the row's TID the queue
+ * would get what the snapshot that is active then makes of it, which may be older than our changes.
  */
 static void
 set_queue_tid(IpVersion *v, const ItemPointerData *tid, IpPtr ended_by, bool is_new, TupleTableSlot *slot)
 {
 	if (ended_by.block == InvalidBlockNumber)
 		return;
-	if (!ip_memo_was_updated(v))
+	if (!ip_memo_was_updated(v) && (is_new || !ip_memo_is_asked_for(v)))
+		return;
+	if (OffsetNumberIsValid(ended_by.off))
+		ip_version_tid_below(ended_by, &slot->tts_tid);
+	else
 	{
-		if (is_new || !ip_memo_is_asked_for(v))
-			return;
-		if (ip_tid_is_version(tid))
-		{
-			slot->tts_tid = *tid;
-			return;
-		}
-		/* a row changed before has no deletion without a record */
-		Assert(OffsetNumberIsValid(ended_by.off));
+		/*
+		 * a deletion of a row that all see as inserted: no other one, changed
+		 * before, goes without a record
+		 */
+		Assert(ip_tid_is_version(tid));
+		slot->tts_tid = *tid;
 	}
-	ip_version_tid_below(ended_by, &slot->tts_tid);
 }
 
 /* Go to the version that a dirty snapshot has met. */
