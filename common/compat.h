@@ -278,7 +278,7 @@ compat_read_recent(Relation rel, BlockNumber block, Buffer buffer)
 	heap_form_minimal_tuple(desc, values, isnull, extra)
 #endif
 
-/* ---- changes (see also compat_table.c) ----------------------------------------------- */
+/* ---- changes (see also inplace/compat_table.c) ----------------------------------------------- */
 
 /* Options of an insertion, as callbacks get them; 19 has options of an update and a deletion, too. */
 #if PG_VERSION_NUM < 190000
@@ -342,7 +342,7 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 #define CompatToastSnapshot(room)	((void) (room), get_toast_snapshot())
 #endif
 
-/* ---- scans (see also compat_scan.h) -------------------------------------------------- */
+/* ---- scans (see also compat_reads.h) -------------------------------------------------- */
 
 #if PG_VERSION_NUM < 180000
 #define CompatScanMinTid(scan)	((scan)->rs_mintid)

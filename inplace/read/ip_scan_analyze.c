@@ -87,7 +87,7 @@ analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows, 
 	if (result == IPV_STALE)
 	{
 		ItemPointerSet(&tid, scan->block, off);
-		result = ip_fetch_satisfy(v, rel, &tid, SnapshotSelf, NULL);
+		result = ip_version_fetch_satisfy(v, rel, &tid, SnapshotSelf, NULL);
 	}
 	*(result == IPV_OK ? liverows : deadrows) += 1;
 	if (result == IPV_OK)

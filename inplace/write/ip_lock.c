@@ -7,7 +7,6 @@
 
 #include "access/xact.h"
 
-#include "ip_fetch.h"
 #include "ip_lock.h"
 #include "ip_rel.h"
 #include "ip_lockset_use.h"
@@ -59,24 +58,24 @@ static IpVersion lock_v;
 
 /* ---- far below ------------------------------------------------------------------------ */
 
-/* ip_modify_keys_changed.  With req->look_far set, the answer does not count. */
+/* ip_version_keys_changed.  With req->look_far set, the answer does not count. */
 static bool
 keys_changed(LockRequest *req, IpVersion *v)
 {
 	bool		changed;
 
-	if (ip_modify_keys_changed(v, req->snapshot, &req->far, &changed) == IPV_FAR)
+	if (ip_version_keys_changed(v, req->snapshot, &req->far, &changed) == IPV_FAR)
 		req->look_far = true;
 	return changed;
 }
 
-/* Likewise ip_modify_inserter: is it this one? */
+/* Likewise ip_version_inserter: is it this one? */
 static bool
 is_inserted_by(LockRequest *req, IpVersion *v, IpXid xid)
 {
 	IpXid		inserter;
 
-	if (ip_modify_inserter(v, &req->far, &inserter) == IPV_FAR)
+	if (ip_version_inserter(v, &req->far, &inserter) == IPV_FAR)
 		req->look_far = true;
 	return inserter == xid;
 }
@@ -118,8 +117,8 @@ look_far(LockRequest *req, const ItemPointerData *tid)
 		far.ptr = v->ptr;
 		far.status = ip_version_status(v);
 		/* not OK: it is so old that its undo is gone, and does not matter */
-		(void) ip_modify_inserter(v, &req->far, &far.inserter);
-		far.known = ip_modify_keys_changed(v, req->snapshot, &req->far, &far.keys_changed) == IPV_OK;
+		(void) ip_version_inserter(v, &req->far, &far.inserter);
+		far.known = ip_version_keys_changed(v, req->snapshot, &req->far, &far.keys_changed) == IPV_OK;
 	}
 	req->far = far;
 
@@ -217,7 +216,7 @@ lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_
 	if (deleted)
 	{
 		/* as in heap, what counts is whether its key was updated before */
-		if (ip_modify_below_is_newer(v, req->snapshot, &req->target, req->mode, &key_updated) == IPV_STALE)
+		if (ip_version_below_is_newer(v, req->snapshot, &req->target, req->mode, &key_updated) == IPV_STALE)
 			return FORWARD_GONE;
 		req->later_deleted = !key_updated;
 	}
@@ -402,7 +401,7 @@ static LockTry
 updated_before(LockRequest *req, IpVersion *v, LockTry try, TM_Result *result)
 {
 	bool		newer;
-	IpvResult	found = ip_modify_below_is_newer(v, req->snapshot, &req->target, req->mode, &newer);
+	IpvResult	found = ip_version_below_is_newer(v, req->snapshot, &req->target, req->mode, &newer);
 
 	if (found == IPV_STALE && ++req->far_tries > IP_MAX_STALE)
 		ip_version_missing(v);
@@ -470,15 +469,15 @@ result_slot(LockRequest *req, IpVersion *v, TM_Result result, TupleTableSlot *sl
 		bool		self = req->snapshot == NULL || !IsMVCCSnapshot(req->snapshot) ||
 			req->tmfd->traversed;
 
-		found = ip_fetch_satisfy(v, req->rel, &req->target.row,
-								 self ? SnapshotSelf : req->snapshot, NULL);
+		found = ip_version_fetch_satisfy(v, req->rel, &req->target.row,
+										 self ? SnapshotSelf : req->snapshot, NULL);
 
 		/*
 		 * moved since we have locked it: what it was before that is what we
 		 * have locked
 		 */
 		if (found == IPV_NONE && self)
-			found = ip_fetch_satisfy(v, req->rel, &req->target.row, SnapshotAny, NULL);
+			found = ip_version_fetch_satisfy(v, req->rel, &req->target.row, SnapshotAny, NULL);
 		Assert(found == IPV_OK);
 	}
 	if (found == IPV_OK)

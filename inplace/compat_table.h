@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  * compat_table.h
- *	  Callbacks of a table access method whose parameters differ between
+ *	  Callbacks of the table access method whose parameters differ between
  *	  PostgreSQL's versions.
  *
- * What the access method has for them gets 19's parameters.
+ * What the modules below have for them gets 19's parameters.
  *-------------------------------------------------------------------------
  */
 #ifndef PG_INPLACE_COMPAT_TABLE_H
@@ -13,20 +13,7 @@
 
 #include "access/relscan.h"
 #include "access/tableam.h"
-
-/* ---- what the access method has ------------------------------------------------------ */
-
-extern IndexFetchTableData *ip_fetch_begin(Relation rel, uint32 flags);
-extern TM_Result ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, uint32 options, Snapshot snapshot,
-								  Snapshot crosscheck, bool wait, TM_FailureData *tmfd);
-extern TM_Result ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId cid, uint32 options,
-								 Snapshot snapshot, Snapshot crosscheck, bool wait, TM_FailureData *tmfd,
-								 LockTupleMode *lockmode, CompatUpdateIndexes *update_indexes);
-extern void ip_rewrite_for_cluster(Relation old, Relation new, Relation index, bool use_sort, TransactionId oldest_xmin,
-								   Snapshot snapshot, TransactionId *xid_cutoff, MultiXactId *multi_cutoff,
-								   double *num_tuples, double *tups_vacuumed, double *tups_recently_dead);
-extern void ip_vacuum_relation(Relation rel, const VacuumParams *params, BufferAccessStrategy bstrategy);
-extern bool ip_scan_analyze_next_tuple(TableScanDesc sscan, double *liverows, double *deadrows, TupleTableSlot *slot);
+#include "nodes/tidbitmap.h"
 
 /* ---- members of TableAmRoutine ------------------------------------------------------- */
 
@@ -63,6 +50,31 @@ extern void compat_parallelscan_reinitialize(Relation rel, ParallelTableScanDesc
 	.relation_copy_for_cluster = ip_rewrite_for_cluster, \
 	.relation_vacuum = ip_vacuum_relation, \
 	.scan_analyze_next_tuple = ip_scan_analyze_next_tuple
+#endif
+
+/* ---- scans --------------------------------------------------------------------------- */
+
+#if PG_VERSION_NUM < 170000
+extern bool compat_scan_analyze_next_block(TableScanDesc scan, BlockNumber block,
+										   BufferAccessStrategy strategy);
+#else
+extern bool compat_scan_analyze_next_block(TableScanDesc scan, ReadStream *stream);
+#endif
+
+#if PG_VERSION_NUM < 180000
+extern bool compat_scan_bitmap_next_block(TableScanDesc scan, TBMIterateResult *tbmres);
+extern bool compat_scan_bitmap_next_tuple(TableScanDesc scan, TBMIterateResult *tbmres,
+										  TupleTableSlot *slot);
+
+#define COMPAT_SCAN_BITMAP_METHODS \
+	.scan_bitmap_next_block = compat_scan_bitmap_next_block, \
+	.scan_bitmap_next_tuple = compat_scan_bitmap_next_tuple
+#else
+extern bool compat_scan_bitmap_next_tuple(TableScanDesc scan, TupleTableSlot *slot, bool *recheck,
+										  uint64 *lossy_pages, uint64 *exact_pages);
+
+#define COMPAT_SCAN_BITMAP_METHODS \
+	.scan_bitmap_next_tuple = compat_scan_bitmap_next_tuple
 #endif
 
 #endif							/* PG_INPLACE_COMPAT_TABLE_H */

@@ -51,38 +51,6 @@ extern IpFound ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData
 extern IpFound ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid,
 								  const IpTarget *target);
 
-/*
- * What is known of a change that may be far below the row's newest one by now, with the page unlocked: as long as the change is there, and
- * of that status, what is below it stays, and so do the answers.
- */
-typedef struct IpFar
-{
-	bool		known;
-	IpXidStatus status;
-	IpXid		xid;
-	IpPtr		ptr;
-	bool		keys_changed;	/* answers to the questions below, of this
-								 * change */
-	IpXid		inserter;
-} IpFar;
-
-/*
- * Questions about the versions below v, which keeps its place.  IPV_OK: here is the answer;
- * IPV_FAR, IPV_STALE: as for ip_version_older.
- *
- * below_is_newer: v's last change is running, or a delete: is the version that it started from
- * one that the snapshot does not see either?  Then the row was updated before, and the outcome
- * need not be waited for.  For LockTupleKeyShare only updates of the key count.
- * keys_changed: does v, or a version below it, come from a committed change of the key that the
- * snapshot does not see?
- * inserter: the transaction that inserted v's row; IP_XID_NONE if it does not matter any more.
- * far, or NULL: the walk ends at that change.
- */
-extern IpvResult ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot,
-										  const IpTarget *target, LockTupleMode mode, bool *newer);
-extern IpvResult ip_modify_keys_changed(IpVersion *v, Snapshot snapshot, const IpFar *far, bool *changed);
-extern IpvResult ip_modify_inserter(IpVersion *v, const IpFar *far, IpXid *inserter);
-
 /* Fill in what core wants to know about a change that we cannot make, but for cmax. */
 extern void ip_modify_failure(IpVersion *v, const ItemPointerData *tid, TM_FailureData *tmfd);
 

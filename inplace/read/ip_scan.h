@@ -12,7 +12,7 @@
 #include "access/relscan.h"
 #include "access/tableam.h"
 
-#include "compat_scan.h"
+#include "compat_reads.h"
 #include "ip_heal.h"
 #include "ip_ring.h"
 #include "ip_slot.h"
@@ -78,6 +78,23 @@ extern bool ip_scan_sample_next_tuple(TableScanDesc sscan, struct SampleScanStat
 									  TupleTableSlot *slot);
 extern bool ip_scan_analyze_next_tuple(TableScanDesc sscan, double *liverows, double *deadrows,
 									   TupleTableSlot *slot);
+
+/* For the callbacks that differ between versions (compat_table.c): the scan gets a pin of the buffer, and gives it back. */
+extern void ip_scan_analyze_page(TableScanDesc scan, Buffer buffer);
+
+/* Is the block known not to have rows?  Then that has been done, without reading it. */
+extern bool ip_scan_analyze_undo(TableScanDesc scan, BlockNumber block);
+
+/* The page's rows at so many offsets are wanted, or all of them if noffsets is negative. */
+extern void ip_scan_bitmap_page(TableScanDesc scan, Buffer buffer, const OffsetNumber *offsets,
+								int noffsets);
+
+/* The next of these rows that the scan's snapshot sees. */
+extern bool ip_scan_bitmap_row(TableScanDesc scan, TupleTableSlot *slot);
+
+/* The number of blocks to be scanned, and where the scan keeps its reads; they may be NULL. */
+extern BlockNumber ip_scan_bitmap_nblocks(TableScanDesc scan);
+extern CompatReads **ip_scan_bitmap_reads(TableScanDesc scan);
 
 /* ---- the rows of a page ------------------------------------------------------------------ */
 

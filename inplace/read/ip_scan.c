@@ -349,7 +349,7 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	{
 		/* the page has changed since it was copied */
 		ItemPointerSet(&tid, scan->block, off);
-		result = ip_fetch_satisfy(v, rel, &tid, snapshot, NULL);
+		result = ip_version_fetch_satisfy(v, rel, &tid, snapshot, NULL);
 	}
 	if (result != IPV_OK)
 		return false;

@@ -134,101 +134,6 @@ ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid, const IpTarge
 	return IPF_AGAIN;
 }
 
-/* Stands on versions below the one that is asked about. */
-static IpVersion below;
-
-static bool
-is_far(const IpFar *far, IpVersion *v)
-{
-	return far != NULL && far->known && v->xid == far->xid && IpPtrEquals(v->ptr, far->ptr) &&
-		ip_version_status(v) == far->status;
-}
-
-/* ip_modify_keys_changed from where "below" stands. */
-static IpvResult
-keys_changed_below(Snapshot snapshot, const IpFar *far, bool *changed)
-{
-	IpvResult	result;
-
-	*changed = false;
-	while (!*changed && !(below.state & IP_ROW_INSERTED) &&
-		   !ip_version_change_visible(&below, snapshot))
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (is_far(far, &below))
-		{
-			*changed = far->keys_changed;
-			return IPV_OK;
-		}
-		result = ip_version_load_rec(&below);
-		if (result == IPV_OK)
-		{
-			*changed = (below.rec.flags & IP_REC_KEYS) &&
-				ip_version_status(&below) == IP_STATUS_COMMITTED;
-			result = ip_version_older(&below);
-		}
-		if (result != IPV_OK)	/* none: visible to all */
-			return result == IPV_NONE ? IPV_OK : result;
-	}
-	return IPV_OK;
-}
-
-IpvResult
-ip_modify_keys_changed(IpVersion *v, Snapshot snapshot, const IpFar *far, bool *changed)
-{
-	*changed = false;
-	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
-		return IPV_OK;
-	ip_version_begin_below(&below, v);
-	return keys_changed_below(snapshot, far, changed);
-}
-
-IpvResult
-ip_modify_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target, LockTupleMode mode, bool *newer)
-{
-	IpXidStatus status;
-	IpvResult	result;
-
-	*newer = false;
-	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
-		return IPV_OK;
-	ip_version_begin_below(&below, v);
-	while ((below.state & IP_ROW_DELETED) ||
-		   (status = ip_version_status(&below)) == IP_STATUS_RUNNING || status == IP_STATUS_ABORTED)
-	{
-		CHECK_FOR_INTERRUPTS();
-		result = ip_version_older(&below);
-		if (result != IPV_OK)	/* none: inserted by the running transaction */
-			return result == IPV_NONE ? IPV_OK : result;
-	}
-	if (mode == LockTupleKeyShare)
-		return keys_changed_below(snapshot, NULL, newer);
-	*newer = !ip_version_change_visible(&below, snapshot) && !ip_version_is_target(&below, target);
-	return below.forgotten ? IPV_STALE : IPV_OK;
-}
-
-IpvResult
-ip_modify_inserter(IpVersion *v, const IpFar *far, IpXid *inserter)
-{
-	IpvResult	result = IPV_OK;
-
-	*inserter = IP_XID_NONE;
-	ip_version_begin_below(&below, v);
-	while (result == IPV_OK && !(below.state & IP_ROW_INSERTED))
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (is_far(far, &below))
-		{
-			*inserter = far->inserter;
-			return IPV_OK;
-		}
-		result = ip_version_older(&below);
-	}
-	if (result == IPV_OK)
-		*inserter = below.xid;
-	return result == IPV_NONE ? IPV_OK : result;
-}
-
 void
 ip_modify_failure(IpVersion *v, const ItemPointerData *tid, TM_FailureData *tmfd)
 {
@@ -307,17 +212,19 @@ last_command(IpVersion *v, Relation rel, ItemPointerData tid, CommandId *last)
 TM_Result
 ip_modify_self_failure(Relation rel, const IpTarget *target, Snapshot snapshot, CommandId cid, TM_Result result, TM_FailureData *tmfd)
 {
+	static IpVersion ended;
+	IpVersion  *v = &ended;
 	int			stale = 0;
 	bool		is_last = false;
 
 	if (result != TM_SelfModified)
 		return result;
-	while (ip_version_fetch_newest(&below, rel, &target->row))
+	while (ip_version_fetch_newest(v, rel, &target->row))
 	{
-		if (ending_command(&below, target, snapshot, cid, &tmfd->cmax, &is_last) != IPV_STALE)
+		if (ending_command(v, target, snapshot, cid, &tmfd->cmax, &is_last) != IPV_STALE)
 			break;
 		if (++stale > IP_MAX_STALE)
-			ip_version_missing(&below);
+			ip_version_missing(v);
 	}
-	return is_last && !last_command(&below, rel, target->row, &tmfd->cmax) ? TM_Deleted : TM_SelfModified;
+	return is_last && !last_command(v, rel, target->row, &tmfd->cmax) ? TM_Deleted : TM_SelfModified;
 }

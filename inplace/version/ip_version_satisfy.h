@@ -79,4 +79,43 @@ extern bool ip_version_sees(Snapshot snapshot, IpXid xid, IpXid horizon, IpKnown
 extern bool ip_version_begin_near(IpVersion *v, Relation rel, BlockNumber block, Page copy, OffsetNumber off,
 								  Snapshot snapshot, IpXid horizon, IpKnownXids *known);
 
+/*
+ * Stand on the version of the row at tid that the snapshot sees; never
+ * IPV_STALE.  *all_dead (may be NULL): nobody will ever see the row again.
+ */
+extern IpvResult ip_version_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid,
+										  Snapshot snapshot, bool *all_dead);
+
+/*
+ * What is known of a change that may be far below the row's newest one by now, with the page unlocked: as long as the change is there, and
+ * of that status, what is below it stays, and so do the answers.
+ */
+typedef struct IpFar
+{
+	bool		known;
+	IpXidStatus status;
+	IpXid		xid;
+	IpPtr		ptr;
+	bool		keys_changed;	/* answers to the questions below, of this
+								 * change */
+	IpXid		inserter;
+} IpFar;
+
+/*
+ * Questions about the versions below v, which keeps its place.  IPV_OK: here is the answer;
+ * IPV_FAR, IPV_STALE: as for ip_version_older.
+ *
+ * below_is_newer: v's last change is running, or a delete: is the version that it started from
+ * one that the snapshot does not see either?  Then the row was updated before, and the outcome
+ * need not be waited for.  For LockTupleKeyShare only updates of the key count.
+ * keys_changed: does v, or a version below it, come from a committed change of the key that the
+ * snapshot does not see?
+ * inserter: the transaction that inserted v's row; IP_XID_NONE if it does not matter any more.
+ * far, or NULL: the walk ends at that change.
+ */
+extern IpvResult ip_version_below_is_newer(IpVersion *v, Snapshot snapshot,
+										   const IpTarget *target, LockTupleMode mode, bool *newer);
+extern IpvResult ip_version_keys_changed(IpVersion *v, Snapshot snapshot, const IpFar *far, bool *changed);
+extern IpvResult ip_version_inserter(IpVersion *v, const IpFar *far, IpXid *inserter);
+
 #endif							/* IP_VERSION_SATISFY_H */

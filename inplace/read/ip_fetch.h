@@ -9,13 +9,6 @@
 #include "ip_version.h"
 
 /*
- * Stand on the version of the row at tid that the snapshot sees; never
- * IPV_STALE.  *all_dead (may be NULL): nobody will ever see the row again.
- */
-extern IpvResult ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid,
-								  Snapshot snapshot, bool *all_dead);
-
-/*
  * v stands on what a dirty snapshot sees, and has a version before it (ip_version_has_before).  Go there; or to the newest one, if undo
  * has changed meanwhile: the row's versions are then all to be looked at again.  *tries counts that, for one row.  Errors: data_corrupted.
  */

@@ -407,3 +407,134 @@ ip_version_begin_near(IpVersion *v, Relation rel, BlockNumber block, Page copy, 
 	v->end_cid = rec.cid;
 	return true;
 }
+
+IpvResult
+ip_version_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapshot snapshot,
+						 bool *all_dead)
+{
+	IpvResult	result;
+
+	for (int tries = 0; tries < IP_MAX_STALE; tries++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = ip_version_fetch(v, rel, tid);
+		if (result == IPV_OK)
+		{
+			result = ip_version_satisfy(v, snapshot);
+			if (result == IPV_NONE && all_dead)
+			{
+				/*
+				 * the newest version says whether the row is dead to
+				 * everybody
+				 */
+				result = ip_version_fetch(v, rel, tid);
+				*all_dead = result == IPV_OK && ip_version_is_dead(rel, v->state, v->xid, v->horizon) &&
+					(!(v->state & IP_ROW_DELETED) || ip_version_deletion_unflushed(rel, v->xid) == InvalidXLogRecPtr);
+				return IPV_NONE;
+			}
+		}
+		if (result != IPV_STALE)
+			return result;
+	}
+	v->rel = rel;
+	v->tid = *tid;
+	ip_version_missing(v);
+	return IPV_NONE;			/* not reached */
+}
+
+/* ---- the versions below one ---------------------------------------------------------- */
+
+/* Stands on versions below the one that is asked about. */
+static IpVersion below;
+
+static bool
+is_far(const IpFar *far, IpVersion *v)
+{
+	return far != NULL && far->known && v->xid == far->xid && IpPtrEquals(v->ptr, far->ptr) &&
+		ip_version_status(v) == far->status;
+}
+
+/* ip_version_keys_changed from where "below" stands. */
+static IpvResult
+keys_changed_below(Snapshot snapshot, const IpFar *far, bool *changed)
+{
+	IpvResult	result;
+
+	*changed = false;
+	while (!*changed && !(below.state & IP_ROW_INSERTED) &&
+		   !ip_version_change_visible(&below, snapshot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (is_far(far, &below))
+		{
+			*changed = far->keys_changed;
+			return IPV_OK;
+		}
+		result = ip_version_load_rec(&below);
+		if (result == IPV_OK)
+		{
+			*changed = (below.rec.flags & IP_REC_KEYS) &&
+				ip_version_status(&below) == IP_STATUS_COMMITTED;
+			result = ip_version_older(&below);
+		}
+		if (result != IPV_OK)	/* none: visible to all */
+			return result == IPV_NONE ? IPV_OK : result;
+	}
+	return IPV_OK;
+}
+
+IpvResult
+ip_version_keys_changed(IpVersion *v, Snapshot snapshot, const IpFar *far, bool *changed)
+{
+	*changed = false;
+	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
+		return IPV_OK;
+	ip_version_begin_below(&below, v);
+	return keys_changed_below(snapshot, far, changed);
+}
+
+IpvResult
+ip_version_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target, LockTupleMode mode, bool *newer)
+{
+	IpXidStatus status;
+	IpvResult	result;
+
+	*newer = false;
+	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
+		return IPV_OK;
+	ip_version_begin_below(&below, v);
+	while ((below.state & IP_ROW_DELETED) ||
+		   (status = ip_version_status(&below)) == IP_STATUS_RUNNING || status == IP_STATUS_ABORTED)
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = ip_version_older(&below);
+		if (result != IPV_OK)	/* none: inserted by the running transaction */
+			return result == IPV_NONE ? IPV_OK : result;
+	}
+	if (mode == LockTupleKeyShare)
+		return keys_changed_below(snapshot, NULL, newer);
+	*newer = !ip_version_change_visible(&below, snapshot) && !ip_version_is_target(&below, target);
+	return below.forgotten ? IPV_STALE : IPV_OK;
+}
+
+IpvResult
+ip_version_inserter(IpVersion *v, const IpFar *far, IpXid *inserter)
+{
+	IpvResult	result = IPV_OK;
+
+	*inserter = IP_XID_NONE;
+	ip_version_begin_below(&below, v);
+	while (result == IPV_OK && !(below.state & IP_ROW_INSERTED))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (is_far(far, &below))
+		{
+			*inserter = far->inserter;
+			return IPV_OK;
+		}
+		result = ip_version_older(&below);
+	}
+	if (result == IPV_OK)
+		*inserter = below.xid;
+	return result == IPV_NONE ? IPV_OK : result;
+}

@@ -116,7 +116,7 @@ choose_version(BuildState *build, IpScan *scan, bool *alive)
 	{
 		ItemPointerData tid = v->tid;
 
-		result = ip_fetch_satisfy(v, v->rel, &tid, scan->rs_base.rs_snapshot, NULL);
+		result = ip_version_fetch_satisfy(v, v->rel, &tid, scan->rs_base.rs_snapshot, NULL);
 	}
 	return result == IPV_OK;
 }

@@ -302,7 +302,7 @@ store_visible(IpIndexFetch *fetch, ItemPointer tid, Snapshot snapshot, TupleTabl
 		result = ip_version_satisfy(v, snapshot);
 	/* it sees none: is the row dead?  or undo was recycled under us: again */
 	if (result == IPV_STALE || (result == IPV_NONE && all_dead))
-		result = ip_fetch_satisfy(v, fetch->base.rel, tid, snapshot, all_dead);
+		result = ip_version_fetch_satisfy(v, fetch->base.rel, tid, snapshot, all_dead);
 	if (result != IPV_OK || !ip_fetch_predicate_lock(v, snapshot))
 		return false;
 	ip_version_to_slot(v, slot);

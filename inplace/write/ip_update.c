@@ -139,7 +139,7 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 			found = IPF_UPDATED;
 		/* the version that was deleted has committed: it is not far */
 		if (found == IPF_DELETED)
-			(void) ip_modify_below_is_newer(v, req->snapshot, &req->target, LockTupleExclusive, &newer);
+			(void) ip_version_below_is_newer(v, req->snapshot, &req->target, LockTupleExclusive, &newer);
 		if (newer)
 			found = IPF_UPDATED;
 		if (found == IPF_RUNNING)
@@ -159,7 +159,7 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 		UnlockReleaseBuffer(*buffer);
 		if (found == IPF_RUNNING)
 		{
-			if (ip_modify_below_is_newer(v, req->snapshot, &req->target, LockTupleExclusive, &newer) == IPV_STALE)
+			if (ip_version_below_is_newer(v, req->snapshot, &req->target, LockTupleExclusive, &newer) == IPV_STALE)
 			{
 				if (++stale > IP_MAX_STALE)
 					ip_version_missing(v);

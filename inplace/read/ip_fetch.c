@@ -15,47 +15,12 @@
 #include "ip_dead.h"
 #include "ip_fetch.h"
 #include "ip_memo.h"
-#include "ip_modify.h"
 #include "ip_rel.h"
 #include "ip_slot.h"
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
 static IpVersion fetch_v;
-
-IpvResult
-ip_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapshot snapshot,
-				 bool *all_dead)
-{
-	IpvResult	result;
-
-	for (int tries = 0; tries < IP_MAX_STALE; tries++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		result = ip_version_fetch(v, rel, tid);
-		if (result == IPV_OK)
-		{
-			result = ip_version_satisfy(v, snapshot);
-			if (result == IPV_NONE && all_dead)
-			{
-				/*
-				 * the newest version says whether the row is dead to
-				 * everybody
-				 */
-				result = ip_version_fetch(v, rel, tid);
-				*all_dead = result == IPV_OK && ip_version_is_dead(rel, v->state, v->xid, v->horizon) &&
-					(!(v->state & IP_ROW_DELETED) || ip_version_deletion_unflushed(rel, v->xid) == InvalidXLogRecPtr);
-				return IPV_NONE;
-			}
-		}
-		if (result != IPV_STALE)
-			return result;
-	}
-	v->rel = rel;
-	v->tid = *tid;
-	ip_version_missing(v);
-	return IPV_NONE;			/* not reached */
-}
 
 /*
  * SnapshotAny by TID is how core asks for "the" version of a row that it has
@@ -271,7 +236,7 @@ ip_fetch_before(IpVersion *v, Snapshot snapshot, int *tries)
 		return result;
 	if (++*tries > IP_MAX_STALE)
 		ip_version_missing(v);
-	return ip_fetch_satisfy(v, rel, &tid, snapshot, NULL);
+	return ip_version_fetch_satisfy(v, rel, &tid, snapshot, NULL);
 }
 
 /* Is the row's newest version another one than when v began there? */
@@ -299,7 +264,7 @@ ip_fetch_predicate_lock(IpVersion *v, Snapshot snapshot)
 	ip_version_predicate_lock(v, snapshot);
 	if (!has_changed(v))
 		return true;
-	if (ip_fetch_satisfy(v, v->rel, &tid, snapshot, NULL) != IPV_OK)
+	if (ip_version_fetch_satisfy(v, v->rel, &tid, snapshot, NULL) != IPV_OK)
 		return false;
 
 	/*
@@ -321,9 +286,9 @@ fetch_mvcc(IpVersion *v, Relation rel, ItemPointer tid, Snapshot snapshot)
 	Snapshot	active = ActiveSnapshotSet() ? GetActiveSnapshot() : snapshot;
 
 	if (active != snapshot && active->snapshot_type == SNAPSHOT_MVCC && snapshot->snapshot_type == SNAPSHOT_MVCC &&
-		ip_fetch_satisfy(v, rel, tid, active, NULL) == IPV_OK && !ip_version_change_visible(v, snapshot))
+		ip_version_fetch_satisfy(v, rel, tid, active, NULL) == IPV_OK && !ip_version_change_visible(v, snapshot))
 		return false;
-	return ip_fetch_satisfy(v, rel, tid, snapshot, NULL) == IPV_OK;
+	return ip_version_fetch_satisfy(v, rel, tid, snapshot, NULL) == IPV_OK;
 }
 
 bool
@@ -355,7 +320,7 @@ ip_fetch_satisfies_snapshot(Relation rel, TupleTableSlot *slot, Snapshot snapsho
 	IpVersionId id;
 
 	Assert(SlotIsInplace(slot) && ipslot->has_id);
-	if (ip_fetch_satisfy(v, rel, &slot->tts_tid, snapshot, NULL) != IPV_OK)
+	if (ip_version_fetch_satisfy(v, rel, &slot->tts_tid, snapshot, NULL) != IPV_OK)
 		return false;
 	if (IsMVCCSnapshot(snapshot) && !IpXidIsFinal(v->end_xid) &&
 		ip_xid_status(v->end_xid, v->horizon) == IP_STATUS_COMMITTED)
@@ -423,7 +388,7 @@ is_inserted_by(IpVersion *v, Relation rel, const ItemPointerData *at, IpXid xid)
 	while (ip_version_fetch_newest(v, rel, at))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (ip_modify_inserter(v, NULL, &inserter) == IPV_OK)
+		if (ip_version_inserter(v, NULL, &inserter) == IPV_OK)
 			return inserter == xid;
 		/* put back just now, or so old that its undo is gone? */
 		if (v->top_xid == before)
@@ -445,7 +410,7 @@ ip_fetch_latest_tid(TableScanDesc scan, ItemPointer tid)
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (ip_fetch_satisfy(v, rel, &at, scan->rs_snapshot, NULL) == IPV_OK)
+		if (ip_version_fetch_satisfy(v, rel, &at, scan->rs_snapshot, NULL) == IPV_OK)
 			*tid = at;
 		mover = moved_to(v, rel, &at, &at);
 		/* another row may have come to where the move led */

@@ -15,7 +15,7 @@
  *	   free pages at the end of the file are cut off.
  *-------------------------------------------------------------------------
  */
-#include "compat_scan.h"
+#include "compat_reads.h"
 
 #include <math.h>
 
