@@ -19,7 +19,7 @@
 #include "ip_decode.h"
 #include "ip_delta.h"
 #include "ip_logical.h"
-#include "ip_op_read.h"
+#include "ip_op.h"
 #include "ip_wal.h"
 
 static const ReorderBufferChangeType change_types[] = {

@@ -6,7 +6,7 @@
 #ifndef IP_PAGE_APPLY_H
 #define IP_PAGE_APPLY_H
 
-#include "ip_op_read.h"
+#include "ip_op.h"
 
 /*
  * Apply a block's operations.  Returns NULL, or what did not fit: the forward

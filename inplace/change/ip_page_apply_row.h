@@ -8,7 +8,7 @@
 #ifndef IP_PAGE_APPLY_ROW_H
 #define IP_PAGE_APPLY_ROW_H
 
-#include "ip_op_read.h"
+#include "ip_op.h"
 
 /* IP_OP_ROW: one row, which may make its undo record at home. */
 extern const char *ip_page_apply_row(Page page, ByteReader *r, const IpOpContext *ctx);

@@ -7,7 +7,7 @@
  */
 #include "compat.h"
 
-#include "ip_op_read.h"
+#include "ip_op.h"
 #include "ip_page_desc.h"
 
 static void

@@ -10,8 +10,8 @@
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
-#include "ip_lockset.h"
 #include "ip_check_page.h"
+#include "ip_lockset.h"
 #include "ip_salvage.h"
 
 /* ---- results --------------------------------------------------------------------- */

@@ -23,9 +23,9 @@
 #include "utils/pg_lsn.h"
 #include "utils/rls.h"
 
-#include "ip_default.h"
 #include "ip_lockset_use.h"
 #include "ip_moves.h"
+#include "ip_page.h"
 #include "ip_page_check.h"
 #include "ip_rel.h"
 #include "ip_result.h"
@@ -268,7 +268,7 @@ emit_record(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber of
 	{
 		rec = (IpUndoRec)
 		{
-			.kind = IP_UNDO_MOVES,.xid = ip_default_changer(page),.cid = IpPageGetSpecial(page)->w.data.change_cid
+			.kind = IP_UNDO_MOVES,.xid = ip_page_default_changer(page),.cid = IpPageGetSpecial(page)->w.data.change_cid
 		};
 		problem = ip_moves_problem(page, off);
 	}

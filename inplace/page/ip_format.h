@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_format.h
- *	  On-disk format of inplace tables, version 10.
+ *	  On-disk format of inplace tables, version 1.
  *
  * docs/on-disk-format.md draws every structure byte by byte.  All pages live
  * in the main fork, have PostgreSQL's standard page header and keep no data
@@ -34,14 +34,11 @@
 #include "storage/bufpage.h"
 #include "storage/itemptr.h"
 
-#define IP_FORMAT_VERSION		11
+#define IP_FORMAT_VERSION		1
 
-/* Every page says what version it is of: its magic number is the letter I and the version ... */
+/* Every page says what version it is of: its magic number is the letter I and the version. */
 #define IP_MAGIC_LETTER			0x49
 #define IP_PAGE_MAGIC			(IP_MAGIC_LETTER << 8 | IP_FORMAT_VERSION)
-/* ... but up to version 6 it was "IP", and the metapage, block 0, had the version as its second word. */
-#define IP_OLD_PAGE_MAGIC		0x4950
-#define IP_OLD_VERSIONS			6
 
 /*
  * The metapage's block is left out when the relation is extended, and all zeros until the first ring is

@@ -7,8 +7,8 @@
  */
 #include "compat.h"
 
-#include "ip_page.h"
 #include "ip_items.h"
+#include "ip_page.h"
 
 /* So many gaps are closed one by one; of more, all items are laid out anew. */
 #define MAX_GAPS	24

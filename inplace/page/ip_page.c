@@ -8,6 +8,7 @@
 #include "storage/buf_internals.h"
 
 #include "ip_page.h"
+#include "ip_xid.h"
 
 #ifdef USE_ASSERT_CHECKING
 
@@ -61,10 +62,7 @@ ip_page_other_version(Page page)
 	/* heap's pages have no special space */
 	if (PageIsNew(page) || ((PageHeader) page)->pd_special == BLCKSZ || special->magic >> 8 != IP_MAGIC_LETTER || special->magic == IP_PAGE_MAGIC)
 		return 0;
-	if (special->magic != IP_OLD_PAGE_MAGIC)
-		return special->magic & 0xFF;
-	/* its other pages do not tell: the last such version */
-	return special->kind == IP_PAGE_META ? ((uint32 *) PageGetContents(page))[1] : IP_OLD_VERSIONS;
+	return special->magic & 0xFF;
 }
 
 void
@@ -211,4 +209,36 @@ ip_page_free_offset(Page page, OffsetNumber after)
 			PageClearHasFreeLinePointers(page);
 	}
 	return Max(after, max) + 1;
+}
+
+/* ---- default inserter and default changer ------------------------------------------- */
+
+static IpXid
+with_epoch(const IpSpecial *special, TransactionId xid)
+{
+	return TransactionIdIsValid(xid) ? ip_xid_after(ip_data_xid_base(special), xid) : IP_XID_NONE;
+}
+
+IpXid
+ip_page_default_inserter(Page page)
+{
+	const IpSpecial *special = IpPageGetSpecial(page);
+
+	return with_epoch(special, special->u.data.default_xid);
+}
+
+IpXid
+ip_page_default_changer(Page page)
+{
+	const IpSpecial *special = IpPageGetSpecial(page);
+
+	return with_epoch(special, special->u.data.change_xid);
+}
+
+bool
+ip_page_changer_is_over(Page page)
+{
+	IpXid		xid = ip_page_default_changer(page);
+
+	return !IpXidIsFinal(xid) && ip_xid_status_locked(xid) == IP_STATUS_ABORTED;
 }

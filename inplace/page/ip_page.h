@@ -194,4 +194,15 @@ ip_page_free(Page page)
 	return ph->pd_upper - ph->pd_lower;
 }
 
+/* ---- default inserter and default changer ------------------------------------------- */
+
+/* IP_XID_NONE: there is none.  Lock: share, or a private copy of the page. */
+extern IpXid ip_page_default_inserter(Page page);
+extern IpXid ip_page_default_changer(Page page);
+
+/*
+ * Is what the default changer did undone, as it has aborted?  Then IP_OP_CLEAR_CHANGER may come.  The page is locked.
+ */
+extern bool ip_page_changer_is_over(Page page);
+
 #endif							/* IP_PAGE_H */

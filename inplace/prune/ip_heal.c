@@ -11,7 +11,6 @@
 
 #include "ip_heal.h"
 #include "ip_prune.h"
-#include "ip_prune_hint.h"
 
 bool		ip_heal_enabled = true;
 

@@ -15,13 +15,12 @@
 
 #include "ip_change.h"
 #include "ip_dead.h"
-#include "ip_default.h"
 #include "ip_home.h"
 #include "ip_map.h"
 #include "ip_moves.h"
+#include "ip_page.h"
 #include "ip_page_check.h"
 #include "ip_prune.h"
-#include "ip_prune_hint.h"
 #include "ip_prune_row.h"
 #include "ip_rel.h"
 #include "ip_restore.h"
@@ -96,7 +95,7 @@ prune_default(IpPrune *p, IpXid xid, IpXidStatus status)
 static void
 prune_changer(IpPrune *p)
 {
-	IpXid		xid = ip_default_changer(p->page);
+	IpXid		xid = ip_page_default_changer(p->page);
 
 	if (IpXidIsFinal(xid))
 		return;
@@ -196,7 +195,7 @@ static void
 prune_page(IpPrune *p)
 {
 	IpXid		next = p->oldest;
-	IpXid		inserter = ip_default_inserter(p->page);
+	IpXid		inserter = ip_page_default_inserter(p->page);
 	IpXidStatus inserter_status = ip_xid_status_locked(inserter);
 	int			nrestored = 0;
 
@@ -209,7 +208,7 @@ prune_page(IpPrune *p)
 	 * what is to be done.
 	 */
 	ip_home_note(&p->homes, p->block, p->page, &p->list);
-	p->changer_is_over = ip_default_changer_is_over(p->page);
+	p->changer_is_over = ip_page_changer_is_over(p->page);
 	p->nrows = ip_restore_rows(p->rel, p->block, p->page, &p->list, p->horizon, p->kept_from, &p->change);
 	p->changed = p->nrows > 0;
 	for (int i = 0; i < p->list.n; i++)
@@ -351,7 +350,7 @@ static bool
 names_future(IpPrune *p)
 {
 	IpXid		next = ip_xid_next();
-	bool		found = ip_default_inserter(p->page) >= next || ip_default_changer(p->page) >= next;
+	bool		found = ip_page_default_inserter(p->page) >= next || ip_page_default_changer(p->page) >= next;
 
 	for (int i = 0; i < p->list.n && !found; i++)
 	{
@@ -533,4 +532,65 @@ ip_prune_restore(IpVersion *v, Buffer buffer)
 		return false;
 	apply_restore(&p, action, &op);
 	return true;
+}
+
+/* ---- is a page worth a prune? ------------------------------------------------------- */
+
+#define MAX_BASE_AGE	(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
+
+void
+ip_prune_put_off(Page page)
+{
+	TransactionId own = GetTopTransactionIdIfAny();
+
+	Assert(ip_page_is_locked(page, true));
+	((PageHeader) page)->pd_prune_xid = ip_hint_of(TransactionIdIsValid(own) ? own : (TransactionId) ip_xid_next());
+}
+
+void
+ip_prune_set_hint(Page page, bool waits)
+{
+	if (!waits || ip_map_is_plain(page))
+		((PageHeader) page)->pd_prune_xid = InvalidTransactionId;
+	else
+		ip_prune_put_off(page);
+}
+
+void
+ip_prune_at_once(Page page)
+{
+	/* not the one of a new page, which the first change takes away */
+	((PageHeader) page)->pd_prune_xid = ip_hint_of(BootstrapTransactionId);
+}
+
+bool
+ip_prune_is_worth(Relation rel, Page page)
+{
+	TransactionId stored = ((PageHeader) page)->pd_prune_xid;
+	TransactionId own = GetTopTransactionIdIfAny();
+	IpXid		hint;
+
+	if (stored == InvalidTransactionId)
+		return false;
+	hint = ip_xid_after(ip_data_xid_base(IpPageGetSpecial(page)), stored - IP_HINT_OFFSET);
+
+	/*
+	 * what is not older than our own transaction cannot be removable: that
+	 * takes no look at others
+	 */
+	return (!TransactionIdIsValid(own) || hint < ip_xid_full(own)) && ip_xid_removable(rel, hint);
+}
+
+bool
+ip_prune_is_useless(Relation rel, Page page)
+{
+	Assert(ip_page_is_locked(page, true));
+	/* plain rows only (I12) */
+	return PageIsAllVisible(page) || !ip_prune_is_worth(rel, page);
+}
+
+bool
+ip_prune_base_is_old(Page page)
+{
+	return ip_xid_next() > ip_data_xid_base(IpPageGetSpecial(page)) + MAX_BASE_AGE;
 }

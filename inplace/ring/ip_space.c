@@ -10,7 +10,6 @@
 
 #include "ip_change.h"
 #include "ip_prune.h"
-#include "ip_prune_hint.h"
 #include "ip_row.h"
 #include "ip_runs.h"
 #include "ip_space.h"

@@ -28,8 +28,10 @@
 #include "utils/lsyscache.h"
 
 #include "ip_change.h"
+#include "ip_keys.h"
 #include "ip_lockset_use.h"
 #include "ip_lockset_vacuum.h"
+#include "ip_map.h"
 #include "ip_prune.h"
 #include "ip_rel.h"
 #include "ip_ring.h"
@@ -37,8 +39,6 @@
 #include "ip_undo_shrink.h"
 #include "ip_vacuum.h"
 #include "ip_vacuum_index.h"
-#include "ip_vacuum_keys.h"
-#include "ip_vacuum_map.h"
 #include "ip_vacuum_report.h"
 #include "ip_vacuum_truncate.h"
 #include "ip_xid.h"
@@ -53,6 +53,123 @@
 /* How often, in blocks, to look for the wraparound failsafe and make FSM pages. */
 #define FAILSAFE_EVERY			((BlockNumber) ((uint64) 4 * 1024 * 1024 * 1024 / BLCKSZ))
 #define FSM_EVERY				((BlockNumber) ((uint64) 8 * 1024 * 1024 * 1024 / BLCKSZ))
+
+/* ---- visibility map ----------------------------------------------------------------- */
+
+/*
+ * Take away the page's flag and the map's bits where they say more than is true, with a warning; v->vm is the map's page.  Nor may the
+ * bits say more than the flag: a change of the page clears the bits by the flag.
+ * is_data: it is a data page, any other is not all-visible.  The map's bits, as they are now.  Lock: the page, exclusively.
+ */
+static uint8
+distrust_map(IpVacuum *v, BlockNumber block, Buffer buffer, bool is_data)
+{
+	Page		page = BufferGetPage(buffer);
+	bool		flag = !PageIsNew(page) && PageIsAllVisible(page);
+	uint8		bits = visibilitymap_get_status(v->rel, block, &v->vm);
+
+	Assert(ip_page_is_locked(page, true) && visibilitymap_pin_ok(block, v->vm));
+	if (flag && !(is_data && ip_map_is_visible(page)))
+	{
+		ereport(WARNING,
+				(errmsg("page that is not all-visible is marked as all-visible in relation \"%s\" page %u",
+						RelationGetRelationName(v->rel), block)));
+		PageClearAllVisible(page);
+		MarkBufferDirty(buffer);
+		flag = false;
+	}
+	if (bits != 0 && !flag)
+	{
+		ereport(WARNING,
+				(errmsg("page is not marked all-visible but visibility map bit is set in relation \"%s\" page %u",
+						RelationGetRelationName(v->rel), block)));
+		CompatMapClear(v->rel, block, v->vm);
+		bits = 0;
+	}
+	return bits;
+}
+
+/* VACUUM is done with the data page: count the bits that have been set since they were these.  Lock: the same. */
+static void
+count_visible(IpVacuum *v, BlockNumber block, Buffer buffer, uint8 before)
+{
+	uint8		bits = visibilitymap_get_status(v->rel, block, &v->vm) & ~before;
+
+	Assert(!PageIsAllVisible(BufferGetPage(buffer)) == !ip_map_is_visible(BufferGetPage(buffer)));	/* I12 */
+	Assert(PageIsAllVisible(BufferGetPage(buffer)) || (bits | before) == 0);
+	v->n.set_visible += (bits & VISIBILITYMAP_ALL_VISIBLE) ? 1 : 0;
+	v->n.set_frozen += (bits & VISIBILITYMAP_ALL_FROZEN) ? 1 : 0;
+	v->n.were_visible += bits == VISIBILITYMAP_ALL_FROZEN ? 1 : 0;
+}
+
+/* ---- stale index entries ------------------------------------------------------------ */
+
+/*
+ * Bulk deletion asks for each entry whether a version of its row has the key that
+ * somebody may need (ip_keys_judge).  That says nothing of the page: meanwhile
+ * there may be other entries.  But if a page has been pruned, and all see all of
+ * its rows, each row has one version.  Then the page is quiet, until the next
+ * update in place.  Bulk deletion visits all entries of all indexes that follow,
+ * so if a page is quiet still, none of its entries is stale: where that cannot be
+ * told of an entry, the page is quiet no more.
+ *
+ * A data page, just pruned: are its rows' index entries to be looked at?  Lock: exclusive.
+ */
+static void
+note_stale_keys(IpVacuum *v, BlockNumber block, Buffer buffer)
+{
+	IpSpecial  *special = IpPageGetSpecial(BufferGetPage(buffer));
+
+	if (special->keys == 0)
+		return;
+	v->n.stale_pages += v->follows ? 1 : 0;
+	if (!v->do_indexes || !ip_map_is_plain(BufferGetPage(buffer)))
+		return;
+	if (!v->follows)
+	{
+		/* the indexes that had such entries have been dropped */
+		ip_keys_write(v->rel, buffer, 0, v->vm);
+		return;
+	}
+	if (!(special->keys & IP_KEYS_QUIET))
+		ip_keys_write(v->rel, buffer, IP_KEYS_STALE | IP_KEYS_QUIET, v->vm);
+	/* the table may have grown since, but not by pages that are scanned */
+	Assert(block < v->nblocks);
+	if (v->quiet == NULL)
+		v->quiet = MemoryContextAllocExtended(CurrentMemoryContext, v->nblocks / 8 + 1,
+											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	v->quiet[block / 8] |= 1 << block % 8;
+}
+
+static void
+clear_stale_keys_of(IpVacuum *v, BlockNumber block)
+{
+	Buffer		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block, RBM_NORMAL, v->strategy);
+	Page		page = BufferGetPage(buffer);
+
+	visibilitymap_pin(v->rel, block, &v->vm);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (ip_page_kind(v->rel, block, page) == IP_PAGE_DATA && (IpPageGetSpecial(page)->keys & IP_KEYS_QUIET))
+		ip_keys_write(v->rel, buffer, 0, v->vm);
+	UnlockReleaseBuffer(buffer);
+}
+
+/* The indexes are clean: so are the pages noted before, unless keys have changed again. */
+static void
+clear_stale_keys(IpVacuum *v)
+{
+	for (BlockNumber i = 0; v->quiet != NULL && i <= v->nblocks / 8; i++)
+	{
+		for (int bit = 0; v->quiet[i] >> bit != 0; bit++)
+		{
+			if (!(v->quiet[i] & (1 << bit)))
+				continue;
+			compat_vacuum_delay_point(false);
+			clear_stale_keys_of(v, i * 8 + bit);
+		}
+		v->quiet[i] = 0;
+	}
+}
 
 /* ---- failsafe ------------------------------------------------------------------------- */
 
@@ -236,7 +353,7 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
 	bool		had_state[MaxOffsetNumber + 1];
 	bool		reports = ip_vacuum_may_report(v->params);
-	uint8		bits = ip_vacuum_map_distrust(v, block, buffer, true);
+	uint8		bits = distrust_map(v, block, buffer, true);
 	int			before = 0;
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
@@ -253,7 +370,7 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 	v->n.data_pages++;
 	v->n.dead_item_pages += *ndead > 0 ? 1 : 0;
 	v->n.dead_items += *ndead;
-	ip_vacuum_keys_note(v, block, buffer);
+	note_stale_keys(v, block, buffer);
 	if (*ndead > 0 && ip_vacuum_nindexes(v) == 0)
 	{
 		int			n = *ndead;
@@ -265,7 +382,7 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 			return IpFreePageSpace(block);
 		}
 	}
-	ip_vacuum_map_count(v, block, buffer, bits);
+	count_visible(v, block, buffer, bits);
 	return space_of(block, page);
 }
 
@@ -317,7 +434,7 @@ vacuum_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, i
 	if (kind == IP_PAGE_DATA)
 		space = vacuum_data_page(v, block, buffer, dead, ndead);
 	else
-		(void) ip_vacuum_map_distrust(v, block, buffer, false);
+		(void) distrust_map(v, block, buffer, false);
 	if (kind == IP_PAGE_UNDO || kind == IP_PAGE_LOCK)
 		note_undo_page(v, block);
 	else if (kind != IP_PAGE_DATA && kind != IP_PAGE_META)
@@ -370,7 +487,7 @@ free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dea
 		ip_space_note_free(&v->free, block);
 	else
 	{
-		ip_vacuum_map_count(v, block, buffer, bits);
+		count_visible(v, block, buffer, bits);
 		space = space_of(block, BufferGetPage(buffer));
 	}
 	UnlockReleaseBuffer(buffer);
@@ -415,7 +532,7 @@ vacuum_dead_items(IpVacuum *v)
 	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_INDEX_VACUUMS, ++v->n.index_scans);
 	check_failsafe(v);
 	free_dead_items(v);
-	ip_vacuum_keys_clear(v);
+	clear_stale_keys(v);
 	v->n.dead_memory += tidset_memory(v->dead);
 	v->n.dead_resets++;
 	tidset_reset(v->dead);

@@ -154,11 +154,11 @@ ip_rel_lock_meta(Relation rel, int mode)
 	return InvalidBuffer;
 }
 
-/* Are these, which two pages say they have, one version?  Up to 6 only the metapage told which of them. */
+/* Do two pages say that they have one other version? */
 static bool
 versions_agree(uint32 a, uint32 b)
 {
-	return a != 0 && b != 0 && Max(a, IP_OLD_VERSIONS) == Max(b, IP_OLD_VERSIONS);
+	return a != 0 && a == b;
 }
 
 /* A block more, unless the metapage's is there by now. */

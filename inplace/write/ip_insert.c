@@ -14,7 +14,7 @@
 #include "ip_insert.h"
 #include "ip_logical.h"
 #include "ip_memo.h"
-#include "ip_put.h"
+#include "ip_op.h"
 #include "ip_rel.h"
 #include "ip_slot.h"
 #include "ip_space.h"
@@ -67,7 +67,7 @@ insert_row(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid, 
 
 	buffer = find_page(rel, row->bodylen, options, bistate, &init);
 	page = BufferGetPage(buffer);
-	off = ip_put_offset(buffer, init);
+	off = ip_op_put_offset(buffer, init);
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
 	ip_change_begin(&change, rel, IP_XLOG_INSERT, xid);
@@ -75,8 +75,8 @@ insert_row(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid, 
 	if (!replay && !(options & TABLE_INSERT_NO_LOGICAL))
 		set_logical(&change, IP_LOGICAL_INSERT, row, 1, false);
 	w = ip_change_block(&change, buffer, init);
-	inserter = ip_put_inserter(w, page, init, xid, cid);
-	ip_put_row(w, inserter, off, row, cid, InvalidOffsetNumber, NULL, 0);
+	inserter = ip_op_put_inserter(w, page, init, xid, cid);
+	ip_op_put_row(w, inserter, off, row, cid, InvalidOffsetNumber, NULL, 0);
 	ip_change_apply(&change);
 	ItemPointerSet(tid, BufferGetBlockNumber(buffer), off);
 	UnlockReleaseBuffer(buffer);
@@ -145,7 +145,7 @@ ip_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, CompatO
 	ip_memo_note_speculative(cid);
 	ip_insert_form(rel, slot, options, &row);
 	buffer = find_page(rel, row.bodylen, options, bistate, &init);
-	op.off = ip_put_offset(buffer, init);
+	op.off = ip_op_put_offset(buffer, init);
 	Assert(op.off <= IP_MAX_ROWS_PER_PAGE); /* I1 */
 	op.hdr = row.hdr | IP_HDR_SPECULATIVE;
 	op.body = row.body;
@@ -161,7 +161,7 @@ ip_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, CompatO
 	set_logical(&change, IP_LOGICAL_SPEC_INSERT, &row, 1, false);
 	w = ip_change_block(&change, buffer, init);
 	if (init)
-		ip_put_init(w);
+		ip_op_put_init(w);
 	ip_op_row(w, &op);
 	ip_change_apply(&change);
 	ip_slot_set_written(slot, rel, BufferGetBlockNumber(buffer), op.off, xid, cid,
@@ -238,13 +238,13 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 	reserve = ip_space_keep(rel, INSERT_SPACE(rows[0].bodylen));
 	buffer = find_page(rel, rows[0].bodylen, options, bistate, &init);
 	page = BufferGetPage(buffer);
-	off = ip_put_offset(buffer, init);
+	off = ip_op_put_offset(buffer, init);
 	free = init ? IpPageRoom(BufferGetBlockNumber(buffer)) : ip_space_free(BufferGetBlockNumber(buffer), page, BLCKSZ);
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
 	ip_change_begin(&change, rel, IP_XLOG_MULTI_INSERT, xid);
 	w = ip_change_block(&change, buffer, init);
-	inserter = ip_put_inserter(w, page, init, xid, cid);
+	inserter = ip_op_put_inserter(w, page, init, xid, cid);
 	together = inserter != IP_INSERTER_OWN && (init || off > PageGetMaxOffsetNumber(page));
 	if (together)
 		begin = ip_op_rows_begin(w, off, inserter == IP_INSERTER_NONE);
@@ -259,7 +259,7 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 		if (n > 0 && (size + reserve > free || off > IP_MAX_ROWS_PER_PAGE))
 			break;
 		if (!together)
-			ip_put_row(w, inserter, off, &rows[n], cid, InvalidOffsetNumber, NULL, 0);
+			ip_op_put_row(w, inserter, off, &rows[n], cid, InvalidOffsetNumber, NULL, 0);
 		else if (n == 0)
 			ip_op_rows_add(w, rows[n].hdr, rows[n].body, rows[n].bodylen, 0, NULL, 0);
 		else

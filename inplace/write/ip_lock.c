@@ -8,10 +8,10 @@
 #include "access/xact.h"
 
 #include "ip_lock.h"
-#include "ip_rel.h"
 #include "ip_lockset_use.h"
 #include "ip_memo.h"
 #include "ip_modify.h"
+#include "ip_rel.h"
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 

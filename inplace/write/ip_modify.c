@@ -8,11 +8,10 @@
 #include "commands/vacuum.h"
 
 #include "ip_change.h"
-#include "ip_default.h"
 #include "ip_home.h"
 #include "ip_modify.h"
+#include "ip_page.h"
 #include "ip_prune.h"
-#include "ip_prune_hint.h"
 #include "ip_rel.h"
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
@@ -53,7 +52,7 @@ changer_is_free(Page page, TransactionId xid)
 	const IpSpecial *special = IpPageGetSpecial(page);
 
 	return !TransactionIdIsValid(special->u.data.change_xid) ||
-		special->u.data.change_xid == xid || ip_default_changer_is_over(page);
+		special->u.data.change_xid == xid || ip_page_changer_is_over(page);
 }
 
 /*

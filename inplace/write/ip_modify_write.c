@@ -12,11 +12,11 @@
 #include "access/commit_ts.h"
 
 #include "ip_change.h"
-#include "ip_default.h"
 #include "ip_home.h"
 #include "ip_modify_write.h"
 #include "ip_moves.h"
-#include "ip_put.h"
+#include "ip_op.h"
+#include "ip_page.h"
 #include "ip_space.h"
 #include "ip_undo.h"
 #include "ip_undo_use.h"
@@ -265,13 +265,13 @@ static void
 put_moved(ByteWriter *ops, IpVersion *v, const IpRowWrite *w, Buffer buffer)
 {
 	const IpRowMoved *moved = &w->moved;
-	IpInserter	inserter = ip_put_inserter(ops, BufferGetPage(moved->buffer), moved->init, w->xid, w->cid);
+	IpInserter	inserter = ip_op_put_inserter(ops, BufferGetPage(moved->buffer), moved->init, w->xid, w->cid);
 
 	if (moved->buffer == buffer && (w->saved == NULL || ip_version_saved_at_home(v)))
-		ip_put_row(ops, inserter, moved->off, &moved->row, w->cid,
-				   ItemPointerGetOffsetNumber(&v->tid), w->from, w->fromlen);
+		ip_op_put_row(ops, inserter, moved->off, &moved->row, w->cid,
+					  ItemPointerGetOffsetNumber(&v->tid), w->from, w->fromlen);
 	else
-		ip_put_row(ops, inserter, moved->off, &moved->row, w->cid, InvalidOffsetNumber, NULL, 0);
+		ip_op_put_row(ops, inserter, moved->off, &moved->row, w->cid, InvalidOffsetNumber, NULL, 0);
 }
 
 /* Could a default changer stand for that change, and is there nothing else that undo would have to keep? */
@@ -346,7 +346,7 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	IpChange	change;
 	ByteWriter *ops;
 
-	if (!is_changers(v, w) || (clear && !ip_default_changer_is_over(page)))
+	if (!is_changers(v, w) || (clear && !ip_page_changer_is_over(page)))
 		return false;
 	/* damage: an item that overlaps the list which goes */
 	if (clear && ip_moves_find(page) != InvalidOffsetNumber && !ip_page_may_move_items(page))

@@ -9,7 +9,6 @@
 #include "lib/stringinfo.h"
 
 #include "ip_version.h"
-#include "ip_version.h"
 
 /* Where an update to another TID puts the new row, and that row but for its version block. */
 typedef struct IpRowMoved

@@ -22,14 +22,13 @@
 #include "ip_logical.h"
 #include "ip_memo.h"
 #include "ip_modify.h"
+#include "ip_op.h"
 #include "ip_prune.h"
-#include "ip_prune_hint.h"
-#include "ip_put.h"
 #include "ip_rel.h"
+#include "ip_skip.h"
 #include "ip_space.h"
 #include "ip_toast.h"
 #include "ip_undo_use.h"
-#include "ip_skip.h"
 #include "ip_update.h"
 #include "ip_update_columns.h"
 #include "ip_version_satisfy.h"
@@ -367,7 +366,7 @@ prepare_move(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w)
 		w->moved.buffer = buffer;
 	else
 		w->moved.buffer = ip_space_find(req->rel, size, 0, NULL, true, buffer, &w->moved.init);
-	w->moved.off = ip_put_offset(w->moved.buffer, w->moved.init);
+	w->moved.off = ip_op_put_offset(w->moved.buffer, w->moved.init);
 	w->undo.kind = IP_UNDO_DELETE;
 	ItemPointerSet(&w->undo.forward, BufferGetBlockNumber(w->moved.buffer), w->moved.off);
 }
