@@ -43,7 +43,7 @@ _PG_init(void)
 	*find_rendezvous_variable(INPLACE_KEYS_TABLE) = (void *) &ip_handler_keys;
 	DefineCustomBoolVariable("inplace.debug_undo_at_home",
 							 "Keeps undo records on their rows' pages, while these have room.",
-							 "For tests of undo rings: off, each backend has its own.",
+							 "For tests of undo rings: off, all undo goes to them, and backends share them by slot only.",
 							 &ip_home_enabled, true, PGC_SUSET,
 							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomBoolVariable("inplace.debug_skip_lists",
