@@ -23,6 +23,8 @@ our @EXPORT = qw(
   random_between
   new_cluster
   new_standby
+  sql_on
+  sql
   install_helpers
   create_flush_relation
   create_heap_code
@@ -74,6 +76,20 @@ sub random_between
 	my ($low, $high) = @_;
 	return $low + rand($high - $low);
 }
+
+# ---- statements ----------------------------------------------------------------
+
+my $sql_node;
+
+# Where sql() goes from now on: a reference to the variable that has the cluster.
+sub sql_on
+{
+	($sql_node) = @_;
+	return;
+}
+
+# The statements' output; they must not fail.
+sub sql { return $$sql_node->safe_psql('postgres', join ";\n", @_); }
 
 # ---- clusters ------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ max_prepared_transactions = 5
 inplace.debug_undo_at_home = off
 ));
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 # What the statements say, errors and warnings too.
 sub answer

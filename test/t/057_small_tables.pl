@@ -18,7 +18,7 @@ use constant BLCKSZ => 8192;
 test_seed();
 my $node = new_cluster('main', streaming => 1, conf => "autovacuum = off\nmax_prepared_transactions = 5\n");
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 sub pages { return sql("SELECT pg_relation_size('$_[0]') / 8192"); }
 sub kinds
 {

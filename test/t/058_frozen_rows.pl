@@ -15,7 +15,7 @@ test_seed();
 my $node = new_cluster('main', streaming => 1, conf => "autovacuum = off\ninplace.debug_heal = off\nsynchronous_commit = off\nwal_consistency_checking = 'inplace'\n");
 my $standby = new_standby($node, "hot_standby_feedback = off\n");
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 sub flush { return sql('SET synchronous_commit = on', q(SELECT pg_logical_emit_message(true, '', ''))); }
 
 my $rows_with_state = q(SELECT count(*) FROM generate_series(0, pg_relation_size('t') / 8192 - 1) b, inplace_rows('t', b) WHERE flags && '{version,locked}');

@@ -14,7 +14,7 @@ use Test::More;
 test_seed();
 my $node = new_cluster('main', streaming => 1, conf => "autovacuum = off\nsynchronous_commit = off\nbgwriter_lru_maxpages = 0\nwal_buffers = 16MB\nwal_consistency_checking = 'inplace'\n");
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 # The row's flags, and what kinds of undo records it has on the page.
 sub state_of

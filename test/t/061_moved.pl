@@ -14,7 +14,7 @@ use Test::More;
 test_seed();
 my $node = new_cluster('main', streaming => 1, conf => "autovacuum = off\ninplace.debug_heal = off\nmax_prepared_transactions = 5\nwal_consistency_checking = 'inplace'\n");
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 my $rows = 400;
 my $sums = 'SELECT count(*), sum(id), sum(n), sum(length(s)) FROM t';

@@ -27,7 +27,7 @@ max_standby_streaming_delay = 100ms
 hot_standby_feedback = off
 ));
 
-sub sql { return $node->safe_psql('postgres', join(';', @_)); }
+sql_on(\$node);
 
 sub size { return sql("SELECT pg_relation_size('$_[0]')"); }
 

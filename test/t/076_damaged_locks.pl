@@ -23,7 +23,7 @@ use constant {
 
 my $node = new_cluster('main', conf => "autovacuum = off\nmax_prepared_transactions = 20\ninplace.debug_undo_at_home = off\n");
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 # What the statement says.
 sub answer

@@ -29,7 +29,7 @@ max_standby_streaming_delay = '10ms'
 hot_standby_feedback = off
 ));
 
-sub sql { return $primary->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$primary);
 
 my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = on';
 my $by_table = 'SET enable_indexscan = off; SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0';

@@ -13,7 +13,7 @@ use Test::More;
 
 my $node = new_cluster('main', conf => "shared_preload_libraries = 'inplace, pbtree'\nautovacuum = off");
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 sql('CREATE EXTENSION pbtree', 'CREATE TABLE t (id int PRIMARY KEY, s text, filler text) USING inplace',
 	'ALTER TABLE t ALTER s SET STORAGE external, ALTER filler SET STORAGE plain', 'CREATE INDEX i ON t USING pbtree (s)',

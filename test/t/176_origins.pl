@@ -25,7 +25,7 @@ wal_retrieve_retry_interval = 100ms
 
 # ---- xids stay ----------------------------------------------------------------------------
 
-sub sql { return $subscriber->safe_psql('postgres', $_[0]) }
+sql_on(\$subscriber);
 
 # Each row's maker, in the order of the transactions: the same for both twins.
 sub makers

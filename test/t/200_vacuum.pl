@@ -62,7 +62,7 @@ sub vacuum
 	return \%found;
 }
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 sub pages { return sql("SELECT pg_relation_size('$_[0]') / 8192"); }
 

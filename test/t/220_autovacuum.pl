@@ -32,7 +32,7 @@ if ($node->pg_version >= 18)
 	$node->reload;
 }
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 my $rows = 20_000;
 

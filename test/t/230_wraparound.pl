@@ -27,7 +27,7 @@ max_prepared_transactions = 10
 max_wal_size = 1GB
 ));
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 # ---- moving the counters --------------------------------------------------------------
 

@@ -18,7 +18,7 @@ autovacuum = off
 autovacuum_freeze_max_age = 2000000000
 ));
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 my $library = build_module('set_next_xid');
 sql("CREATE FUNCTION set_next_xid(xid8) RETURNS void LANGUAGE C AS '$library'",

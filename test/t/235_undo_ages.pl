@@ -19,7 +19,7 @@ inplace.debug_undo_at_home = off
 autovacuum_freeze_max_age = 2000000000
 ));
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 my $XIDS = 2**32;
 

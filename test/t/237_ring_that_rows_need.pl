@@ -13,7 +13,7 @@ use Test::More;
 
 my $node = new_cluster('main', conf => "autovacuum = off\nfsync = off\n");
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 sub pages
 {

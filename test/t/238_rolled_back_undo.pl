@@ -18,7 +18,7 @@ test_seed();
 my $node = new_cluster('main', streaming => 1, conf => "autovacuum = off\nfsync = off\nwal_consistency_checking = 'inplace'\n");
 my $standby = new_standby($node, "max_standby_streaming_delay = 0\n");
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 sub pages { return sql("SELECT pg_relation_size('$_[0]') / 8192"); }
 
 # ---- no growth ------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ use Time::HiRes qw(usleep);
 my $changes = rounds(10) > 10 ? 1_000_000 : 500_000;
 my $node    = new_cluster('main', conf => "autovacuum = off\nmax_wal_size = 4GB\ninplace.debug_skip_lists = off\n");
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 sub begin_chain
 {

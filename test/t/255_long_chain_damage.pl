@@ -21,7 +21,7 @@ use constant {
 
 my $node = new_cluster('main', conf => "autovacuum = off\ninplace.debug_undo_at_home = off\ninplace.debug_heal = off\ninplace.debug_skip_lists = off\nrestart_after_crash = on\n");
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 # Rows of 1,020 bytes, seven on a page, the first of which has very many aborted changes.
 sub begin_chain

@@ -15,7 +15,7 @@ use Test::More;
 my $node = new_cluster('main', conf => "autovacuum = off\ninplace.debug_heal = off\n");
 my $next = 0;
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 # In another segment of pg_xact, so that it can be truncated.
 sub jump

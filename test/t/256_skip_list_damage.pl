@@ -23,7 +23,7 @@ use constant {
 my $node = new_cluster('main',
 	conf => "autovacuum = off\ninplace.debug_undo_at_home = off\ninplace.debug_heal = off\nrestart_after_crash = on\nmax_prepared_transactions = 1\n");
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 sub skips
 {

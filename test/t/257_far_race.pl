@@ -14,7 +14,7 @@ use Test::More;
 
 my $node = new_cluster('main', conf => "autovacuum = off\ninplace.debug_skip_lists = off\ninplace.debug_heal = off\n");
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 foreach my $case (
 	[ 'moved',   'UPDATE r SET k = k + 1 WHERE id = 1', '1|1|100' ],

@@ -15,7 +15,7 @@ use Test::More;
 
 my $node = new_cluster('main', conf => "autovacuum = off\ninplace.debug_undo_at_home = off\ninplace.debug_heal = off\n");
 
-sub sql { return $node->safe_psql('postgres', join ";\n", @_); }
+sql_on(\$node);
 
 # a page for each row; the other column is changed, so that this is an update in place on 15, too
 sql('CREATE TABLE r (id int, b int, n int, filler text) USING inplace',

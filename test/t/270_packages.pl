@@ -38,7 +38,7 @@ if ($node->safe_psql('postgres', q(SELECT count(*) FROM pg_settings WHERE name =
 my %have = map { $_ => 1 } split /\n/, $node->safe_psql('postgres', 'SELECT name FROM pg_available_extensions');
 my $log = 0;
 
-sub sql { return $node->safe_psql('postgres', $_[0]); }
+sql_on(\$node);
 
 # An extension's tables that are not heap tables.
 my $not_heap = q(SELECT string_agg(c.oid::regclass::text, ', ') FROM pg_class c JOIN pg_am a ON a.oid = c.relam
