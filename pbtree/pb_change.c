@@ -9,7 +9,7 @@
 #include "compat.h"
 
 #include "pb_change.h"
-#include "pb_index.h"
+#include "pb_verify.h"
 
 #define PB_CHANGE_SPACE		(4 * BLCKSZ)
 
@@ -33,7 +33,8 @@ pb_change_require_rmgr(Relation rel)
 void
 pb_change_begin(PbChange *c, Relation rel, uint8 info)
 {
-	Assert(CritSectionCount == 0);
+	Assert(CritSectionCount == 0);	/* the change is one of its own, I8 */
+	Assert((info & XLR_INFO_MASK) == 0 && info != PB_XLOG_REUSE);
 	pb_change_require_rmgr(rel);
 	c->rel = rel;
 	c->info = info;
@@ -70,12 +71,56 @@ end_block(PbChange *c)
 		elog(ERROR, "operations of a pbtree index's change are too long");
 }
 
+#ifdef USE_ASSERT_CHECKING
+/* Is the page locked, so that the change is built for what it is, and not part of it yet?  VACUUM may find that there is nothing to do. */
+static bool
+may_add_block(const PbChange *c, Buffer buffer)
+{
+	for (int i = 0; i < c->nblocks; i++)
+	{
+		if (c->blocks[i].buffer == buffer)
+			return false;
+	}
+	return pb_index_is_locked(buffer, PB_READ);
+}
+
+/* Of all blocks, which are complete. */
+static uint32
+operations_len(const PbChange *c)
+{
+	uint32		len = 0;
+
+	for (int i = 0; i < c->nblocks; i++)
+		len += c->blocks[i].len;
+	return len;
+}
+
+/*
+ * May the change be made without having been tried?  Only the first block's one operation can fail, and then it has changed
+ * nothing: there is no way back from a page that was changed before another one turned out to be wrong (I8).
+ */
+static bool
+may_be_simple(const PbChange *c)
+{
+	if (c->blocks[0].init || !pb_op_is_simple(c->blocks[0].ops, c->blocks[0].len))
+		return false;
+	for (int i = 1; i < c->nblocks; i++)
+	{
+		if (c->blocks[i].init || !pb_op_cannot_fail(c->blocks[i].ops, c->blocks[i].len))
+			return false;
+	}
+	return true;
+}
+#endif
+
 ByteWriter *
 pb_change_block(PbChange *c, Buffer buffer, bool init)
 {
 	PbChangeBlock *b;
 
 	Assert(c->nblocks < PB_CHANGE_MAX_BLOCKS);
+	Assert(may_add_block(c, buffer));
+	Assert(!tried);
 	end_block(c);
 	b = &c->blocks[c->nblocks++];
 	b->buffer = buffer;
@@ -98,8 +143,91 @@ pb_change_try(PbChange *c)
 			return false;
 	}
 	tried = true;
+#ifdef USE_ASSERT_CHECKING
+	c->tried_len = operations_len(c);
+#endif
 	return true;
 }
+
+#ifdef USE_ASSERT_CHECKING
+/* A look at all keys of the pages takes much more than the change: at a backend's first ones, and at one in 16. */
+static bool
+looks_at_keys(void)
+{
+	static uint64 changes;
+
+	changes++;
+	return changes < 500 || changes % 16 == 0;
+}
+
+/* Is the block's page one of the tree?  made: blocks that the change makes are there. */
+static bool
+is_of_tree(const PbChange *c, int i, bool made)
+{
+	return (made || !c->blocks[i].init) &&
+		!(PbPageGetSpecial(BufferGetPage(c->blocks[i].buffer))->flags & (PB_PAGE_META | PB_PAGE_DELETED));
+}
+
+/* What is wrong with the pages of the change, each by itself and with the others; NULL: nothing. */
+static const char *
+pages_problem(const PbChange *c, bool made)
+{
+	const char *problem = NULL;
+
+	for (int i = 0; problem == NULL && i < c->nblocks; i++)
+	{
+		Page		page = BufferGetPage(c->blocks[i].buffer);
+
+		if (made || !c->blocks[i].init)
+			problem = pb_page_problem(page);
+		if (problem == NULL && is_of_tree(c, i, made))
+			problem = pb_verify_page(c->rel, c->index, page);
+	}
+	for (int i = 0; problem == NULL && i < c->nblocks * c->nblocks; i++)
+	{
+		int			a = i / c->nblocks;
+		int			b = i % c->nblocks;
+
+		if (a != b && is_of_tree(c, a, made) && is_of_tree(c, b, made))
+			problem = pb_verify_pair(c->index, BufferGetPage(c->blocks[a].buffer), BufferGetBlockNumber(c->blocks[a].buffer),
+									 BufferGetPage(c->blocks[b].buffer), BufferGetBlockNumber(c->blocks[b].buffer));
+	}
+	return problem;
+}
+
+/*
+ * Before the change.  What it makes of pages that are damaged is not known.  What is known of the index must not be read
+ * anew: the metapage may be one of those that are locked.
+ */
+static void
+look_before(PbChange *c)
+{
+	for (int i = 0; i < c->nblocks; i++)
+		Assert(pb_index_is_locked(c->blocks[i].buffer, PB_WRITE));	/* I3 */
+	c->index = c->rel->rd_amcache != NULL && looks_at_keys() ? pb_index_get(c->rel) : NULL;
+	if (c->index != NULL && pages_problem(c, false) != NULL)
+	{
+		pfree(c->index);
+		c->index = NULL;
+	}
+}
+
+/* I1, I2, I4: pages that were right are right. */
+static void
+look_after(PbChange *c)
+{
+	const char *problem;
+
+	if (c->index == NULL)
+		return;
+	problem = pages_problem(c, true);
+	if (problem != NULL)
+		elog(LOG, "a change of index \"%s\", kind 0x%02X, of block %u and %d more leaves a page that is wrong: %s",
+			 RelationGetRelationName(c->rel), c->info, BufferGetBlockNumber(c->blocks[0].buffer), c->nblocks - 1, problem);
+	Assert(problem == NULL);
+	pfree(c->index);
+}
+#endif
 
 static XLogRecPtr
 log_change(PbChange *c)
@@ -126,6 +254,12 @@ void
 pb_change_apply(PbChange *c)
 {
 	end_block(c);
+	Assert(c->nblocks > 0);
+	Assert(!c->simple || may_be_simple(c)); /* I8 */
+	Assert(!tried || c->tried_len == operations_len(c));
+#ifdef USE_ASSERT_CHECKING
+	look_before(c);
+#endif
 	if (!c->simple && !tried && !pb_change_try(c))
 		pb_index_corrupt(c->rel, BufferGetBlockNumber(c->blocks[0].buffer), -1,
 						 "it is not what the change was made for");
@@ -157,6 +291,9 @@ pb_change_apply(PbChange *c)
 			PageSetLSN(BufferGetPage(c->blocks[i].buffer), lsn);
 	}
 	END_CRIT_SECTION();
+#ifdef USE_ASSERT_CHECKING
+	look_after(c);
+#endif
 }
 
 /* A deleted page is about to be used again. */

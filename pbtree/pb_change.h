@@ -12,6 +12,7 @@
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
+#include "pb_index.h"
 #include "pb_op.h"
 
 /* The resource manager; https://wiki.postgresql.org/wiki/CustomWALResourceManagers */
@@ -58,6 +59,10 @@ typedef struct PbChange
 	int			nblocks;
 	PbChangeBlock blocks[PB_CHANGE_MAX_BLOCKS];
 	ByteWriter	w;
+#ifdef USE_ASSERT_CHECKING
+	PbIndex    *index;			/* pages are looked at; or NULL */
+	uint32		tried_len;		/* of operations */
+#endif
 } PbChange;
 
 extern bool pb_change_rmgr_is_there;

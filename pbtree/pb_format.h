@@ -95,6 +95,9 @@ StaticAssertDecl(offsetof(PbSpecial, magic) == 26, "magic is at byte 26");
 
 StaticAssertDecl(INDEX_MAX_KEYS <= PB_NATTS_MASK, "natts has 6 bits");
 
+/* A TID of its own needs at least so many bytes. */
+#define PB_TID_MIN_LEN			3
+
 /* A longer posting list becomes two. */
 #define PB_MAX_POSTING			512
 

@@ -53,6 +53,13 @@ pb_index_fillfactor(Relation rel)
 	return rel->rd_options ? ((PbOptions *) rel->rd_options)->fillfactor : PB_DEFAULT_FILLFACTOR;
 }
 
+/* Has this backend locked the page, as PB_READ or PB_WRITE asks?  A page of a temporary index is nobody else's. */
+static inline bool
+pb_index_is_locked(Buffer buffer, int lock)
+{
+	return BufferIsLocal(buffer) || compat_buffer_is_locked(buffer, lock == PB_WRITE);
+}
+
 extern void pb_index_new_meta(Relation rel, PbMeta *meta);
 extern PbIndex *pb_index_get(Relation rel);
 extern BlockNumber pb_index_root(Relation rel, PbIndex *index, int *level);

@@ -245,18 +245,19 @@ pb_key_put_inner(PbIndex *index, const PbKey *key, int skip, BlockNumber down, u
 
 /* ---- items: reading ------------------------------------------------------- */
 
-/* Where the item is; it has at least so many bytes on the page. */
-static const uint8 *
-item_bytes(Relation rel, Buffer buffer, Page page, int slot, int len)
+/* Where the item is, which has at least so many bytes on the page; NULL, or what is wrong with it. */
+static inline const char *
+find_item(Page page, int slot, int len, const uint8 **p)
 {
 	int			off;
 
 	if (slot >= pb_page_nslots(page))
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "there is no such item");
+		return "there is no such item";
 	off = pb_slot_get(page, slot) & PB_SLOT_OFF;
 	if (off < PbPageUpper(page) || off + len > PbPageSpecial(page))
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "it points outside of the page's items");
-	return (uint8 *) page + off;
+		return "it points outside of the page's items";
+	*p = (uint8 *) page + off;
+	return NULL;
 }
 
 /* Copy the key together; the bytes of the item behind it are at p. */
@@ -294,42 +295,65 @@ assemble(PbIndex *index, Page page, int slot, const uint8 *p, PbKey *key)
 	return key->len >= front ? p + key->len - front : NULL;
 }
 
-void
-pb_item_get(Relation rel, PbIndex *index, Buffer buffer, Page page, int slot, PbItem *item)
+/* The item; NULL, or what is wrong with it. */
+static inline const char *
+get_item(PbIndex *index, Page page, int slot, PbItem *item)
 {
-	const uint8 *p = item_bytes(rel, buffer, page, slot, pb_page_is_leaf(page) ? 1 : PB_PIVOT_LEN);
+	bool		leaf = pb_page_is_leaf(page);
+	const uint8 *p;
+	const char *problem = find_item(page, slot, leaf ? 1 : PB_PIVOT_LEN, &p);
 	PbKey	   *key = &item->key;
 	const uint8 *end = (uint8 *) page + PbPageSpecial(page);
 
+	if (problem != NULL)
+		return problem;
 	pb_key_begin(key);
 	item->flags = pb_slot_get(page, slot) & ~PB_SLOT_OFF;
 	key->natts = index->natts;
-	if (!pb_page_is_leaf(page))
+	if (!leaf)
 	{
 		memcpy(&item->down, p, sizeof(item->down));
 		key->natts = p[PB_PIVOT_LEN - 1] & PB_NATTS_MASK;
 		key->has_tid = (p[PB_PIVOT_LEN - 1] & PB_NATTS_TID) != 0;
 		p += PB_PIVOT_LEN;
 		if (key->natts > index->nkeys || (slot == 0) != (key->natts == 0))
-			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "its number of columns is wrong");
+			return "its number of columns is wrong";
 		if (slot == 0)
-			return;
+			return NULL;
 	}
 	if (item->flags & PB_SLOT_MAP)
 	{
 		key->has_map = true;
 		if (end - p < index->map_len)
-			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "its map is not whole");
+			return "its map is not whole";
 		memcpy(key->map, p, index->map_len);
 		p += index->map_len;
 	}
 	p = assemble(index, page, slot, p, key);
 	if (p == NULL || (key->has_tid && end - p < sizeof(key->tid)))
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "its key is not whole");
+		return "its key is not whole";
 	item->tail = p;
 	if (key->has_tid)
 		memcpy(&key->tid, p, sizeof(key->tid));
+	return NULL;
 }
+
+void
+pb_item_get(Relation rel, PbIndex *index, Buffer buffer, Page page, int slot, PbItem *item)
+{
+	const char *problem = get_item(index, page, slot, item);
+
+	if (unlikely(problem != NULL))
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, problem);
+}
+
+#ifdef USE_ASSERT_CHECKING
+const char *
+pb_item_problem(PbIndex *index, Page page, int slot, PbItem *item)
+{
+	return get_item(index, page, slot, item);
+}
+#endif
 
 /*
  * A leaf's item that has exactly this key: its TIDs; or NULL.  An encoding tells
@@ -388,9 +412,14 @@ pb_item_first_tid(Relation rel, Buffer buffer, Page page, int slot, const PbItem
 BlockNumber
 pb_item_down(Relation rel, Buffer buffer, Page page, int slot)
 {
+	const uint8 *p = NULL;
+	const char *problem = find_item(page, slot, PB_PIVOT_LEN, &p);
 	BlockNumber block;
 
-	memcpy(&block, item_bytes(rel, buffer, page, slot, PB_PIVOT_LEN), sizeof(block));
+	Assert(!pb_page_is_leaf(page));
+	if (problem != NULL)
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, problem);
+	memcpy(&block, p, sizeof(block));
 	return block;
 }
 

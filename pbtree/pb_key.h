@@ -79,6 +79,9 @@ extern int	pb_key_put_inner(PbIndex *index, const PbKey *key, int skip, BlockNum
 							 uint8 *to, int *flags);
 
 extern void pb_item_get(Relation rel, PbIndex *index, Buffer buffer, Page page, int slot, PbItem *item);
+#ifdef USE_ASSERT_CHECKING
+extern const char *pb_item_problem(PbIndex *index, Page page, int slot, PbItem *item);
+#endif
 extern const uint8 *pb_item_match(PbIndex *index, Page page, int slot, const PbKey *key);
 extern int	pb_item_tids(Relation rel, Buffer buffer, Page page, int slot, const PbItem *item,
 						 ItemPointer tids);

@@ -355,9 +355,8 @@ apply_meta(Page page, ByteReader *r)
 	return true;
 }
 
-/* false: the page is not one that these operations were made for; it is undefined then */
-bool
-pb_op_apply(Page page, const uint8 *ops, uint32 len)
+static bool
+apply_ops(Page page, const uint8 *ops, uint32 len)
 {
 	ByteReader	r = {ops, ops + len, false};
 
@@ -405,6 +404,68 @@ pb_op_apply(Page page, const uint8 *ops, uint32 len)
 			return false;
 	}
 	return true;
+}
+
+#ifdef USE_ASSERT_CHECKING
+/* A look at a whole page takes more than the change takes: at a backend's first ones, and at one in 16. */
+static bool
+looks_at_page(void)
+{
+	static uint64 changes;
+
+	changes++;
+	return changes < 2000 || changes % 16 == 0;
+}
+
+/* A simple change that fails has changed nothing: it consists of one operation that looks before it writes. */
+bool
+pb_op_is_simple(const uint8 *ops, uint32 len)
+{
+	ByteReader	r = {ops, ops + len, false};
+	uint8		op = bytes_get_u8(&r);
+
+	bytes_get_u16(&r);
+	if (op == PB_OP_INSERT)
+		bytes_get(&r, bytes_get_u16(&r) & PB_SLOT_OFF);
+	else if (op == PB_OP_ADD_TID)
+		bytes_get(&r, sizeof(uint16) + sizeof(ItemPointerData));
+	else
+		return false;
+	return !r.bad && r.p == r.end;
+}
+
+/* Operations that no page is wrong for. */
+bool
+pb_op_cannot_fail(const uint8 *ops, uint32 len)
+{
+	ByteReader	r = {ops, ops + len, false};
+
+	while (r.p < r.end && !r.bad)
+	{
+		uint8		op = bytes_get_u8(&r);
+
+		if (op != PB_OP_PREV && op != PB_OP_FLAGS && op != PB_OP_NEXT)
+			return false;
+		bytes_get(&r, op == PB_OP_NEXT ? sizeof(uint32) + sizeof(uint16) : sizeof(uint32));
+	}
+	return !r.bad;
+}
+#endif
+
+/* I2: a change of a page that is in order leaves one; what it leaves of a damaged one is not known. */
+bool
+pb_op_apply(Page page, const uint8 *ops, uint32 len)
+{
+#ifdef USE_ASSERT_CHECKING
+	bool		was_right = looks_at_page() && pb_page_problem(page) == NULL;
+	bool		done = apply_ops(page, ops, len);
+
+	Assert(!done || !was_right || pb_page_problem(page) == NULL);
+	Assert(!done || len == 0 || ops[0] != PB_OP_IMAGE || pb_page_check(page) == NULL);
+	return done;
+#else
+	return apply_ops(page, ops, len);
+#endif
 }
 
 /* ---- description ---------------------------------------------------------- */

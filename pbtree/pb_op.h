@@ -44,6 +44,10 @@ extern void pb_op_free(ByteWriter *w, uint64 safe_xid);
 extern void pb_op_meta(ByteWriter *w, const PbMeta *meta);
 
 extern bool pb_op_apply(Page page, const uint8 *ops, uint32 len);
+#ifdef USE_ASSERT_CHECKING
+extern bool pb_op_is_simple(const uint8 *ops, uint32 len);
+extern bool pb_op_cannot_fail(const uint8 *ops, uint32 len);
+#endif
 extern void pb_op_desc(StringInfo buf, const uint8 *ops, uint32 len);
 
 #endif							/* PB_OP_H */

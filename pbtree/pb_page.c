@@ -119,6 +119,13 @@ pb_page_item_len(Page page, int slot)
 	return end - off;
 }
 
+/* Bytes of the shortest item: an inner one has no TIDs behind its key. */
+static int
+least_len(Page page, int flags)
+{
+	return pb_page_pre_len(page, flags) + (pb_page_is_leaf(page) ? PB_TID_MIN_LEN : 0);
+}
+
 /*
  * The item's bytes include the head, where the page has heads.
  */
@@ -134,7 +141,7 @@ pb_page_insert(Page page, int slot, int flags, const uint8 *item, int len)
 		return false;
 	if (pb_page_is_first_inner(page, slot))
 		head = 0;
-	if (len < pre + head || (head && (flags & PB_SLOT_MAP)))
+	if (len < least_len(page, flags) + head || (head && (flags & PB_SLOT_MAP)))
 		return false;
 	if (pb_page_room(page) < size + len - head)
 		return false;
@@ -182,6 +189,111 @@ pb_page_item_lens(Page page, uint16 *lens)
 	}
 	return true;
 }
+
+#ifdef USE_ASSERT_CHECKING
+/* I2: the blobs lie one behind the other, the prefix last, and the items in front of them. */
+static bool
+blobs_lie_right(Page page)
+{
+	PbSpecial  *s = PbPageGetSpecial(page);
+	int			end = PbPageSpecial(page);
+	uint16		blobs[][2] = {{s->prefix_off, s->prefix_len}, {s->low_off, s->low_len}, {s->high_off, s->high_len}};
+
+	for (int i = 0; i < lengthof(blobs); i++)
+	{
+		if (blobs[i][1] != 0 && blobs[i][0] + blobs[i][1] != end)
+			return false;
+		end -= blobs[i][1];
+	}
+	return end == items_end(page);
+}
+
+static const char *
+links_problem(Page page)
+{
+	PbSpecial  *s = PbPageGetSpecial(page);
+
+	if (s->next != PB_NONE && s->next == s->prev)
+		return "both its siblings are one";
+	if ((s->flags & PB_PAGE_INCOMPLETE) && s->next == PB_NONE)
+		return "its split is incomplete, and it has no right sibling";
+	if (s->low_len > PB_MAX_LOW_FENCE)
+		return "its low fence is too long to be kept";
+	if (s->low_len != 0 && (s->prev == PB_NONE || (pb_page_low(page)[0] & PB_NATTS_MASK) == 0))
+		return "its low fence is that of a leftmost page, or has no column";
+	if (s->high_len != 0 && (pb_page_high(page)[0] & PB_NATTS_MASK) == 0)
+		return "its high fence has no column";
+	return NULL;
+}
+
+static const char *
+inner_item_problem(Page page, int slot)
+{
+	const uint8 *item = (uint8 *) page + (pb_slot_get(page, slot) & PB_SLOT_OFF);
+	uint8		natts = item[PB_PIVOT_LEN - 1];
+	BlockNumber down;
+
+	memcpy(&down, item, sizeof(down));
+	if (down == PB_NONE || down == PbPageGetSpecial(page)->next || down == PbPageGetSpecial(page)->prev)
+		return "a downlink leads to no child";
+	if (natts & PB_NATTS_MAP)
+		return "an inner item says as a fence does that it has a map";
+	return ((natts & PB_NATTS_MASK) == 0) == (slot == 0) ? NULL : "an inner item's number of columns is wrong";
+}
+
+static const char *
+item_problem(Page page, int slot, int len)
+{
+	uint16		bits = pb_slot_get(page, slot);
+
+	if (len < least_len(page, bits))
+		return "an item is too short";
+	if ((bits & PB_SLOT_MAP) && !(PbPageGetSpecial(page)->flags & PB_PAGE_MAPS))
+		return "an item has a map, and the page has none";
+	if ((bits & PB_SLOT_MAP) && pb_page_has_heads(page))
+		return "an item has a map, and a head";
+	if (pb_page_is_leaf(page))
+		return NULL;
+	if (bits & (PB_SLOT_POSTING | PB_SLOT_DEAD))
+		return "an inner item has flags of a leaf's";
+	return inner_item_problem(page, slot);
+}
+
+/* Of pages that are not of the tree. */
+static const char *
+contents_problem(Page page)
+{
+	int			len = (PbPageGetSpecial(page)->flags & PB_PAGE_META) ? sizeof(PbMeta) : sizeof(PbDeleted);
+
+	return PbPageLower(page) == (char *) PageGetContents(page) + len - (char *) page ? NULL
+		: "its contents have another length";
+}
+
+/* What is wrong with a page, as far as can be seen without knowing the columns; NULL: nothing.  A change leaves it so (I2). */
+const char *
+pb_page_problem(Page page)
+{
+	static uint16 lens[BLCKSZ / 2];
+	const char *problem = pb_page_check(page);
+	int			total = 0;
+
+	if (problem != NULL)
+		return problem;
+	if (PbPageGetSpecial(page)->flags & (PB_PAGE_META | PB_PAGE_DELETED))
+		return contents_problem(page);
+	if (!blobs_lie_right(page) || !pb_page_item_lens(page, lens))
+		return "its items or blobs overlap, or leave a gap";
+	problem = links_problem(page);
+	for (int i = 0; problem == NULL && i < pb_page_nslots(page); i++)
+	{
+		problem = item_problem(page, i, lens[i]);
+		total += lens[i];
+	}
+	if (problem == NULL && total != items_end(page) - PbPageUpper(page))
+		problem = "there is a gap in front of its items";
+	return problem;
+}
+#endif
 
 /* Copy the page's items again, those of these slots, so that no gap is left. */
 static bool
@@ -280,6 +392,11 @@ pb_page_splice(Page page, int slot, int at, int remove, const uint8 *bytes, int 
 	off = pb_slot_get(page, slot) & PB_SLOT_OFF;
 	if (off < upper || off + at + remove > PbPageSpecial(page) || shift > pb_page_room(page))
 		return false;
+#ifdef USE_ASSERT_CHECKING
+	/* damage; what it would leave is no page that the next change can be checked on */
+	if (at + remove > pb_page_item_len(page, slot))
+		return false;
+#endif
 	if (shift != 0)
 	{
 		memmove((uint8 *) page + upper - shift, (uint8 *) page + upper, off + at - upper);

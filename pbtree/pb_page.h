@@ -129,6 +129,9 @@ typedef struct PbShape
 extern void pb_page_init(Page page, int level, int map_len, int flags);
 extern const char *pb_page_check(Page page);
 extern const char *pb_page_check_slots(Page page);
+#ifdef USE_ASSERT_CHECKING
+extern const char *pb_page_problem(Page page);
+#endif
 extern int	pb_page_pre_len(Page page, int flags);
 extern int	pb_page_item_len(Page page, int slot);
 extern bool pb_page_item_lens(Page page, uint16 *lens);
