@@ -72,7 +72,10 @@ end_block(PbChange *c)
 }
 
 #ifdef USE_ASSERT_CHECKING
-/* Is the page locked, so that the change is built for what it is, and not part of it yet?  VACUUM may find that there is nothing to do. */
+/*
+ * Is the page locked, so that the change is built for what it is, and not part
+ * of it yet?  For reading will do: VACUUM may find that there is nothing to do.
+ */
 static bool
 may_add_block(const PbChange *c, Buffer buffer)
 {

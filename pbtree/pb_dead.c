@@ -50,6 +50,8 @@ begin(Relation rel, PbIndex *index, Buffer buffer, bool bottomup)
 {
 	Dead	   *d = palloc(sizeof(Dead));
 
+	/* I14: from the look at the rows to the removal */
+	Assert(pb_index_is_locked(buffer, PB_WRITE) && pb_page_is_leaf(BufferGetPage(buffer)));
 	d->rel = rel;
 	d->index = index;
 	d->buffer = buffer;
@@ -128,6 +130,7 @@ delete_rows(Dead *d, Relation heap, const bool *gone, TransactionId xid, bool ga
 		int			slot = d->op.status[id].idxoffnum - 1;
 		int			kept = 0;
 		int			all;
+		int			before PG_USED_FOR_ASSERTS_ONLY = id;
 
 		if (!(pb_slot_get(d->page, slot) & PB_SLOT_POSTING))
 		{
@@ -150,6 +153,8 @@ delete_rows(Dead *d, Relation heap, const bool *gone, TransactionId xid, bool ga
 			}
 			d->item_tids[kept++] = d->item_tids[i];
 		}
+		Assert(id > before);	/* the item has the TIDs that the table was
+								 * asked about */
 		if (kept == 0)
 			slots[nslots++] = slot;
 		else if (kept < all)
@@ -309,6 +314,9 @@ find_stale(Dead *d, PbStale *stale, bool *gone, TransactionId *xid)
 
 			if (!pb_stale_is_suspect(stale, &d->item_tids[i]))
 				continue;
+			/* damage: items that overlap */
+			if (id >= PB_MAX_PAGE_TIDS)
+				pb_index_corrupt(d->rel, BufferGetBlockNumber(d->buffer), slot, "the page has more rows than it has room for");
 			add_tid(d, slot, &d->item_tids[i], false, false, 0);
 			gone[id] = !pb_stale_is_needed(stale, &d->item.key, &d->item_tids[i], xid);
 			ngone += gone[id] ? 1 : 0;

@@ -142,6 +142,7 @@ pb_group_add(PbGroups *g, const PbKey *key)
 	uint32		hash = hash_bytes(key->data, key->len);
 	uint32		at;
 
+	Assert(g->index->equalimage && key->natts == g->index->natts);	/* I5 */
 	if (g->n >= g->room)
 		more_buckets(g);
 	at = hash & (g->nbuckets - 1);
@@ -183,22 +184,38 @@ compare_tids(const void *a, const void *b)
 	return ItemPointerCompare((ItemPointer) a, (ItemPointer) b);
 }
 
+#ifdef USE_ASSERT_CHECKING
+static bool
+tids_ascend(const ItemPointerData *tids, int n)
+{
+	for (int i = 1; i < n; i++)
+	{
+		if (compare_tids(&tids[i - 1], &tids[i]) >= 0)
+			return false;
+	}
+	return true;
+}
+#endif
+
 /* A group's key, and its TIDs in order; how many. */
 int
 pb_group_get(PbGroups *g, int i, PbKey *key, const ItemPointerData **tids)
 {
 	Group	   *group = g->groups[i];
 	int			map_len = group->has_map ? g->index->map_len : 0;
+	bool		whole PG_USED_FOR_ASSERTS_ONLY;
 
 	pb_key_begin(key);
 	key->natts = g->index->natts;
 	key->has_map = group->has_map;
 	memcpy(key->map, group->bytes, map_len);
 	memcpy(key->data, group->bytes + map_len, group->len);
-	(void) pb_key_parse(g->index, key, key->natts, group->len);
+	whole = pb_key_parse(g->index, key, key->natts, group->len);
+	Assert(whole && key->len == group->len);
 	if (group->mixed)
 		qsort(group->tids, group->n, sizeof(ItemPointerData), compare_tids);
 	group->mixed = false;
+	Assert(tids_ascend(group->tids, group->n));
 	*tids = group->tids;
 	return group->n;
 }

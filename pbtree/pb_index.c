@@ -34,6 +34,7 @@ pb_index_check_page(Relation rel, Buffer buffer)
 {
 	const char *problem = pb_page_check(BufferGetPage(buffer));
 
+	Assert(pb_index_is_locked(buffer, PB_READ));
 	if (problem)
 		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, problem);
 }
@@ -51,6 +52,7 @@ pb_index_read(Relation rel, BlockNumber block, int lock)
 {
 	Buffer		buffer;
 
+	Assert(CritSectionCount == 0);
 	if (block == PB_META_BLOCK)
 		pb_index_corrupt(rel, block, -1, "a link leads to the metapage");
 	if (!compat_has_block(rel, block))
@@ -76,6 +78,7 @@ pb_index_extend(Relation rel)
 	LockBuffer(buffer, PB_WRITE);
 	if (lock)
 		UnlockRelationForExtension(rel, ExclusiveLock);
+	Assert(PageIsNew(BufferGetPage(buffer)));	/* nobody else knows it yet */
 	return buffer;
 }
 
@@ -132,6 +135,8 @@ pb_index_read_meta(Relation rel, int lock, PbMeta *meta)
 	Buffer		buffer = ReadBuffer(rel, PB_META_BLOCK);
 	Page		page;
 
+	Assert(!is_locked(buffer)); /* it comes behind the pages of the tree, and
+								 * once */
 	LockBuffer(buffer, lock);
 	page = BufferGetPage(buffer);
 	pb_index_check_page(rel, buffer);
@@ -287,6 +292,7 @@ pb_index_set_last(Relation rel, PbIndex *index, BlockNumber last)
 {
 	PbIndex    *cached = rel->rd_amcache;
 
+	Assert(last == PB_NONE || index->level > 0);	/* a root is found without */
 	index->last = last;
 	if (cached != NULL)
 		cached->last = last;

@@ -63,6 +63,7 @@ halve_posting(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey
 	PbChange	c;
 	ByteWriter *w;
 
+	Assert(n > 1);
 	pb_change_begin(&c, rel, PB_XLOG_INSERT);
 	w = pb_change_block(&c, buffer, false);
 	pb_op_tids(w, slot, keep, tids, n / 2);
@@ -218,6 +219,18 @@ make_room(Relation rel, Relation heap, PbIndex *index, Buffer buffer, bool uncha
 	return false;
 }
 
+#ifdef USE_ASSERT_CHECKING
+/* A leaf that keys are put on: a split that is not complete would be forgotten by the next one. */
+static bool
+may_take_key(Buffer buffer, int slot)
+{
+	Page		page = BufferGetPage(buffer);
+
+	return pb_index_is_locked(buffer, PB_WRITE) && pb_page_is_leaf(page) && slot <= pb_page_nslots(page) &&
+		!(PbPageGetSpecial(page)->flags & (PB_PAGE_META | PB_PAGE_DELETED | PB_PAGE_INCOMPLETE));
+}
+#endif
+
 /*
  * A key onto a leaf, which is locked for writing, and is released.  false: the leaf has been split, or, *cleaned, looked through
  * for stale entries, while it was not locked: once for an insertion.
@@ -231,9 +244,11 @@ put_key(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbPos *pos, 
 	CheckForSerializableConflictIn(rel, NULL, BufferGetBlockNumber(buffer));
 	for (;;)
 	{
-		Placed		placed = place(rel, index, buffer, slot, key);
+		Placed		placed;
 		PbBounds	bounds = {0, 0};
 
+		Assert(may_take_key(buffer, slot));
+		placed = place(rel, index, buffer, slot, key);
 		if (placed == IS_PLACED)
 		{
 			leave_leaf(rel, index, buffer, slot);
@@ -265,6 +280,7 @@ pb_insert_key(Relation rel, Relation heap, PbIndex *index, const PbKey *key, boo
 	int			slot;
 	bool		cleaned = false;
 
+	Assert(key->natts == index->natts && key->has_tid);
 	pb_pos_from_key(&pos, rel, index, key);
 	do
 	{
@@ -334,6 +350,7 @@ go_right(Relation rel, PbPos *pos, Buffer first)
 	Buffer		buffer = first;
 	int			equal;
 
+	Assert(pb_index_is_locked(first, PB_WRITE));	/* I13 */
 	while (!pb_page_is_rightmost(BufferGetPage(buffer)))
 	{
 		PbSpecial  *special = PbPageGetSpecial(BufferGetPage(buffer));
@@ -391,6 +408,7 @@ pb_insert_unique(PbUnique *u, const PbKey *key, bool unchanged)
 		buffer = go_right(u->rel, &pos, leaf);
 
 		/* a fence may have been made of a row with the key that is gone */
+		Assert(pb_index_is_locked(leaf, PB_WRITE)); /* I13 */
 		if (buffer != leaf || u->nequal > 0)
 			slot = pb_pos_search(&pos, buffer, &bounds);
 		done = put_key(u->rel, u->heap, u->index, buffer, &pos, slot, key, unchanged || u->nequal > 0, &cleaned);

@@ -15,6 +15,7 @@
 static inline void
 set_state(PbKey *key, PbIndex *index, int i, int state)
 {
+	Assert(i < index->natts && pb_key_state(key, i) == PB_COL_PLAIN);
 	if (!key->has_map)
 		memset(key->map, 0, index->map_len);
 	key->has_map = true;
@@ -39,6 +40,21 @@ too_long(Relation rel)
 					 "or use full text indexing."),
 			 errtableconstraint(rel, RelationGetRelationName(rel))));
 }
+
+#ifdef USE_ASSERT_CHECKING
+/* Every encoding tells where it ends: columns are found again where they were put. */
+static bool
+ends_are_told(PbIndex *index, const PbKey *key)
+{
+	for (int i = 0; i < key->natts; i++)
+	{
+		if (pb_codec_skip(&index->col[i], pb_key_state(key, i), key->data + key->off[i], key->data + key->len) !=
+			key->off[i + 1] - key->off[i])
+			return false;
+	}
+	return true;
+}
+#endif
 
 /* The key of a row; the caller sets the TID.  false: it is too long. */
 bool
@@ -66,6 +82,7 @@ pb_key_try_form(PbIndex *index, const Datum *values, const bool *isnull, PbKey *
 	}
 	key->off[index->natts] = key->len;
 	key->parsed = index->natts;
+	Assert(key->len <= PB_MAX_KEY && ends_are_told(index, key));
 	return true;
 }
 
@@ -80,6 +97,7 @@ pb_key_form(Relation rel, PbIndex *index, const Datum *values, const bool *isnul
 bool
 pb_key_parse(PbIndex *index, PbKey *key, int natts, int avail)
 {
+	Assert(natts <= index->natts);
 	for (int i = key->parsed; i < natts; i++)
 	{
 		int			len = pb_codec_skip(&index->col[i], pb_key_state(key, i),
@@ -110,6 +128,7 @@ pb_key_datum(PbIndex *index, const PbKey *key, int i, bool *isnull, PbArena *are
 void
 pb_key_copy(PbKey *to, const PbKey *from)
 {
+	Assert(from->len >= 0 && from->len <= PB_KEY_ROOM);
 	memcpy(to, from, offsetof(PbKey, own));
 	to->data = to->own;
 	memcpy(to->own, from->data, from->len);
@@ -179,6 +198,7 @@ pb_key_put_fence(PbIndex *index, const PbKey *key, uint8 *to)
 {
 	int			len = 1;
 
+	Assert(key->natts <= index->nkeys && key->len == key->off[key->natts]);
 	to[0] = key->natts | (key->has_map ? PB_NATTS_MAP : 0) | (key->has_tid ? PB_NATTS_TID : 0);
 	len += put_map(index, key, to + len);
 	memcpy(to + len, key->data, key->len);
@@ -224,6 +244,7 @@ pb_key_put_leaf(PbIndex *index, const PbKey *key, int skip, uint8 *to, int *flag
 {
 	int			len = put_map(index, key, to);
 
+	Assert(key->natts == index->natts && skip >= 0 && skip <= key->len);
 	*flags = key->has_map ? PB_SLOT_MAP : 0;
 	memcpy(to + len, key->data + skip, key->len - skip);
 	return len + key->len - skip;
@@ -234,6 +255,7 @@ pb_key_put_inner(PbIndex *index, const PbKey *key, int skip, BlockNumber down, u
 {
 	int			len = PB_PIVOT_LEN;
 
+	Assert(key->natts <= index->nkeys && skip >= 0 && skip <= key->len && down != PB_NONE);
 	memcpy(to, &down, sizeof(down));
 	to[PB_PIVOT_LEN - 1] = key->natts | (key->has_tid ? PB_NATTS_TID : 0);
 	*flags = key->has_map ? PB_SLOT_MAP : 0;
@@ -370,6 +392,7 @@ pb_item_match(PbIndex *index, Page page, int slot, const PbKey *key)
 	int			rest = key->len - special->prefix_len;
 	int			map_len = key->has_map ? index->map_len : 0;
 
+	Assert(pb_page_is_leaf(page) && key->natts == index->natts);
 	if (((bits & PB_SLOT_MAP) != 0) != key->has_map || rest < 0)
 		return NULL;
 	if (pb_page_has_heads(page))
@@ -393,6 +416,7 @@ pb_item_tids(Relation rel, Buffer buffer, Page page, int slot, const PbItem *ite
 	const uint8 *end = (uint8 *) page + PbPageSpecial(page);
 	int			n = 1;
 
+	Assert(pb_page_is_leaf(page));
 	if (((item->flags & PB_SLOT_POSTING) ? pb_posting_get(item->tail, end, tids, &n)
 		 : pb_tid_get(item->tail, end, tids)) == NULL)
 		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "its TIDs are damaged");
@@ -404,6 +428,7 @@ pb_item_first_tid(Relation rel, Buffer buffer, Page page, int slot, const PbItem
 {
 	const uint8 *end = (uint8 *) page + PbPageSpecial(page);
 
+	Assert(pb_page_is_leaf(page));
 	if (((item->flags & PB_SLOT_POSTING) ? pb_posting_first(item->tail, end, tid)
 		 : pb_tid_get(item->tail, end, tid)) == NULL)
 		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "its TIDs are damaged");

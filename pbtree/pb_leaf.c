@@ -97,6 +97,7 @@ pb_leaf_key(const PbLeaf *leaf, PbIndex *index, PbKey *key)
 	const char *p = leaf->key_space + (-1 - leaf->keys_at[leaf->at]);
 	uint16		len;
 
+	Assert(leaf->at >= 0 && leaf->at < leaf->n && leaf->keys_at[leaf->at] < 0);
 	pb_key_begin(key);
 	key->natts = index->natts;
 	key->has_map = p[0];
@@ -281,6 +282,7 @@ collect(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int from, i
 	bool		keep = scan->xs_want_itup || leaf->keep;
 	bool		fixed = q->index->fixed > 0 && (leaf->shape->size > 0 || (!keep && q->nrest == 0));
 
+	Assert(from >= 0 && to <= pb_page_nslots(page));
 	if (fixed)
 	{
 		look_at_page(&f, q->index, leaf->shape, page);
@@ -293,6 +295,7 @@ collect(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int from, i
 
 		if (scan->ignore_killed_tuples && (pb_slot_get(page, slot) & PB_SLOT_DEAD))
 			continue;
+		Assert(leaf->n == 0 || leaf->slots[leaf->n - 1] < slot);	/* no item twice */
 		make_room(leaf, (pb_slot_get(page, slot) & PB_SLOT_POSTING) ? PB_MAX_TIDS : 1);
 		if (fixed)
 		{
@@ -417,6 +420,23 @@ look_beyond(PbLeaf *leaf, PbQuals *q, Page page, ScanDirection dir)
 	return true;
 }
 
+#ifdef USE_ASSERT_CHECKING
+/* I15: is the position beyond the fence, so that the scan comes to an end? */
+static bool
+is_beyond(PbQuals *q, PbPos *pos, const uint8 *fence, int len, ScanDirection dir)
+{
+	PbCounters	counters = pb_counters;
+	int			equal;
+	int			cmp;
+
+	if (!pb_pos_order_is_core(q->rel) || !conditions_are_core(q))
+		return true;
+	cmp = pb_pos_compare_fence(pos, fence, len, 0, &equal);
+	pb_counters = counters;
+	return ScanDirectionIsForward(dir) ? cmp > 0 : cmp < 0;
+}
+#endif
+
 /* Where the scan goes on beyond the page, in this direction; NULL: on its sibling. */
 PbPos *
 pb_leaf_target(const PbLeaf *leaf, PbQuals *q, ScanDirection dir)
@@ -430,6 +450,7 @@ pb_leaf_target(const PbLeaf *leaf, PbQuals *q, ScanDirection dir)
 	if (!pb_key_get_fence(q->index, (uint8 *) leaf->key_space + side->fence_at, side->fence_len, &key) ||
 		pb_skip_find(q, &key, dir, &pos) != PB_SKIP_POS)
 		return NULL;
+	Assert(is_beyond(q, pos, (uint8 *) leaf->key_space + side->fence_at, side->fence_len, dir));
 	return pos;
 }
 
@@ -505,6 +526,10 @@ pb_leaf_read(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int sl
 	bool		forward = ScanDirectionIsForward(dir);
 	PbSide	   *behind = &leaf->side[forward ? PB_LEFT : PB_RIGHT];
 
+	Assert(pb_index_is_locked(buffer, PB_READ) && pb_page_is_leaf(BufferGetPage(buffer)));
+	Assert(slot >= 0 && slot <= pb_page_nslots(BufferGetPage(buffer)));
+	/* the last page has been left: its pin, and what is to be marked there */
+	Assert(BufferIsInvalid(leaf->buffer) && leaf->block == PB_NONE);
 	PredicateLockPage(q->rel, BufferGetBlockNumber(buffer), scan->xs_snapshot);
 	CompatTestForOldSnapshot(scan->xs_snapshot, q->rel, BufferGetPage(buffer));
 	leaf->buffer = buffer;
@@ -597,6 +622,7 @@ mark_killed(PbLeaf *leaf, PbIndex *index, Relation rel, Buffer buffer)
 	bool		marked = false;
 	int			last = -1;
 
+	Assert(pb_index_is_locked(buffer, PB_READ));
 	qsort(leaf->killed, leaf->nkilled, sizeof(int), compare_ints);
 	for (int i = 0; i < leaf->nkilled; i++)
 	{
@@ -662,6 +688,7 @@ pb_leaf_copy(PbLeaf *to, const PbLeaf *from)
 {
 	PbLeaf		had = *to;
 
+	Assert(BufferIsInvalid(had.buffer) && had.block == PB_NONE);	/* its pin would be lost */
 	*to = *from;
 	to->room = had.room;
 	to->tids = had.tids;

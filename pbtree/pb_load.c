@@ -12,6 +12,7 @@
 #include "utils/memutils.h"
 
 #include "pb_load.h"
+#include "pb_verify.h"
 
 #define MAX_LEVELS		32
 #define MAX_ITEMS		(BLCKSZ / 2)
@@ -104,6 +105,7 @@ get_level(PbLoad *load, int level)
 {
 	LoadLevel  *l = load->levels[level];
 
+	Assert(level <= load->nlevels); /* from below */
 	if (l == NULL)
 	{
 		if (level >= MAX_LEVELS - 1)
@@ -155,6 +157,7 @@ hold_item(PbLoad *load, LoadLevel *l, bool leaf, const LoadItem *item)
 {
 	bool		has_key = leaf || l->n > 0;
 
+	Assert(l->n < MAX_ITEMS);
 	l->items[l->n] = *item;
 	l->n++;
 	l->raw += has_key ? raw_bytes(load, item, leaf) : PB_PIVOT_LEN + sizeof(uint16);
@@ -221,6 +224,7 @@ write_page(PbLoad *load, BlockNumber block, Page image)
 {
 	Buffer		buffer = ReadBufferExtended(load->rel, MAIN_FORKNUM, block, RBM_ZERO_AND_LOCK, NULL);
 
+	Assert(pb_page_problem(image) == NULL && pb_verify_page(load->rel, load->index, image) == NULL);	/* I1, I2 */
 	START_CRIT_SECTION();
 	memcpy(BufferGetPage(buffer), image, BLCKSZ);
 	MarkBufferDirty(buffer);
@@ -287,6 +291,7 @@ close_page(PbLoad *load, int level, const PbKey *key)
 		find_separator(load, l, level, k, key, sep);
 	}
 	moved = l->n - k;
+	Assert(moved <= lengthof(rest));
 	for (int i = 0; i < moved; i++)
 	{
 		rest[i] = l->items[k + i];
@@ -364,10 +369,40 @@ flush_tids(PbLoad *load)
 	}
 	else
 		item.tail_len = pb_tid_put(tail, &load->tids[0]);
+	/* what is longer is damaged, to those that read it */
+	Assert(item.tail_len > 0 && item.tail_len <= PB_MAX_TIDS);
 	load->key.tid = load->tids[0];
 	load_item(load, 0, &load->key, &item);
 	load->ntids = 0;
 }
+
+#ifdef USE_ASSERT_CHECKING
+/* Do rows with this key and TID come behind the last one? */
+static bool
+comes_behind(PbLoad *load, const PbKey *key, const ItemPointerData *tid)
+{
+	PbPos		pos;
+	PbKey	   *next;
+	bool		has_tid = load->key.has_tid;
+	int			equal;
+	int			cmp;
+
+	if (load->ntids == 0 || !pb_pos_order_is_core(load->rel))
+		return true;
+	next = palloc(sizeof(PbKey));
+	pb_key_copy(next, key);
+	next->tid = *tid;
+	next->has_tid = true;
+	pb_pos_from_key(&pos, load->rel, load->index, next);
+	load->key.tid = load->tids[load->ntids - 1];
+	load->key.has_tid = true;
+	cmp = pb_pos_compare(&pos, &load->key, true, 0, &equal);
+	load->key.has_tid = has_tid;
+	pb_pos_end(&pos);
+	pfree(next);
+	return cmp > 0;
+}
+#endif
 
 /* The next rows' key, and their TIDs. */
 void
@@ -375,6 +410,7 @@ pb_load_add(PbLoad *load, const PbKey *key, const ItemPointerData *tids, int n)
 {
 	bool		same = load->ntids > 0 && load->index->equalimage && pb_key_is_identical(&load->key, key);
 
+	Assert(n > 0 && comes_behind(load, key, &tids[0]));
 	for (int i = 0; i < n; i++)
 	{
 		if (same && load->ntids < PB_MAX_TIDS && load->tids_len < PB_MAX_POSTING - PB_TID_MAX_LEN * 2)
@@ -409,6 +445,7 @@ pb_load_end(PbLoad *load)
 	flush_tids(load);
 	for (int i = 0; i < load->nlevels; i++)
 		finish_page(load, i, load->levels[i]->n, NULL);
+	Assert((load->nlevels == 0) == (load->meta.root == PB_NONE));
 	buffer = ReadBuffer(load->rel, PB_META_BLOCK);
 	LockBuffer(buffer, PB_WRITE);
 	START_CRIT_SECTION();

@@ -23,6 +23,7 @@ pb_op_image(ByteWriter *w, Page page)
 	uint16		lower = PbPageLower(page);
 	uint16		upper = PbPageUpper(page);
 
+	Assert(pb_page_check(page) == NULL);
 	bytes_put_u8(w, PB_OP_IMAGE);
 	bytes_put_u16(w, lower);
 	bytes_put_u16(w, upper);
@@ -33,16 +34,31 @@ pb_op_image(ByteWriter *w, Page page)
 void
 pb_op_insert(ByteWriter *w, int slot, int flags, const uint8 *item, int len)
 {
-	Assert(len < PB_SLOT_DEAD);
+	Assert(len > 0 && len < PB_SLOT_DEAD);
+	Assert((flags & ~(PB_SLOT_MAP | PB_SLOT_POSTING)) == 0);
 	bytes_put_u8(w, PB_OP_INSERT);
 	bytes_put_u16(w, slot);
 	bytes_put_u16(w, len | flags);
 	bytes_put(w, item, len);
 }
 
+#ifdef USE_ASSERT_CHECKING
+static bool
+slots_ascend(const uint16 *slots, int n)
+{
+	for (int i = 1; i < n; i++)
+	{
+		if (slots[i] <= slots[i - 1])
+			return false;
+	}
+	return true;
+}
+#endif
+
 void
 pb_op_delete(ByteWriter *w, const uint16 *slots, int n)
 {
+	Assert(n > 0 && slots_ascend(slots, n));
 	bytes_put_u8(w, PB_OP_DELETE);
 	bytes_put_u16(w, n);
 	bytes_put(w, slots, n * sizeof(uint16));
@@ -61,6 +77,7 @@ put_fence(ByteWriter *w, const uint8 *fence, int len)
 void
 pb_op_rebuild(ByteWriter *w, const PbShape *shape)
 {
+	Assert(shape->from >= 0 && shape->n >= 0 && shape->prefix_len >= 0);
 	bytes_put_u8(w, PB_OP_REBUILD);
 	bytes_put_u16(w, shape->from);
 	bytes_put_u16(w, shape->n);
@@ -74,6 +91,7 @@ pb_op_rebuild(ByteWriter *w, const PbShape *shape)
 void
 pb_op_add_tid(ByteWriter *w, int slot, int keep, const ItemPointerData *tid)
 {
+	Assert(slot >= 0 && keep >= 0 && ItemPointerIsValid(tid));
 	bytes_put_u8(w, PB_OP_ADD_TID);
 	bytes_put_u16(w, slot);
 	bytes_put_u16(w, keep);
@@ -86,6 +104,7 @@ pb_op_tids(ByteWriter *w, int slot, int keep, const ItemPointerData *tids, int n
 	uint8		tail[BLCKSZ];
 	int			len = n > 1 ? pb_posting_put(tail, sizeof(tail), tids, n) : pb_tid_put(tail, &tids[0]);
 
+	Assert(n >= 1 && len > 0 && keep >= 0);
 	bytes_put_u8(w, PB_OP_TIDS);
 	bytes_put_u16(w, slot);
 	bytes_put_u16(w, keep);
@@ -111,6 +130,8 @@ pb_op_next(ByteWriter *w, BlockNumber next, uint16 cycle)
 void
 pb_op_flags(ByteWriter *w, uint16 clear, uint16 set)
 {
+	/* what makes a page another kind of page is another operation */
+	Assert(((clear | set) & ~(PB_PAGE_INCOMPLETE | PB_PAGE_GARBAGE)) == 0 && (clear & set) == 0);
 	bytes_put_u8(w, PB_OP_FLAGS);
 	bytes_put_u16(w, clear);
 	bytes_put_u16(w, set);
@@ -119,6 +140,7 @@ pb_op_flags(ByteWriter *w, uint16 clear, uint16 set)
 void
 pb_op_downlink(ByteWriter *w, int slot, BlockNumber block)
 {
+	Assert(block != PB_NONE);
 	bytes_put_u8(w, PB_OP_DOWNLINK);
 	bytes_put_u16(w, slot);
 	bytes_put_u32(w, block);
@@ -134,6 +156,7 @@ pb_op_free(ByteWriter *w, uint64 safe_xid)
 void
 pb_op_meta(ByteWriter *w, const PbMeta *meta)
 {
+	Assert(meta->magic == PB_META_MAGIC && meta->version == PB_FORMAT_VERSION);
 	bytes_put_u8(w, PB_OP_META);
 	bytes_put(w, meta, sizeof(PbMeta));
 }

@@ -83,6 +83,24 @@ pb_pack_equal_columns(Relation rel, PbIndex *index, const PbKey *a, const PbKey 
 	return equal;
 }
 
+#ifdef USE_ASSERT_CHECKING
+/* I1: does the separator come behind the last item of the page on the left? */
+static bool
+separates(Relation rel, PbIndex *index, const PbKey *last, const PbKey *sep)
+{
+	PbPos		pos;
+	int			equal;
+	int			cmp;
+
+	if (!pb_pos_order_is_core(rel))
+		return true;
+	pb_pos_from_key(&pos, rel, index, last);
+	cmp = pb_pos_compare(&pos, sep, false, 0, &equal);
+	pb_pos_end(&pos);
+	return cmp < 0 || (sep->has_tid && equal >= index->nkeys);
+}
+#endif
+
 /*
  * Turn a key of a row, of which the TID is set, into the shortest one that is
  * greater than the one in front of it.
@@ -99,6 +117,7 @@ pb_pack_separator(Relation rel, PbIndex *index, const PbKey *last, PbKey *first)
 		first->tid = tid;
 		first->has_tid = true;
 	}
+	Assert(separates(rel, index, last, first));
 }
 
 /* ---- where to split ------------------------------------------------------- */

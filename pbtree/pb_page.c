@@ -24,6 +24,8 @@ pb_page_init(Page page, int level, int map_len, int flags)
 	special->map_len = map_len;
 	special->flags = flags;
 	special->magic = PB_PAGE_MAGIC;
+	/* a byte has room for each */
+	Assert(special->level == level && special->map_len == map_len);
 }
 
 static bool
@@ -137,6 +139,7 @@ pb_page_insert(Page page, int slot, int flags, const uint8 *item, int len)
 	int			pre = pb_page_pre_len(page, flags);
 	uint8	   *at;
 
+	Assert((flags & PB_SLOT_OFF) == 0);
 	if (slot > pb_page_nslots(page) || !pb_page_fits(page, len))
 		return false;
 	if (pb_page_is_first_inner(page, slot))
@@ -317,6 +320,7 @@ compact(Page page, const uint16 *keep, int n)
 		memcpy(pb_page_slot(page, i), pb_page_slot(old.data, keep[i]), size);
 		*(uint16 *) pb_page_slot(page, i) = upper | (slot & ~PB_SLOT_OFF);
 	}
+	Assert(upper >= PbPageLower(page) && upper >= PbPageUpper(page));
 	PbPageUpper(page) = upper;
 	return true;
 }
@@ -393,7 +397,11 @@ pb_page_splice(Page page, int slot, int at, int remove, const uint8 *bytes, int 
 	if (off < upper || off + at + remove > PbPageSpecial(page) || shift > pb_page_room(page))
 		return false;
 #ifdef USE_ASSERT_CHECKING
-	/* damage; what it would leave is no page that the next change can be checked on */
+
+	/*
+	 * damage; what it would leave is no page that the next change can be
+	 * checked on
+	 */
 	if (at + remove > pb_page_item_len(page, slot))
 		return false;
 #endif
@@ -413,6 +421,7 @@ pb_page_mark_posting(Page page, int slot, bool posting)
 {
 	uint16	   *bits = (uint16 *) pb_page_slot(page, slot);
 
+	Assert(pb_page_is_leaf(page));
 	*bits &= ~(PB_SLOT_POSTING | PB_SLOT_DEAD);
 	if (posting)
 		*bits |= PB_SLOT_POSTING;

@@ -113,6 +113,8 @@ pb_parallel_end(IndexScanDesc scan)
 	Shared	   *shared = get_shared(scan);
 
 	SpinLockAcquire(&shared->mutex);
+	Assert(shared->state == IS_SEIZED); /* by this process: no other one waits
+										 * for a place */
 	shared->state = IS_OVER;
 	SpinLockRelease(&shared->mutex);
 	ConditionVariableBroadcast(&shared->changed);

@@ -124,6 +124,7 @@ pb_pos_compare_column(PbPos *pos, const PbKey *key, int i)
 	int			cmp;
 	Datum		value;
 
+	Assert(i < pos->natts && i < key->parsed);
 	pb_counters.columns++;
 	pb_counters.bytes += len;
 	if (mine->isnull || state == PB_COL_NULL)
@@ -172,6 +173,7 @@ pb_pos_compare(PbPos *pos, const PbKey *key, bool leaf, int start, int *equal)
 {
 	int			natts = Min(pos->natts, key->natts);
 
+	Assert(start >= 0 && start <= pos->natts);
 	pb_counters.keys++;
 	for (int i = start; i < natts; i++)
 	{

@@ -476,10 +476,14 @@ pb_pos_search(PbPos *pos, Buffer buffer, PbBounds *bounds)
 	Page		page = BufferGetPage(buffer);
 	int			slot;
 
+	Assert(pb_index_is_locked(buffer, PB_READ));
+	Assert(bounds->lo <= pos->natts && bounds->hi <= pos->natts);	/* I6 */
 	if (pos->bytes && !(PbPageGetSpecial(page)->flags & PB_PAGE_MAPS))
 		slot = search_bytes(pos, buffer, page);
 	else
 		slot = search_columns(pos, buffer, page, bounds);
+	/* a child is in front of an inner page's slot */
+	Assert(slot >= (pb_page_is_leaf(page) ? 0 : 1) && slot <= pb_page_nslots(page));
 #ifdef USE_ASSERT_CHECKING
 	if (!slot_is_right(pos, buffer, page, slot))
 		pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot, "a comparison in full contradicts that of its parts");
@@ -495,6 +499,7 @@ pb_pos_compare_item(PbPos *pos, Buffer buffer, int slot)
 	int			prefix = PbPageGetSpecial(page)->prefix_len;
 	int			equal;
 
+	Assert(pb_index_is_locked(buffer, PB_READ) && pb_page_is_leaf(page));
 	if (pos->bytes && !(PbPageGetSpecial(page)->flags & PB_PAGE_MAPS))
 	{
 		int			cmp = memcmp(pos->data, pb_page_prefix(page), Min(prefix, pos->off[pos->natts]));
@@ -514,6 +519,7 @@ pb_pos_search_near(PbPos *pos, Buffer buffer, int slot)
 	int			low = slot;
 	int			high = pb_page_nslots(page);
 
+	Assert(slot <= high && pb_index_is_locked(buffer, PB_READ) && pb_page_is_leaf(page));
 	for (int step = 0; low + step < high; step = step * 2 + 1)
 	{
 		if (pb_pos_compare_item(pos, buffer, low + step) > 0)

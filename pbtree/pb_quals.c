@@ -385,6 +385,7 @@ pb_quals_add_column(PbQuals *q, PbPos *pos, uint8 *space, int room, ScanKey key,
 	bool		same_type;
 	int			len;
 
+	Assert(i < q->index->nkeys && (key == NULL || key->sk_attno == i + 1));
 	pos->natts++;
 	col->isnull = isnull;
 	col->has_value = !isnull;
@@ -482,6 +483,7 @@ set_range(PbQuals *q)
 void
 pb_quals_first(PbQuals *q, ScanDirection dir)
 {
+	Assert(!q->impossible);		/* else an array may have no element */
 	for (int i = 0; i < q->narrays; i++)
 		q->arrays[i]->current = ScanDirectionIsForward(dir) ? 0 : q->arrays[i]->n - 1;
 	set_range(q);
@@ -630,6 +632,7 @@ pb_quals_restore(PbQuals *q, const int *elements)
 
 	for (int i = 0; i < q->narrays; i++)
 	{
+		Assert(elements[i] >= 0 && elements[i] < q->arrays[i]->n);
 		changed |= q->arrays[i]->current != elements[i];
 		q->arrays[i]->current = elements[i];
 	}

@@ -249,6 +249,7 @@ pb_run_next(PbMerge *merge, PbKey *key, const ItemPointerData **tids, int *n)
 		return false;
 	run = merge->runs[0];
 	merge->taken = tids_in_order(merge);
+	Assert(merge->taken > 0 && merge->taken <= run->n);
 	pb_key_copy(key, &run->key);
 	key->has_tid = false;
 	*tids = run->tids;

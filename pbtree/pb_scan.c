@@ -269,6 +269,7 @@ step(IndexScanDesc scan, ScanDirection dir, BlockNumber block, BlockNumber next)
 	Buffer		buffer;
 	Page		page;
 
+	Assert(ScanDirectionIsBackward(dir) || next != PB_NONE);
 	leave(scan, dir, block);
 	if (ScanDirectionIsForward(dir))
 	{
@@ -449,6 +450,7 @@ pb_scan_next(IndexScanDesc scan, ScanDirection dir)
 		pb_leaf_kill(&so->leaf);
 	if (!advance(scan, dir))
 		return false;
+	Assert(so->leaf.at >= 0 && so->leaf.at < so->leaf.n);
 	so->nread++;
 	scan->xs_heaptid = so->leaf.tids[so->leaf.at];
 	if (scan->xs_want_itup)

@@ -137,6 +137,7 @@ pb_search_right(Relation rel, Buffer buffer, int lock)
 	BlockNumber next = special->next;
 	int			level = special->level;
 
+	Assert(pb_index_is_locked(buffer, PB_READ));
 	if (next == BufferGetBlockNumber(buffer))
 		pb_index_corrupt(rel, next, -1, "it is its own sibling");
 	UnlockReleaseBuffer(buffer);
@@ -154,6 +155,7 @@ pb_search_next(Relation rel, Buffer buffer, int lock)
 	Buffer		next = pb_index_read(rel, special->next, lock);
 	PbSpecial  *right = PbPageGetSpecial(BufferGetPage(next));
 
+	Assert(pb_index_is_locked(buffer, PB_READ));	/* I3: from left to right */
 	check_kind(rel, next, special->level);
 	if (right->prev != BufferGetBlockNumber(buffer) || (right->flags & PB_PAGE_DELETED))
 		pb_index_corrupt(rel, BufferGetBlockNumber(next), -1,
@@ -178,6 +180,7 @@ pb_search_move_right(PbPos *pos, Buffer buffer, int lock, PbFinishSplit finish, 
 {
 	uint32		steps = 0;
 
+	Assert(pb_index_is_locked(buffer, lock));
 	for (;;)
 	{
 		Page		page = BufferGetPage(buffer);
@@ -247,6 +250,31 @@ read_root(PbPos *pos, int level, int lock, int *at)
 	}
 }
 
+#ifdef USE_ASSERT_CHECKING
+/*
+ * The page is locked and one of the tree, and the position is in front of its
+ * high fence (I1), even if that was not compared with it (I6).
+ */
+static bool
+is_reached(PbPos *pos, Buffer buffer, int lock, bool finished)
+{
+	PbCounters	counters = pb_counters;
+	Page		page = BufferGetPage(buffer);
+	PbSpecial  *special = PbPageGetSpecial(page);
+	int			equal;
+	bool		is_before;
+
+	if (!pb_index_is_locked(buffer, lock) || (special->flags & (PB_PAGE_DELETED | PB_PAGE_META)) ||
+		(finished && (special->flags & PB_PAGE_INCOMPLETE)))
+		return false;
+	if (pb_page_is_rightmost(page) || !pb_pos_order_is_core(pos->rel))
+		return true;
+	is_before = pb_pos_compare_fence(pos, pb_page_high(page), special->high_len, 0, &equal) < 0;
+	pb_counters = counters;
+	return is_before;
+}
+#endif
+
 /*
  * The page of this level that the position is on, locked; InvalidBuffer if the
  * index is empty, or not that high.
@@ -275,6 +303,7 @@ pb_search_descend(PbPos *pos, int level, int lock, PbFinishSplit finish, PbBound
 		if (!high_is_known || (finish && (PbPageGetSpecial(BufferGetPage(buffer))->flags &
 										  PB_PAGE_INCOMPLETE)))
 			buffer = pb_search_move_right(pos, buffer, mode, finish, bounds);
+		Assert(is_reached(pos, buffer, mode, finish != NULL));
 		if (at == level)
 			return buffer;
 		page = BufferGetPage(buffer);
@@ -299,6 +328,7 @@ pb_search_left(Relation rel, Buffer buffer)
 {
 	uint32		steps = 0;
 
+	Assert(pb_index_is_locked(buffer, PB_READ));
 	for (;;)
 	{
 		Page		page = BufferGetPage(buffer);

@@ -96,6 +96,7 @@ begin(PbQuals *q, const PbKey *key, int natts)
 {
 	PbSkip	   *s = q->skip;
 
+	Assert(natts <= key->natts);
 	pb_pos_end(&s->pos);
 	pb_key_copy(&s->key, key);
 	pb_key_truncate(&s->key, natts);
@@ -133,6 +134,7 @@ add_values(PbQuals *q, int column, int i, bool forward)
 {
 	PbSkip	   *s = q->skip;
 
+	Assert(s->pos.natts == column); /* the columns in front are the key's */
 	s->pos.after = !forward;
 	for (; column < s->n; column++, i = 0)
 	{

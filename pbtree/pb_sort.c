@@ -154,6 +154,7 @@ add_words(PbSort *sort, const PbKey *key)
 		*to++ = (uint8) (block >> i);
 	*to++ = (uint8) (offset >> 8);
 	*to++ = (uint8) offset;
+	Assert(to <= bytes + sizeof(bytes));
 	words = &sort->words[sort->nwords++];
 	for (int i = 0; i < 3; i++)
 	{

@@ -77,5 +77,9 @@ pb_space_get(Relation rel)
 {
 	Buffer		buffer = reuse_page(rel);
 
-	return BufferIsValid(buffer) ? buffer : pb_index_extend(rel);
+	if (BufferIsInvalid(buffer))
+		buffer = pb_index_extend(rel);
+	Assert(pb_index_is_locked(buffer, PB_WRITE));
+	Assert(PageIsNew(BufferGetPage(buffer)) || (PbPageGetSpecial(BufferGetPage(buffer))->flags & PB_PAGE_DELETED)); /* I11 */
+	return buffer;
 }

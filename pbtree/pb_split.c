@@ -65,6 +65,24 @@ shape_with(Relation rel, PbIndex *index, Buffer buffer, const PbKey *key, PbShap
 	pfree(pack);
 }
 
+#ifdef USE_ASSERT_CHECKING
+/*
+ * I4: is the page of the level above the child, which was split, and is what is
+ * put there the downlink of its right sibling?
+ */
+static bool
+completes_split(Page page, Buffer child, BlockNumber down)
+{
+	PbSpecial  *below;
+
+	if (BufferIsInvalid(child))
+		return down == PB_NONE && pb_page_is_leaf(page);
+	below = PbPageGetSpecial(BufferGetPage(child));
+	return (below->flags & PB_PAGE_INCOMPLETE) && below->next == down &&
+		PbPageGetSpecial(page)->level == below->level + 1;
+}
+#endif
+
 /*
  * Insert a row's key (with its TID), or an inner item, at a slot; the child's
  * split is complete with it.  false: there is no room.
@@ -80,6 +98,9 @@ pb_split_put(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey 
 	int			len;
 	int			flags;
 
+	Assert(pb_index_is_locked(buffer, PB_WRITE));
+	Assert(slot >= (pb_page_is_leaf(page) ? 0 : 1) && slot <= pb_page_nslots(page));
+	Assert(completes_split(page, child, down));
 	if (suits_page(index, page, key))
 	{
 		len = form_item(index, page, key, PbPageGetSpecial(page)->prefix_len, down, item, &flags);
@@ -122,6 +143,7 @@ pb_split_repack(Relation rel, PbIndex *index, Buffer buffer)
 	PbShape		shape;
 	PbChange	c;
 
+	Assert(pb_index_is_locked(buffer, PB_WRITE));
 	memset(&shape, 0, sizeof(shape));
 	pb_pack_begin(pack);
 	pb_pack_page(pack, rel, index, buffer, 0, n);
@@ -213,6 +235,7 @@ plan_split(Relation rel, PbIndex *index, Buffer buffer, const PbKey *key, uint16
 	int			n = pb_page_nslots(page);
 	int			len;
 
+	Assert(s->k >= 1 && s->k <= n); /* the left page keeps an item */
 	find_separator(rel, index, buffer, s->k, key, &s->sep);
 	len = pb_key_put_fence(index, &s->sep, s->fence);
 	side_shape(rel, index, buffer, 0, s->k, s->least, &s->shapes[0]);
@@ -236,6 +259,8 @@ begin_split(Relation rel, Buffer buffer, Buffer right, Buffer far_right, PbSplit
 {
 	ByteWriter *w;
 
+	/* I1: the right sibling's left link changes, too */
+	Assert(BufferIsValid(far_right) == !pb_page_is_rightmost(BufferGetPage(buffer)));
 	pb_change_begin(c, rel, PB_XLOG_SPLIT);
 	w = pb_change_block(c, buffer, false);
 	pb_op_rebuild(w, &s->shapes[0]);
@@ -284,6 +309,8 @@ pb_split_page(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey
 	uint16		cycle;
 	int			tries = 0;
 
+	Assert(pb_index_is_locked(buffer, PB_WRITE));
+	Assert(slot >= 0 && slot <= pb_page_nslots(page));
 	pb_change_require_rmgr(rel);
 	s->k = pb_pack_split_point(rel, index, buffer, slot, key);
 	s->least = false;
@@ -328,6 +355,7 @@ new_root(Relation rel, PbIndex *index, Buffer left, Buffer meta_buffer, PbMeta *
 	PbChange	c;
 	bool		ok;
 
+	Assert(pb_page_is_leftmost(BufferGetPage(left)) && pb_index_is_locked(meta_buffer, PB_WRITE));
 	pb_page_init(image.data, meta->level + 1, index->map_len, 0);
 	pb_key_begin(none);
 	len = pb_key_put_inner(index, none, 0, BufferGetBlockNumber(left), item, &flags);
@@ -378,7 +406,7 @@ pb_split_finish(Relation rel, Buffer buffer)
 	PbKey		fence;
 	PbPos	   *pos = palloc(sizeof(PbPos));
 
-	Assert(special->flags & PB_PAGE_INCOMPLETE);
+	Assert((special->flags & PB_PAGE_INCOMPLETE) && pb_index_is_locked(buffer, PB_WRITE));
 	pb_change_require_rmgr(rel);
 	if (!pb_key_get_fence(index, pb_page_high(page), special->high_len, &fence))
 		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "its high fence is damaged");

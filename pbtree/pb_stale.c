@@ -227,6 +227,8 @@ pb_stale_look(PbStale *s, Buffer buffer, bool sample)
 	ItemPointerData tids[PB_MAX_TIDS];
 	TransactionId conflict = InvalidTransactionId;
 
+	/* the table is read: the leaf is pinned only */
+	Assert(BufferIsLocal(buffer) || !pb_index_is_locked(buffer, PB_READ));
 	s->nsuspects = 0;
 	s->nold = 0;
 	LockBuffer(buffer, PB_READ);
@@ -246,8 +248,12 @@ pb_stale_look(PbStale *s, Buffer buffer, bool sample)
 			{
 				/* each may read a page of the table; only VACUUM waits here */
 				compat_vacuum_delay_point(false);
-				if (!pb_stale_is_needed(s, &item->key, &tids[i], &conflict))
-					s->suspects[s->nsuspects++] = tids[i];
+				if (pb_stale_is_needed(s, &item->key, &tids[i], &conflict))
+					continue;
+				/* damage: items that overlap */
+				if (s->nsuspects >= PB_MAX_PAGE_TIDS)
+					pb_index_corrupt(s->rel, BufferGetBlockNumber(buffer), slot, "the page has more rows than it has room for");
+				s->suspects[s->nsuspects++] = tids[i];
 			}
 		}
 	}

@@ -33,6 +33,16 @@ number_tid(uint64 n, bool wide, ItemPointer tid)
 	ItemPointerSet(tid, (BlockNumber) (n >> (wide ? 16 : 9)), n & (wide ? 0xFFFF : 0x1FF));
 }
 
+#ifdef USE_ASSERT_CHECKING
+static bool
+is_tid(const uint8 *p, int len, const ItemPointerData *tid)
+{
+	ItemPointerData got;
+
+	return pb_tid_get(p, p + len, &got) == p + len && ItemPointerEquals(&got, unconstify(ItemPointerData *, tid));
+}
+#endif
+
 int
 pb_tid_put(uint8 *to, const ItemPointerData *tid)
 {
@@ -49,6 +59,7 @@ pb_tid_put(uint8 *to, const ItemPointerData *tid)
 		n >>= 8;
 	}
 	to[0] |= code[len];
+	Assert(is_tid(to, len, tid));
 	return len;
 }
 
@@ -117,6 +128,7 @@ pb_posting_distance(const ItemPointerData *a, const ItemPointerData *b)
 	uint64		d = tid_number(b, wide) - tid_number(a, wide);
 	int			len = 1;
 
+	Assert(tid_number(b, wide) > tid_number(a, wide));
 	for (; d > 0x7F; d >>= 7)
 		len++;
 	return len;
@@ -373,6 +385,7 @@ pb_posting_add(const uint8 *p, const uint8 *end, const ItemPointerData *tid, PbT
 	(void) put_distance(&to, edit->bytes + sizeof(edit->bytes), new - v);
 	if (p < end)
 		(void) put_distance(&to, edit->bytes + sizeof(edit->bytes), next - new);
+	Assert(to <= edit->bytes + sizeof(edit->bytes) && new > v && (p == end || next > new));
 	edit->len = to - edit->bytes;
 	len = end - begin - 2 + edit->len - edit->remove;
 	edit->list_len = len | (wide ? WIDE : 0);

@@ -48,6 +48,7 @@ pb_tuple_form_fixed(const PbIndex *index, const PbTupleShape *shape, const uint8
 
 		pb_codec_decode_to(col, key, (char *) tuple + shape->off[i]);
 		key += col->fixed;
+		Assert(shape->off[i] + col->len <= shape->size);
 	}
 }
 
@@ -94,6 +95,7 @@ form_directly(TupleDesc desc, PbIndex *index, const PbKey *key, char *tuple, uin
 		}
 		p += len;
 	}
+	Assert(at <= PB_TUPLE_ROOM);
 	return MAXALIGN(at);
 }
 

@@ -116,6 +116,8 @@ pb_unique_check(PbUnique *u, Buffer leaf, PbPos *first, int slot)
 	bool		over = false;
 	bool		more;
 
+	Assert(pb_index_is_locked(leaf, PB_WRITE)); /* I13 */
+	Assert(!first->has_tid && !first->after && slot <= pb_page_nslots(BufferGetPage(leaf)));
 	/* from now on it is behind them */
 	first->after = true;
 	u->nequal = 0;
@@ -154,6 +156,7 @@ pb_unique_check(PbUnique *u, Buffer leaf, PbPos *first, int slot)
 				 errmsg("failed to re-find tuple within index \"%s\"", RelationGetRelationName(u->rel)),
 				 errhint("This may be because of a non-immutable index expression."),
 				 errtableconstraint(u->heap, RelationGetRelationName(u->rel))));
+	Assert(pb_index_is_locked(leaf, PB_WRITE)); /* I13 */
 	return verdict;
 }
 
@@ -161,6 +164,7 @@ pb_unique_check(PbUnique *u, Buffer leaf, PbPos *first, int slot)
 void
 pb_unique_wait(PbUnique *u)
 {
+	Assert(InterruptHoldoffCount == 0); /* else it could not be cancelled */
 	if (u->token != 0)
 		SpeculativeInsertionWait(u->wait, u->token);
 	else

@@ -196,6 +196,8 @@ change_level(PbChange *c, const Level *l)
 	PbShape		shape = {0};
 	ByteWriter *w;
 
+	Assert(BufferIsValid(l->left) == !pb_page_is_leftmost(page));	/* I1: links lead past
+																	 * the page both ways */
 	shape.n = pb_page_nslots(BufferGetPage(l->right));
 	shape.prefix_len = shape.n > (special->level > 0 ? 1 : 0) ? right->prefix_len : 0;
 	shape.heads = (right->flags & PB_PAGE_HEADS) != 0;
@@ -220,6 +222,8 @@ unlink_locked(Relation rel, Unlink *u)
 	PbChange	c;
 	ByteWriter *w;
 
+	Assert(PbPageGetSpecial(BufferGetPage(u->parent))->level == u->n);
+	Assert(next_slot < pb_page_nslots(BufferGetPage(u->parent)));	/* I4 */
 	pb_change_begin(&c, rel, PB_XLOG_UNLINK);
 	for (int i = 0; i < u->n; i++)
 		change_level(&c, &u->levels[i]);

@@ -91,6 +91,7 @@ clean_leaf(Vacuum *v, Buffer buffer)
 	PbChange	c;
 	ByteWriter *w;
 
+	Assert(pb_index_is_locked(buffer, v->callback != NULL ? PB_WRITE : PB_READ) && pb_page_is_leaf(page));	/* I10 */
 	v->conflict = InvalidTransactionId;
 	pb_change_begin(&c, v->rel, PB_XLOG_VACUUM);
 	w = pb_change_block(&c, buffer, false);
@@ -143,6 +144,7 @@ split_leaf(Vacuum *v, Buffer buffer)
 	PbBounds	bounds;
 	int			n;
 
+	Assert(pb_index_is_locked(buffer, PB_WRITE));
 	if (slot == 0)
 		pb_index_corrupt(v->rel, block, 0, "its TIDs have no room");
 	pb_item_get(v->rel, v->index, buffer, page, slot, item);
@@ -175,6 +177,7 @@ unlink_leaf(Vacuum *v, BlockNumber *block, BlockNumber passed)
 	BlockNumber next;
 	int			n;
 
+	Assert(*block <= passed);	/* I10 */
 	CompatInjectionPoint("pbtree-unlink");
 	n = pb_unlink_leaf(v->rel, v->index, *block, v->cycle, blocks, &next);
 	for (int i = 0; i < n; i++)
@@ -215,6 +218,7 @@ vacuum_leaf(Vacuum *v, Buffer buffer, BlockNumber passed, bool count)
 	int			remain;
 	int			tries = 0;
 
+	Assert(pb_index_is_locked(buffer, PB_READ));
 	/* once more after a split: what has gone to the right is counted there */
 	while ((remain = look_and_clean(v, buffer)) < 0)
 	{

@@ -48,6 +48,8 @@ redo_block(XLogReaderState *record, int id, bool cleanup)
 	if (XLogReadBufferForRedoExtended(record, id, init ? RBM_ZERO_AND_LOCK : RBM_NORMAL,
 									  cleanup, &buffer) != BLK_NEEDS_REDO)
 		return buffer;
+	Assert(pb_index_is_locked(buffer, PB_WRITE));
+	Assert(!(init && cleanup)); /* I12: rows leave a page that was there */
 	ops = XLogRecGetBlockData(record, id, &len);
 	if (!pb_op_apply(BufferGetPage(buffer), (uint8 *) ops, len))
 		elog(PANIC, "could not redo change of block %u of a pbtree index",
@@ -67,14 +69,18 @@ pb_wal_redo(XLogReaderState *record)
 
 	Assert(InRecovery);
 	redo_conflict(record, info == PB_XLOG_REUSE);
+	Assert((info == PB_XLOG_REUSE) == (max < 0));
 	if (max >= PB_CHANGE_MAX_BLOCKS)
 		elog(PANIC, "pbtree WAL record has too many blocks");
 	for (int id = 0; id <= max; id++)
 		buffers[id] = redo_block(record, id, id == 0 && removes_rows(info));
 	for (int id = 0; id <= max; id++)
 	{
-		if (BufferIsValid(buffers[id]))
-			UnlockReleaseBuffer(buffers[id]);
+		if (BufferIsInvalid(buffers[id]))
+			continue;
+		Assert(pb_index_is_locked(buffers[id], PB_WRITE));	/* I8: of all, until all
+															 * are changed */
+		UnlockReleaseBuffer(buffers[id]);
 	}
 }
 
