@@ -65,14 +65,46 @@ typedef struct PbChange
 #endif
 } PbChange;
 
+/* Records can be redone: the library was preloaded. */
 extern bool pb_change_rmgr_is_there;
 
+/*
+ * Error: the index is logged, and the library was not preloaded, so that
+ * nobody could redo a change.
+ */
 extern void pb_change_require_rmgr(Relation rel);
+
+/*
+ * Begin a change, of a kind PB_XLOG_*.  No other one may begin, and no user
+ * code run, until pb_change_apply.
+ */
 extern void pb_change_begin(PbChange *c, Relation rel, uint8 info);
+
+/* Tell standbys to cancel snapshots that may need what the change removes. */
 extern void pb_change_conflict(PbChange *c, TransactionId xid, bool catalog);
+
+/*
+ * Add a page; operations for it go to the result.  Lock: the page, held until
+ * pb_change_apply has returned.  init: it is made by PB_OP_IMAGE.
+ */
 extern ByteWriter *pb_change_block(PbChange *c, Buffer buffer, bool init);
+
+/*
+ * Carry the change out on copies; false if a page has no room, or is not what
+ * the change was made for.  Locks: write.  No page changes.
+ */
 extern bool pb_change_try(PbChange *c);
+
+/*
+ * Change and log all pages, in one critical section.  Locks: write, kept.
+ * Error: the pages are damaged, and as they were.
+ */
 extern void pb_change_apply(PbChange *c);
+
+/*
+ * Log that a page that was deleted at xid is used again, before it is.
+ * Standbys cancel snapshots that may lead there.
+ */
 extern void pb_change_log_reuse(Relation rel, FullTransactionId xid, bool catalog);
 
 #endif							/* PB_CHANGE_H */

@@ -74,11 +74,37 @@ pb_codec_free(const PbColumn *col, Datum value, const PbArena *arena)
 		pfree(p);
 }
 
+/*
+ * The codec of a column: an ordered one if the operator class compares as
+ * bytes do.  It reads catalogs.
+ */
 extern uint8 pb_codec_choose(Relation rel, int column);
+
+/* Bytes of each of a codec's encodings, or 0 if they differ. */
 extern int	pb_codec_width(uint8 codec, int16 len);
+
+/*
+ * Write a value's encoding; its length, or -1 if it does not fit into room.
+ * *packed: it was compressed; NULL forbids that.
+ */
 extern int	pb_codec_encode(const PbColumn *col, Datum value, uint8 *to, int room, bool *packed);
+
+/*
+ * Length of the encoding at p, or -1 if it does not end before end.  The bytes
+ * may be damaged.
+ */
 extern int	pb_codec_skip(const PbColumn *col, int state, const uint8 *p, const uint8 *end);
+
+/*
+ * Write the value of a fixed-width column, as it is in a tuple.  p must be a
+ * whole encoding.
+ */
 extern void pb_codec_decode_to(const PbColumn *col, const uint8 *p, char *to);
+
+/*
+ * The value of a whole encoding.  It is in the arena, or palloc'd:
+ * pb_codec_free.
+ */
 extern Datum pb_codec_decode(const PbColumn *col, int state, const uint8 *p, int len, PbArena *arena);
 
 #endif							/* PB_CODEC_H */

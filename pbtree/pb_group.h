@@ -10,11 +10,28 @@
 
 typedef struct PbGroups PbGroups;
 
+/*
+ * An empty hash table in a memory context of its own.  Only for an index of
+ * which equal keys are identical (I5).
+ */
 extern PbGroups *pb_group_begin(PbIndex *index);
+
+/* Add the key's TID to the key's list. */
 extern void pb_group_add(PbGroups *groups, const PbKey *key);
+
+/* How many different keys there are. */
 extern int	pb_group_count(const PbGroups *groups);
+
+/* Bytes that the table takes. */
 extern Size pb_group_memory(const PbGroups *groups);
+
+/*
+ * Copy the i-th group's key.  *tids are its TIDs in order, valid until the
+ * next pb_group_add; the result is how many.
+ */
 extern int	pb_group_get(PbGroups *groups, int i, PbKey *key, const ItemPointerData **tids);
+
+/* Free the table, its groups too. */
 extern void pb_group_end(PbGroups *groups);
 
 #endif							/* PB_GROUP_H */

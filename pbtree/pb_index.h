@@ -60,16 +60,59 @@ pb_index_is_locked(Buffer buffer, int lock)
 	return BufferIsLocal(buffer) || compat_buffer_is_locked(buffer, lock == PB_WRITE);
 }
 
+/*
+ * What the metapage of a new index says.  It reads catalogs: no page may be
+ * locked.
+ */
 extern void pb_index_new_meta(Relation rel, PbMeta *meta);
+
+/*
+ * A palloc'd copy of what is known of the index.  It may read the metapage, so
+ * that may not be locked.
+ */
 extern PbIndex *pb_index_get(Relation rel);
+
+/*
+ * The root and its level, or PB_NONE.  They may be out of date; then the root
+ * is the leftmost page of its level, or was deleted.
+ */
 extern BlockNumber pb_index_root(Relation rel, PbIndex *index, int *level);
+
+/* Remember the rightmost leaf, for insertions of ascending keys; a guess. */
 extern void pb_index_set_last(Relation rel, PbIndex *index, BlockNumber last);
+
+/* Have the root read from the metapage by the next pb_index_root. */
 extern void pb_index_forget_root(Relation rel, PbIndex *index);
+
+/*
+ * The metapage, locked as asked, and a copy of it.  Error: it is damaged, or
+ * of a newer format.
+ */
 extern Buffer pb_index_read_meta(Relation rel, int lock, PbMeta *meta);
 
+/*
+ * A page, locked as asked, of which header and special space are right.
+ * Error: the link leads to no such page, or to one that the backend has
+ * locked.
+ */
 extern Buffer pb_index_read(Relation rel, BlockNumber block, int lock);
+
+/*
+ * A new zeroed page at the end of the file.  Lock: write.  It takes the
+ * extension lock meanwhile.
+ */
 extern Buffer pb_index_extend(Relation rel);
+
+/*
+ * Error: header or special space are damaged.  Lock: read.  Slots and items
+ * may still be.
+ */
 extern void pb_index_check_page(Relation rel, Buffer buffer);
+
+/*
+ * The error for a damaged index.  slot is negative if it is about the page.
+ * It may not be called in a critical section.
+ */
 pg_noreturn extern void pb_index_corrupt(Relation rel, BlockNumber block, int slot,
 										 const char *problem);
 

@@ -11,7 +11,13 @@
 #include "storage/lockdefs.h"
 #include "utils/rel.h"
 
+/* The error for an object that is no pbtree index. */
 pg_noreturn extern void pb_inspect_wrong_kind(Oid oid);
+
+/*
+ * Open a pbtree index.  Error: it is none, another session's temporary one, or
+ * an unlogged one during recovery.
+ */
 extern Relation pb_inspect_open(Oid oid, LOCKMODE lock);
 
 #endif							/* PB_INSPECT_H */

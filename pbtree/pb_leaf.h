@@ -56,14 +56,43 @@ pb_leaf_tuple(const PbLeaf *leaf)
 	return at >= 0 ? (IndexTuple) (leaf->key_space + at) : NULL;
 }
 
+/* No page, and no memory yet. */
 extern void pb_leaf_init(PbLeaf *leaf);
+
+/*
+ * Collect a leaf's rows of the current ranges.  Lock: read, released; the pin
+ * is kept where rows must not go.  The leaf before must have been left.
+ */
 extern void pb_leaf_read(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int slot,
 						 ScanDirection dir, bool entered);
+
+/*
+ * The position beyond the page's fence from which the scan goes on, or NULL:
+ * on the sibling.  Lock: none.
+ */
 extern PbPos *pb_leaf_target(const PbLeaf *leaf, PbQuals *q, ScanDirection dir);
+
+/*
+ * The current row's key.  It points into the leaf's memory, and its columns
+ * have not been found.
+ */
 extern void pb_leaf_key(const PbLeaf *leaf, PbIndex *index, PbKey *key);
+
+/* Remember that the current row is dead to all. */
 extern void pb_leaf_kill(PbLeaf *leaf);
+
+/*
+ * Mark what was killed, and give up the pin.  Lock: none; the page is locked
+ * for reading meanwhile.
+ */
 extern void pb_leaf_leave(PbLeaf *leaf, PbIndex *index, IndexScanDesc scan);
+
+/* Free the memory.  The page must have been left. */
 extern void pb_leaf_end(PbLeaf *leaf);
+
+/*
+ * Copy rows and place, with a pin of its own.  The target must have been left.
+ */
 extern void pb_leaf_copy(PbLeaf *to, const PbLeaf *from);
 
 #endif							/* PB_LEAF_H */

@@ -30,24 +30,64 @@ typedef enum PbOp
 	PB_OP_META					/* the metapage's contents */
 } PbOp;
 
+/* Append the page's contents, which become all of a new page. */
 extern void pb_op_image(ByteWriter *w, Page page);
+
+/*
+ * Append an item's insertion in front of a slot.  flags: PB_SLOT_MAP,
+ * PB_SLOT_POSTING.
+ */
 extern void pb_op_insert(ByteWriter *w, int slot, int flags, const uint8 *item, int len);
+
+/* Append the deletion of slots, in ascending order. */
 extern void pb_op_delete(ByteWriter *w, const uint16 *slots, int n);
+
+/* Append that the page gets another shape; fences that are NULL stay. */
 extern void pb_op_rebuild(ByteWriter *w, const PbShape *shape);
+
+/* Append that the item, whose TIDs are behind keep bytes, gets another TID. */
 extern void pb_op_add_tid(ByteWriter *w, int slot, int keep, const ItemPointerData *tid);
+
+/*
+ * Append that the item has these TIDs, in order, instead of what is behind
+ * keep bytes.
+ */
 extern void pb_op_tids(ByteWriter *w, int slot, int keep, const ItemPointerData *tids, int n);
+
+/* Append a new left link. */
 extern void pb_op_prev(ByteWriter *w, BlockNumber prev);
+
+/* Append a new right link, and VACUUM's cycle id. */
 extern void pb_op_next(ByteWriter *w, BlockNumber next, uint16 cycle);
+
+/*
+ * Append that flags PB_PAGE_INCOMPLETE or PB_PAGE_GARBAGE are cleared, then
+ * set.
+ */
 extern void pb_op_flags(ByteWriter *w, uint16 clear, uint16 set);
+
+/* Append that an inner page's item gets another downlink. */
 extern void pb_op_downlink(ByteWriter *w, int slot, BlockNumber block);
+
+/* Append that the page is deleted; safe_xid: see I11. */
 extern void pb_op_free(ByteWriter *w, uint64 safe_xid);
+
+/* Append the metapage's new contents. */
 extern void pb_op_meta(ByteWriter *w, const PbMeta *meta);
 
+/*
+ * Carry operations out, in redo too.  Lock: write, or the page is a copy.
+ * False: the page is not what they were made for, and is undefined now.
+ */
 extern bool pb_op_apply(Page page, const uint8 *ops, uint32 len);
 #ifdef USE_ASSERT_CHECKING
+/* Is it one operation that, if it fails, has changed nothing? */
 extern bool pb_op_is_simple(const uint8 *ops, uint32 len);
+
+/* Do the operations succeed on any page? */
 extern bool pb_op_cannot_fail(const uint8 *ops, uint32 len);
 #endif
+/* Describe operations, for pg_waldump. */
 extern void pb_op_desc(StringInfo buf, const uint8 *ops, uint32 len);
 
 #endif							/* PB_OP_H */

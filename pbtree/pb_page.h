@@ -49,6 +49,7 @@ pb_page_slot(Page page, int slot)
 static inline uint16
 pb_slot_get(Page page, int slot)
 {
+	Assert(slot >= 0 && slot < pb_page_nslots(page));
 	return *(uint16 *) pb_page_slot(page, slot);
 }
 
@@ -126,20 +127,67 @@ typedef struct PbShape
 	int			high_len;
 } PbShape;
 
+/* An empty page without siblings and fences. */
 extern void pb_page_init(Page page, int level, int map_len, int flags);
+
+/*
+ * What is wrong with header or special space, or NULL.  Any bytes may be
+ * given; slots are not looked at.
+ */
 extern const char *pb_page_check(Page page);
+
+/*
+ * What is wrong with the slots, or NULL.  pb_page_check must have found
+ * nothing.
+ */
 extern const char *pb_page_check_slots(Page page);
 #ifdef USE_ASSERT_CHECKING
+/*
+ * What is wrong with the page, or NULL, as far as its columns need not be
+ * known.  Any bytes may be given.
+ */
 extern const char *pb_page_problem(Page page);
 #endif
+/* Bytes of an item in front of its key. */
 extern int	pb_page_pre_len(Page page, int flags);
+
+/* Bytes of an item.  The slots must be right. */
 extern int	pb_page_item_len(Page page, int slot);
+
+/*
+ * Bytes of all items; false if slots are damaged.  lens has room for BLCKSZ /
+ * 2.
+ */
 extern bool pb_page_item_lens(Page page, uint16 *lens);
+
+/*
+ * Insert an item in front of a slot; false, and nothing is changed, if it does
+ * not fit or suit.
+ */
 extern bool pb_page_insert(Page page, int slot, int flags, const uint8 *item, int len);
+
+/*
+ * Delete slots, in ascending order; false, and nothing is changed, if there
+ * are none such.
+ */
 extern bool pb_page_delete(Page page, const uint16 *slots, int n);
+
+/*
+ * Replace bytes of an item; false, and nothing is changed, if there is no
+ * room.
+ */
 extern bool pb_page_splice(Page page, int slot, int at, int remove, const uint8 *bytes, int len);
+
+/* The item, of a leaf, has more than one TID now, or one; it is not dead. */
 extern void pb_page_mark_posting(Page page, int slot, bool posting);
+
+/* Give the empty page prefix and fences; false if there is no room. */
 extern bool pb_page_start(Page page, const PbShape *shape, const uint8 *prefix);
+
+/*
+ * Make the page anew in another shape; false, and it is undefined, if there is
+ * no room.
+ */
 extern bool pb_page_rebuild(Page page, const PbShape *shape);
 
 #endif							/* PB_PAGE_H */

@@ -68,6 +68,7 @@ typedef struct PbCounters
 	uint64		heads;			/* decided by the slot's head */
 } PbCounters;
 
+/* Of this backend. */
 extern PbCounters pb_counters;
 
 static inline int
@@ -85,12 +86,36 @@ pb_pos_compare_null(const PbColumn *col, bool mine_is_null)
 	return mine_is_null == col->nulls_first ? -1 : 1;
 }
 
+/* A position without columns. */
 extern void pb_pos_begin(PbPos *pos, Relation rel, PbIndex *index);
+
+/*
+ * A position at the key, or in front of all keys with its columns.  The key
+ * must remain.
+ */
 extern void pb_pos_from_key(PbPos *pos, Relation rel, PbIndex *index, const PbKey *key);
+
+/* Free what was decoded for it. */
 extern void pb_pos_end(PbPos *pos);
+
+/*
+ * The position's column i against the key's.  It may call the operator class.
+ */
 extern int	pb_pos_compare_column(PbPos *pos, const PbKey *key, int i);
+
+/*
+ * As above, behind columns that are all equal: by TID, or by what has fewer
+ * columns.
+ */
 extern int	pb_pos_compare_rest(const PbPos *pos, int natts, bool has_tid, const ItemPointerData *tid, bool leaf);
+
+/*
+ * The position against a key, of which start columns are known to be equal.
+ * *equal: how many are.
+ */
 extern int	pb_pos_compare(PbPos *pos, const PbKey *key, bool leaf, int start, int *equal);
+
+/* The position against a fence, as above.  Error: the fence is damaged. */
 extern int	pb_pos_compare_fence(PbPos *pos, const uint8 *fence, int len, int start, int *equal);
 
 /* Is the position behind all that is on the page, so that the right sibling is to be visited? */
@@ -101,8 +126,24 @@ extern bool pb_pos_is_right_of(PbPos *pos, Page page);
 /* Are the comparison functions core's, and the types that these may call others of?  Others may contradict themselves. */
 extern bool pb_pos_order_is_core(Relation rel);
 #endif
+
+/*
+ * The position against a leaf's item.  Lock: read.  Error: the item is
+ * damaged.
+ */
 extern int	pb_pos_compare_item(PbPos *pos, Buffer buffer, int slot);
+
+/*
+ * Leaf: the first slot that does not precede the position; inner page: the first
+ * one behind it.  *bounds comes in as what is known of the fences.  Lock: read.
+ * Error: the page is damaged.
+ */
 extern int	pb_pos_search(PbPos *pos, Buffer buffer, PbBounds *bounds);
+
+/*
+ * As pb_pos_search, on a leaf, from this slot on, which must not be behind the
+ * result.
+ */
 extern int	pb_pos_search_near(PbPos *pos, Buffer buffer, int slot);
 
 #endif							/* PB_POS_H */

@@ -79,19 +79,44 @@ pb_quals_is_strict(const ScanKeyData *key)
 	return key->sk_strategy == BTLessStrategyNumber || key->sk_strategy == BTGreaterStrategyNumber;
 }
 
+/* No conditions yet.  It must be ended. */
 extern void pb_quals_begin(PbQuals *q, Relation rel, PbIndex *index);
+
+/* Free the memory. */
 extern void pb_quals_end(PbQuals *q);
+
+/*
+ * Sort out a scan's conditions.  It calls operator classes and reads catalogs:
+ * no page may be locked.
+ */
 extern void pb_quals_set(PbQuals *q, IndexScanDesc scan);
+
+/* To the first range in this direction.  The conditions must be possible. */
 extern void pb_quals_first(PbQuals *q, ScanDirection dir);
+
+/* To the next range; false: that was the last one. */
 extern bool pb_quals_next(PbQuals *q, ScanDirection dir);
+
+/* Pass ranges that end before the key. */
 extern void pb_quals_skip(PbQuals *q, const PbKey *key, ScanDirection dir);
+
+/* Which range is the current one?  elements has room for INDEX_MAX_KEYS. */
 extern void pb_quals_save(const PbQuals *q, int *elements);
+
+/* To the range that was saved, of the same conditions. */
 extern void pb_quals_restore(PbQuals *q, const int *elements);
+
+/*
+ * Does the row with this key satisfy conditions that bound no range?  It calls
+ * operators.
+ */
 extern bool pb_quals_check(PbQuals *q, const PbKey *key);
 
 /* for pb_skip.c */
 extern PbArray *pb_quals_make_scalar(PbQuals *q, ScanKey key);	/* or NULL */
 extern int	pb_quals_count_elements(PbQuals *q, const PbArray *array, const PbKey *key, bool forward, bool *equal);
+
+/* The position gets its next column, a value or NULL; encodings go to space. */
 extern void pb_quals_add_column(PbQuals *q, PbPos *pos, uint8 *space, int room, ScanKey key, Datum value, bool isnull);
 
 #endif							/* PB_QUALS_H */

@@ -10,12 +10,28 @@
 #include "access/relscan.h"
 #include "nodes/tidbitmap.h"
 
+/* Begin a scan, as ambeginscan does. */
 extern IndexScanDesc pb_scan_begin(Relation rel, int nkeys, int norderbys);
+
+/* Set conditions, as amrescan does.  Lock: none of a page. */
 extern void pb_scan_restart(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys);
+
+/*
+ * To the next row; false: there is none.  The page is pinned on return where
+ * rows must not go, and not locked.
+ */
 extern bool pb_scan_next(IndexScanDesc scan, ScanDirection dir);
+
+/* Add all rows; how many. */
 extern int64 pb_scan_bitmap(IndexScanDesc scan, TIDBitmap *bitmap);
+
+/* Leave the pages, and free the memory. */
 extern void pb_scan_end(IndexScanDesc scan);
+
+/* Remember the current row. */
 extern void pb_scan_mark(IndexScanDesc scan);
+
+/* Back to the row that was remembered. */
 extern void pb_scan_return(IndexScanDesc scan);
 
 #endif							/* PB_SCAN_H */

@@ -20,6 +20,10 @@ typedef enum PbSkipTo
 /* After pb_quals_set; no page is locked. */
 extern void pb_skip_set(PbQuals *q);
 
+/*
+ * Where the next row is that may satisfy the conditions, from the key on.
+ * *pos holds until the next call.
+ */
 extern PbSkipTo pb_skip_find(PbQuals *q, const PbKey *key, ScanDirection dir, PbPos **pos);
 
 #endif							/* PB_SKIP_H */

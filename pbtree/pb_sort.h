@@ -12,9 +12,17 @@ typedef struct PbSort PbSort;
 
 /* With so much memory (kB). */
 extern PbSort *pb_sort_begin(Relation heap, Relation rel, PbIndex *index, int memory);
+
+/* Add a row.  Error: its key is too long. */
 extern void pb_sort_add(PbSort *sort, ItemPointer tid, Datum *values, bool *isnull);
+
+/* Sort what was added. */
 extern void pb_sort_perform(PbSort *sort);
+
+/* The next key, with TIDs, in order; false: there is none. */
 extern bool pb_sort_next(PbSort *sort, PbKey *key, const ItemPointerData **tids, int *n);
+
+/* Free the memory and files. */
 extern void pb_sort_end(PbSort *sort);
 
 #endif							/* PB_SORT_H */

@@ -43,6 +43,8 @@ extern void pb_stale_init(InplaceKeysIndex *keys);
 
 /* Can updates in place be followed; by the heap's kind, too?  heap NULL: the index's table is looked up. */
 extern bool pb_stale_can_follow(Relation rel, const PbIndex *index);
+
+/* As above, and is the table an inplace one? */
 extern bool pb_stale_applies(Relation rel, const PbIndex *index, Relation heap);
 
 /*
@@ -50,6 +52,8 @@ extern bool pb_stale_applies(Relation rel, const PbIndex *index, Relation heap);
  * such values count as needed.
  */
 extern void pb_stale_begin(PbStale *s, Relation rel, PbIndex *index, Relation heap);
+
+/* Release what pb_stale_begin has taken. */
 extern void pb_stale_end(PbStale *s);
 
 /*
@@ -58,7 +62,14 @@ extern void pb_stale_end(PbStale *s);
  * are in memory now.  What comes meanwhile is none.  A sample first: only if that has many are all looked at.  How many.
  */
 extern int	pb_stale_look(PbStale *s, Buffer buffer, bool sample);
+
+/*
+ * Is the page, which was a leaf, still one, and not damaged?  Lock: read, or a
+ * copy.
+ */
 extern bool pb_stale_is_leaf(Page page);
+
+/* Was the TID stale at the first look? */
 extern bool pb_stale_is_suspect(const PbStale *s, ItemPointer tid);
 
 /* The second look.  Lock: the leaf, exclusively.  See InplaceKeysTable.  *conflict, which may be invalid, becomes the newest of what it was and what an entry that is not needed conflicts with. */

@@ -15,7 +15,10 @@
 /* A posting list has at least a byte for each TID. */
 #define PB_MAX_TIDS				1024
 
+/* Write a TID; its length, at most PB_TID_MAX_LEN. */
 extern int	pb_tid_put(uint8 *to, const ItemPointerData *tid);
+
+/* Read a TID; what is behind it, or NULL if it is damaged. */
 extern const uint8 *pb_tid_get(const uint8 *p, const uint8 *end, ItemPointer tid);
 
 /* What adds a TID to a list: bytes that come in place of others. */
@@ -47,11 +50,31 @@ pb_tid_load(const uint8 *p, const uint8 *end, ItemPointer tid)
 	return p + len;
 }
 
+/* Bytes that b takes in a list behind a.  a must be less. */
 extern int	pb_posting_distance(const ItemPointerData *a, const ItemPointerData *b);
+
+/*
+ * Write a list of more than one TID, ascending; its length, or 0 if there is
+ * no room.
+ */
 extern int	pb_posting_put(uint8 *to, int room, const ItemPointerData *tids, int n);
+
+/*
+ * Read a list of at most PB_MAX_TIDS; what is behind it, or NULL if it is
+ * damaged.
+ */
 extern const uint8 *pb_posting_get(const uint8 *p, const uint8 *end, ItemPointer tids, int *n);
+
+/*
+ * How the list gets another TID; false if it must be written anew, or is
+ * damaged.
+ */
 extern bool pb_posting_add(const uint8 *p, const uint8 *end, const ItemPointerData *tid, PbTidEdit *edit);
+
+/* What is behind an item's TIDs, or NULL if they are damaged. */
 extern const uint8 *pb_tids_end(const uint8 *p, const uint8 *end, bool posting);
+
+/* Read a list's first TID; what is behind it, or NULL if it is damaged. */
 extern const uint8 *pb_posting_first(const uint8 *p, const uint8 *end, ItemPointer tid);
 
 #endif							/* PB_TIDS_H */

@@ -33,9 +33,20 @@ typedef enum PbVerdict
 	PB_WAIT
 } PbVerdict;
 
+/* Must a row with these NULLs be unique? */
 extern bool pb_unique_applies(Relation rel, const PbIndex *index, const bool *isnull);
+
+/*
+ * Is there a live row with the key?  Lock: write, leaf, kept (I13); leaves to
+ * the right are locked for reading meanwhile.  Error: there is one; locks are
+ * released.
+ */
 extern PbVerdict pb_unique_check(PbUnique *u, Buffer leaf, PbPos *first, int slot);
+
+/* Wait for the transaction that decides.  No page may be locked. */
 extern void pb_unique_wait(PbUnique *u);
+
+/* The error for a key that comes twice in a build. */
 extern void pb_unique_report_build(Relation heap, Relation rel, PbIndex *index, const PbKey *key);
 
 #endif							/* PB_UNIQUE_H */

@@ -9,6 +9,10 @@
 #include "pb_change.h"
 #include "pb_search.h"
 
+/*
+ * Delete an empty leaf, and inner pages with no other child; how many pages
+ * went, 0 if it cannot be now.  Lock: none.  *next: another leaf that can go.
+ */
 extern int	pb_unlink_leaf(Relation rel, PbIndex *index, BlockNumber block, uint16 cycle, BlockNumber *blocks,
 						   BlockNumber *next);
 
