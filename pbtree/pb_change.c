@@ -13,6 +13,9 @@
 
 #define PB_CHANGE_SPACE		(4 * BLCKSZ)
 
+StaticAssertDecl(PB_CHANGE_SPACE <= PG_UINT16_MAX,
+				 "a record has room for a block's operations: none fails when pages are changed");
+
 bool		pb_change_rmgr_is_there = false;
 
 static uint8 change_space[PB_CHANGE_SPACE];

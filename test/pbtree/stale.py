@@ -1,5 +1,6 @@
 """Tests of pbtree: entries that updates in place have left behind go while the table is being changed."""
 import os
+import struct
 import threading
 import time
 
@@ -275,6 +276,49 @@ def keys_lost_chunks(tests):
     expect('entries', query(connection, CHECK % 't_s_idx'), [(40,)])
     expect('pages are all-visible', query(connection, visible), [(True,)])
     expect('inplace_check', query(connection, "SELECT * FROM inplace_check('t')"), [])
+    no_crash(cluster)
+    return ''
+
+
+def overlap(page):
+    """Let a leaf have its first posting list a hundred times more; no leaf, or one without room or without such a list, stays."""
+    lower, upper = struct.unpack_from('=HH', page, 12)
+    flags, _, level = struct.unpack_from('=HHB', page, len(page) - 32 + 20)
+    size = 4 if flags & 8 else 2
+    slots = [bytes(page[at:at + size]) for at in range(24, lower, size)]
+    lists = [slot for slot in slots if struct.unpack('=H', slot[:2])[0] & 0x4000]
+    if flags & 3 or level > 0 or not lists or upper - lower < 100 * size:
+        return False
+    page[lower:lower + 100 * size] = lists[0] * 100
+    struct.pack_into('=H', page, 12, lower + 100 * size)
+    return True
+
+
+@test
+def keys_overlap(tests):
+    """Items of a damaged leaf overlap, and all are stale: more TIDs than a leaf has room for are an error of VACUUM, and written nowhere."""
+    cluster, connection = begin(tests, 'keys_overlap')
+    query(connection, 'CREATE TABLE t (id int PRIMARY KEY, k int) USING inplace')
+    query(connection, 'INSERT INTO t SELECT g, 5 FROM generate_series(1, 6000) g; CREATE INDEX i ON t USING pbtree (k)')
+    query(connection, 'UPDATE t SET k = 6')
+    name = os.path.join(cluster.data, query(connection, "SELECT pg_relation_filepath('i')")[0][0])
+    connection.close()
+    stop_without_checksums(cluster)
+    with open(name, 'r+b') as file:
+        pages = [bytearray(page) for page in iter(lambda: file.read(8192), b'')]
+        expect('leaves with lists', sum(overlap(page) for page in pages[1:]) > 0, True)
+        file.seek(0)
+        file.write(b''.join(pages))
+    cluster.start()
+    connection = connect(cluster)
+    for _ in range(2):
+        try:
+            query(connection, 'VACUUM (INDEX_CLEANUP on) t')
+            raise Failed('VACUUM has found nothing')
+        except psycopg2.errors.IndexCorrupted:
+            pass
+    query(connection, 'REINDEX INDEX i')
+    expect('entries', query(connection, CHECK % 'i'), [(6000,)])
     no_crash(cluster)
     return ''
 
