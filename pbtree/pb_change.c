@@ -247,11 +247,13 @@ look_after(PbChange *c)
 		return;
 	problem = pages_problem(c, true);
 	if (problem != NULL)
-		elog(LOG,
-			 "a change of index \"%s\", kind 0x%02X, of block %u and %d more leaves a page that is wrong: %s",
-			 RelationGetRelationName(c->rel), c->info,
-			 BufferGetBlockNumber(c->blocks[0].buffer), c->nblocks - 1,
-			 problem);
+		ereport(LOG,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg_internal("change 0x%02X of index \"%s\" leaves a damaged page, block %u or one of %d others",
+								 c->info, RelationGetRelationName(c->rel),
+								 BufferGetBlockNumber(c->blocks[0].buffer),
+								 c->nblocks - 1),
+				 errdetail_internal("%s", problem)));
 	Assert(problem == NULL);
 	pfree(c->index);
 }
@@ -291,7 +293,7 @@ pb_change_apply(PbChange *c)
 #endif
 	if (!c->simple && !tried && !pb_change_try(c))
 		pb_index_corrupt(c->rel, BufferGetBlockNumber(c->blocks[0].buffer), -1,
-						 "it is not what the change was made for");
+						 "The page does not match the change.");
 	if (c->nblocks > XLR_NORMAL_MAX_BLOCK_ID + 1)
 		XLogEnsureRecordSpace(c->nblocks - 1, c->nblocks + 1);
 	START_CRIT_SECTION();
@@ -309,7 +311,8 @@ pb_change_apply(PbChange *c)
 					 BufferGetBlockNumber(b->buffer),
 					 RelationGetRelationName(c->rel));
 			END_CRIT_SECTION();
-			pb_index_corrupt(c->rel, BufferGetBlockNumber(b->buffer), -1, "an item or row cannot be added, or is there already");
+			pb_index_corrupt(c->rel, BufferGetBlockNumber(b->buffer), -1,
+							 "An item or row cannot be added, or exists already.");
 		}
 		MarkBufferDirty(b->buffer);
 	}

@@ -82,10 +82,13 @@ check_fence(Check *c, BlockNumber block, const uint8 *fence, int len,
 	if (len == 0)
 		return;
 	if (!pb_key_get_fence(c->index, fence, len, &bound))
-		fail(c, block, -1, "a fence is damaged");
+		fail(c, block, -1, "A fence is damaged.");
 	cmp = compare_keys(c, key, &bound, false);
 	if (low ? cmp < 0 : cmp >= 0)
-		fail(c, block, slot, low ? "it precedes the page's low fence" : "it does not precede the page's high fence");
+		fail(c, block, slot,
+			 low ?
+			 "The item precedes the page's low fence." :
+			 "The item does not precede the page's high fence.");
 }
 
 /* end: the last item */
@@ -97,9 +100,11 @@ check_tids(Check *c, Buffer buffer, int slot, PbItem *item, ItemPointer end)
 								 item, tids);
 
 	if ((n > 1) != ((item->flags & PB_SLOT_POSTING) != 0))
-		fail(c, BufferGetBlockNumber(buffer), slot, "its number of TIDs is wrong");
+		fail(c, BufferGetBlockNumber(buffer), slot,
+			 "The item's number of TIDs is wrong.");
 	if (n > 1 && !c->index->equalimage)
-		fail(c, BufferGetBlockNumber(buffer), slot, "it must not have several TIDs");
+		fail(c, BufferGetBlockNumber(buffer), slot,
+			 "The item must not have several TIDs.");
 	item->key.tid = tids[0];
 	item->key.has_tid = true;
 	*end = tids[n - 1];
@@ -124,14 +129,16 @@ check_items(Check *c, Buffer buffer)
 
 		pb_item_get(c->rel, c->index, buffer, page, slot, item);
 		if (item->key.has_map && !(special->flags & PB_PAGE_MAPS))
-			fail(c, block, slot, "it has a map, and the page has none");
+			fail(c, block, slot,
+				 "The item has a map, but the page has no maps.");
 		if (leaf)
 			check_tids(c, buffer, slot, item, &end);
 		if (!leaf && slot == 0)
 			continue;
 		if (slot > (leaf ? 0 : 1) &&
 			compare_keys(c, &item->key, &last->key, leaf) <= 0)
-			fail(c, block, slot, "it does not come behind the item in front of it");
+			fail(c, block, slot,
+				 "The item does not follow the previous item in the order of keys.");
 		check_fence(c, block, pb_page_low(page), special->low_len, &item->key,
 					slot, true);
 		/* the next key must come behind all its TIDs */
@@ -153,19 +160,23 @@ check_layout(Check *c, Buffer buffer, int level)
 	uint16	   *lens = palloc(BLCKSZ);
 
 	if (special->flags & (PB_PAGE_META | PB_PAGE_DELETED))
-		fail(c, block, -1, "a link leads to it, but it is not part of the tree");
+		fail(c, block, -1,
+			 "A link leads to the page, but it is not part of the tree.");
 	if (special->level != level)
-		fail(c, block, -1, "it is not on the expected level");
+		fail(c, block, -1, "The page is not on the expected level.");
 	if (special->map_len != c->index->map_len)
-		fail(c, block, -1, "its maps have another length than the index's");
+		fail(c, block, -1,
+			 "The page's maps do not have the length of the index's maps.");
 	if (!pb_page_item_lens(page, lens))
-		fail(c, block, -1, "its slots are damaged");
+		fail(c, block, -1, "The page's slots are damaged.");
 	if (special->prev != c->prev)
-		fail(c, block, -1, "its left link does not lead to its left sibling");
+		fail(c, block, -1,
+			 "The page's left link does not lead to its left sibling.");
 	if (special->low_len != 0 &&
 		(special->low_len != c->high_len ||
 		 memcmp(pb_page_low(page), c->high, c->high_len) != 0))
-		fail(c, block, -1, "its low fence is not its left sibling's high fence");
+		fail(c, block, -1,
+			 "The page's low fence is not its left sibling's high fence.");
 	pfree(lens);
 }
 
@@ -251,13 +262,15 @@ check_downlink(Check *c, Buffer buffer)
 	{
 		/* the downlink has not been made yet */
 		if (is_next)
-			fail(c, block, -1, "it has a downlink, and its left sibling says that it has none");
+			fail(c, block, -1,
+				 "The page has a downlink, but its left sibling is marked as incompletely split.");
 		return;
 	}
 	if (!is_next)
-		fail(c, block, -1, "it has no downlink");
+		fail(c, block, -1, "The page has no downlink.");
 	if (!has_low_fence(c, item, BufferGetPage(buffer)))
-		fail(c, block, -1, "its low fence is not the key of its downlink");
+		fail(c, block, -1,
+			 "The page's low fence is not the key of its downlink.");
 	c->slot++;
 }
 
@@ -302,11 +315,12 @@ check_level(Check *c, BlockNumber first, int level, BlockNumber *down)
 	for (BlockNumber block = first; block != PB_NONE;)
 	{
 		if (++pages > limit)
-			fail(c, block, -1, "its right links make a circle");
+			fail(c, block, -1, "Right links from the page form a circle.");
 		block = check_page(c, block, level, down);
 	}
 	if (BufferIsValid(c->parent) && next_child(c, item) != PB_NONE)
-		fail(c, item->down, -1, "a downlink leads to it, but no right link");
+		fail(c, item->down, -1,
+			 "A downlink leads to the page, but no right link.");
 	pfree(item);
 	leave_parent(c);
 	if (level > 0)
@@ -330,7 +344,8 @@ check_empty(Check *c)
 		{
 			pb_index_check_page(c->rel, buffer);
 			if (!(PbPageGetSpecial(page)->flags & PB_PAGE_DELETED))
-				fail(c, PB_META_BLOCK, -1, "it names no root, and there are pages of a tree");
+				fail(c, PB_META_BLOCK, -1,
+					 "The metapage names no root, but pages of a tree exist.");
 		}
 		UnlockReleaseBuffer(buffer);
 	}
@@ -351,7 +366,8 @@ check_meta(Check *c)
 	 */
 	if ((meta.flags & ~expected.flags) ||
 		memcmp(meta.codec, expected.codec, sizeof(meta.codec)) != 0)
-		fail(c, PB_META_BLOCK, -1, "its columns' encodings are not those of their types");
+		fail(c, PB_META_BLOCK, -1,
+			 "The columns' encodings are not those of their types.");
 }
 
 static void

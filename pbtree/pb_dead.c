@@ -290,7 +290,8 @@ pb_dead_remove_versions(Relation rel, Relation heap, PbIndex *index,
 	bool		done = false;
 
 	if (!pb_page_item_lens(d->page, lens))
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "its slots are damaged");
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+						 "The page's slots are damaged.");
 	pb_key_begin(last);
 	for (int slot = 0; slot < pb_page_nslots(d->page); slot++)
 	{
@@ -336,7 +337,7 @@ find_stale(Dead *d, PbStale *stale, bool *gone, TransactionId *xid)
 			/* damage: items that overlap */
 			if (id >= PB_MAX_PAGE_TIDS)
 				pb_index_corrupt(d->rel, BufferGetBlockNumber(d->buffer), slot,
-								 "the page has more rows than it has room for");
+								 "The page has more rows than it can hold.");
 			add_tid(d, slot, &d->item_tids[i], false, false, 0);
 			gone[id] = !pb_stale_is_needed(stale, &d->item.key,
 										   &d->item_tids[i], xid);

@@ -19,13 +19,15 @@ pb_index_corrupt(Relation rel, BlockNumber block, int slot, const char *problem)
 	if (slot < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
-				 errmsg("index \"%s\" is damaged: block %u: %s",
-						RelationGetRelationName(rel), block, problem),
+				 errmsg("index \"%s\" is damaged at block %u",
+						RelationGetRelationName(rel), block),
+				 errdetail_internal("%s", problem),
 				 errhint("Please REINDEX it.")));
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("index \"%s\" is damaged: block %u, offset %d: %s",
-					RelationGetRelationName(rel), block, slot + 1, problem),
+			 errmsg("index \"%s\" is damaged at block %u, offset %d",
+					RelationGetRelationName(rel), block, slot + 1),
+			 errdetail_internal("%s", problem),
 			 errhint("Please REINDEX it.")));
 }
 
@@ -57,12 +59,13 @@ pb_index_read(Relation rel, BlockNumber block, int lock)
 
 	Assert(CritSectionCount == 0);
 	if (block == PB_META_BLOCK)
-		pb_index_corrupt(rel, block, -1, "a link leads to the metapage");
+		pb_index_corrupt(rel, block, -1, "A link leads to the metapage.");
 	if (!compat_has_block(rel, block))
-		pb_index_corrupt(rel, block, -1, "a link leads to it, and there is no such block");
+		pb_index_corrupt(rel, block, -1,
+						 "A link leads to the block, which does not exist.");
 	buffer = ReadBuffer(rel, block);
 	if (is_locked(buffer))
-		pb_index_corrupt(rel, block, -1, "a link leads back to it");
+		pb_index_corrupt(rel, block, -1, "A link leads back to the page.");
 	LockBuffer(buffer, lock);
 	pb_index_check_page(rel, buffer);
 	return buffer;
@@ -151,14 +154,15 @@ pb_index_read_meta(Relation rel, int lock, PbMeta *meta)
 	memcpy(meta, PbPageGetMeta(page), sizeof(*meta));
 	if (!(PbPageGetSpecial(page)->flags & PB_PAGE_META) ||
 		meta->magic != PB_META_MAGIC)
-		pb_index_corrupt(rel, PB_META_BLOCK, -1, "it is no metapage of a pbtree index");
+		pb_index_corrupt(rel, PB_META_BLOCK, -1,
+						 "The page is not a metapage of a pbtree index.");
 	if (meta->version != PB_FORMAT_VERSION)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("index \"%s\" has format %u, and this version of pbtree reads format %d",
+				 errmsg("index \"%s\" has format %u, but this version of pbtree reads format %d",
 						RelationGetRelationName(rel), meta->version,
 						PB_FORMAT_VERSION),
-				 errhint("Install a newer version of pbtree, or REINDEX.")));
+				 errhint("Install a newer version of pbtree, or REINDEX the index.")));
 	return buffer;
 }
 
@@ -233,10 +237,12 @@ load_index(Relation rel)
 
 	UnlockReleaseBuffer(pb_index_read_meta(rel, PB_READ, &meta));
 	if (meta.flags & ~(PB_META_BYTES | PB_META_EQUALIMAGE))
-		pb_index_corrupt(rel, PB_META_BLOCK, -1, "it has unknown flags");
+		pb_index_corrupt(rel, PB_META_BLOCK, -1,
+						 "The metapage has unknown flags.");
 	if (meta.natts != natts ||
 		meta.nkeys != IndexRelationGetNumberOfKeyAttributes(rel))
-		pb_index_corrupt(rel, PB_META_BLOCK, -1, "it has another number of columns");
+		pb_index_corrupt(rel, PB_META_BLOCK, -1,
+						 "The number of columns in the metapage is wrong.");
 	index = MemoryContextAllocZero(rel->rd_indexcxt, index_size(rel));
 	index->natts = natts;
 	index->nkeys = meta.nkeys;
@@ -252,10 +258,12 @@ load_index(Relation rel)
 		if (!codec_is_right(&index->col[i]) ||
 			((meta.codec[i] & PB_CODEC_INVERTED) != 0) !=
 			(index->col[i].desc && PbCodecIsOrdered(meta.codec[i])))
-			pb_index_corrupt(rel, PB_META_BLOCK, -1, "a column's encoding is not known");
+			pb_index_corrupt(rel, PB_META_BLOCK, -1,
+							 "A column's encoding is unknown.");
 		if (index->bytes && i < index->nkeys &&
 			!PbCodecIsOrdered(meta.codec[i]))
-			pb_index_corrupt(rel, PB_META_BLOCK, -1, "a column's encoding has no order");
+			pb_index_corrupt(rel, PB_META_BLOCK, -1,
+							 "A column's encoding has no order.");
 		/* looked up here, not while a page is locked */
 		if (i < index->nkeys)
 			(void) index_getprocinfo(rel, i + 1, BTORDER_PROC);

@@ -99,7 +99,8 @@ goes_between(Relation rel, PbIndex *index, Buffer buffer, int slot,
 
 	if (pb_posting_get(tail, (uint8 *) page + PbPageSpecial(page), tids, &n) ==
 		NULL)
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "its TIDs are damaged");
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot,
+						 "The item's TIDs are damaged.");
 	if (ItemPointerCompare(&tids[n - 1],
 						   unconstify(ItemPointerData *, &key->tid)) < 0)
 		return false;

@@ -84,7 +84,7 @@ read_block(Relation rel, int64 block)
 				 errmsg("block " INT64_FORMAT
 						" of index \"%s\" has never been written",
 						block, RelationGetRelationName(rel)),
-				 errdetail("VACUUM makes such a block, which a crash may leave, one for new pages.")));
+				 errdetail("A crash can leave such a block; VACUUM makes it available for new pages.")));
 	pb_index_check_page(rel, buffer);
 	return buffer;
 }
@@ -279,7 +279,8 @@ add_leaf(Relation rel, PbIndex *index, Buffer buffer, Page page, Sizes *s)
 	uint16	   *lens = palloc(BLCKSZ);
 
 	if (!pb_page_item_lens(page, lens))
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "its slots are damaged");
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+						 "The page's slots are damaged.");
 	for (int slot = 0; slot < pb_page_nslots(page); slot++)
 	{
 		int			keep;

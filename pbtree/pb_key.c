@@ -305,10 +305,10 @@ find_item(Page page, int slot, int len, const uint8 **p)
 	int			off;
 
 	if (slot >= pb_page_nslots(page))
-		return "there is no such item";
+		return "The item does not exist.";
 	off = pb_slot_get(page, slot) & PB_SLOT_OFF;
 	if (off < PbPageUpper(page) || off + len > PbPageSpecial(page))
-		return "it points outside of the page's items";
+		return "The item's slot points outside of the page's items.";
 	*p = (uint8 *) page + off;
 	return NULL;
 }
@@ -374,7 +374,7 @@ get_item(PbIndex *index, Page page, int slot, PbItem *item)
 		key->has_tid = (p[PB_PIVOT_LEN - 1] & PB_NATTS_TID) != 0;
 		p += PB_PIVOT_LEN;
 		if (key->natts > index->nkeys || (slot == 0) != (key->natts == 0))
-			return "its number of columns is wrong";
+			return "The item's number of columns is wrong.";
 		if (slot == 0)
 			return NULL;
 	}
@@ -382,13 +382,13 @@ get_item(PbIndex *index, Page page, int slot, PbItem *item)
 	{
 		key->has_map = true;
 		if (end - p < index->map_len)
-			return "its map is not whole";
+			return "The item's map is incomplete.";
 		memcpy(key->map, p, index->map_len);
 		p += index->map_len;
 	}
 	p = assemble(index, page, slot, p, key);
 	if (p == NULL || (key->has_tid && end - p < sizeof(key->tid)))
-		return "its key is not whole";
+		return "The item's key is incomplete.";
 	item->tail = p;
 	if (key->has_tid)
 		memcpy(&key->tid, p, sizeof(key->tid));
@@ -460,7 +460,8 @@ pb_item_tids(Relation rel, Buffer buffer, Page page, int slot,
 	if (((item->flags & PB_SLOT_POSTING) ?
 		 pb_posting_get(item->tail, end, tids, &n) :
 		 pb_tid_get(item->tail, end, tids)) == NULL)
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "its TIDs are damaged");
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot,
+						 "The item's TIDs are damaged.");
 	return n;
 }
 
@@ -474,7 +475,8 @@ pb_item_first_tid(Relation rel, Buffer buffer, Page page, int slot,
 	if (((item->flags & PB_SLOT_POSTING) ?
 		 pb_posting_first(item->tail, end, tid) :
 		 pb_tid_get(item->tail, end, tid)) == NULL)
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "its TIDs are damaged");
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot,
+						 "The item's TIDs are damaged.");
 }
 
 BlockNumber

@@ -231,13 +231,15 @@ pb_pack_split_point(Relation rel, PbIndex *index, Buffer buffer, int slot,
 	int			k;
 
 	if (!pb_page_item_lens(page, lens))
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "its slots are damaged");
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+						 "The page's slots are damaged.");
 	if (leaf && slot == n && n > 0 &&
 		!is_behind_list(rel, index, buffer, n, key))
 	{
 		/* pb_split_repack has made room for two lists of one key */
 		if (n < 2)
-			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), 0, "its TIDs have no room");
+			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), 0,
+							 "The item's TIDs do not fit on a page.");
 		slot = n - 1;
 	}
 	if (leaf && (n < 2 || (slot == n && !pb_page_is_rightmost(page) &&

@@ -45,28 +45,28 @@ pb_page_check(Page page)
 	PbSpecial  *s;
 
 	if (PageIsNew(page))
-		return "it is zeroed";
+		return "The page is zeroed.";
 	if (PbPageSpecial(page) != BLCKSZ - PB_SPECIAL_SIZE ||
 		PbPageLower(page) < SizeOfPageHeaderData ||
 		PbPageLower(page) > PbPageUpper(page) ||
 		PbPageUpper(page) > PbPageSpecial(page))
-		return "its header is damaged";
+		return "The page header is damaged.";
 	s = PbPageGetSpecial(page);
 	if (s->magic != PB_PAGE_MAGIC || (s->flags & ~PB_PAGE_ALL_FLAGS))
-		return "it is no page of a pbtree index";
+		return "The page is not a page of a pbtree index.";
 	if (s->flags & (PB_PAGE_META | PB_PAGE_DELETED))
 		return NULL;
 	if (blob_is_bad(page, s->prefix_off, s->prefix_len) ||
 		blob_is_bad(page, s->low_off, s->low_len) ||
 		blob_is_bad(page, s->high_off, s->high_len))
-		return "a fence or the prefix lies outside of it";
+		return "A fence or the prefix lies outside of the page.";
 	if ((s->next != PB_NONE) != (s->high_len != 0))
-		return "it has a right sibling or a high fence, but not both";
+		return "The page has a right sibling or a high fence, but not both.";
 	if ((PbPageLower(page) - SizeOfPageHeaderData) % pb_page_slot_size(page) !=
 		0)
-		return "its slots are damaged";
+		return "The page's slots are damaged.";
 	if (s->level > 0 && pb_page_nslots(page) == 0)
-		return "an inner page is empty";
+		return "The page is an inner page without items.";
 	return NULL;
 }
 
@@ -81,7 +81,7 @@ pb_page_check_slots(Page page)
 		int			off = pb_slot_get(page, i) & PB_SLOT_OFF;
 
 		if (off < PbPageUpper(page) || off >= PbPageSpecial(page))
-			return "a slot points outside of its items";
+			return "A slot points outside of the page's items.";
 	}
 	return NULL;
 }
@@ -233,16 +233,16 @@ links_problem(Page page)
 	PbSpecial  *s = PbPageGetSpecial(page);
 
 	if (s->next != PB_NONE && s->next == s->prev)
-		return "both its siblings are one";
+		return "The page's left sibling is also its right sibling.";
 	if ((s->flags & PB_PAGE_INCOMPLETE) && s->next == PB_NONE)
-		return "its split is incomplete, and it has no right sibling";
+		return "The page is incompletely split, but has no right sibling.";
 	if (s->low_len > PB_MAX_LOW_FENCE)
-		return "its low fence is too long to be kept";
+		return "The page's low fence is too long.";
 	if (s->low_len != 0 &&
 		(s->prev == PB_NONE || (pb_page_low(page)[0] & PB_NATTS_MASK) == 0))
-		return "its low fence is that of a leftmost page, or has no column";
+		return "The page has a low fence, but no left sibling, or the fence has no column.";
 	if (s->high_len != 0 && (pb_page_high(page)[0] & PB_NATTS_MASK) == 0)
-		return "its high fence has no column";
+		return "The page's high fence has no column.";
 	return NULL;
 }
 
@@ -257,10 +257,11 @@ inner_item_problem(Page page, int slot)
 	memcpy(&down, item, sizeof(down));
 	if (down == PB_NONE || down == PbPageGetSpecial(page)->next ||
 		down == PbPageGetSpecial(page)->prev)
-		return "a downlink leads to no child";
+		return "A downlink does not lead to a child.";
 	if (natts & PB_NATTS_MAP)
-		return "an inner item says as a fence does that it has a map";
-	return ((natts & PB_NATTS_MASK) == 0) == (slot == 0) ? NULL : "an inner item's number of columns is wrong";
+		return "An inner item has the map flag of a fence.";
+	return ((natts & PB_NATTS_MASK) == 0) == (slot == 0) ?
+		NULL : "An inner item's number of columns is wrong.";
 }
 
 static const char *
@@ -269,15 +270,15 @@ item_problem(Page page, int slot, int len)
 	uint16		bits = pb_slot_get(page, slot);
 
 	if (len < least_len(page, bits))
-		return "an item is too short";
+		return "An item is too short.";
 	if ((bits & PB_SLOT_MAP) && !(PbPageGetSpecial(page)->flags & PB_PAGE_MAPS))
-		return "an item has a map, and the page has none";
+		return "An item has a map, but the page has no maps.";
 	if ((bits & PB_SLOT_MAP) && pb_page_has_heads(page))
-		return "an item has a map, and a head";
+		return "An item has both a map and a head.";
 	if (pb_page_is_leaf(page))
 		return NULL;
 	if (bits & (PB_SLOT_POSTING | PB_SLOT_DEAD))
-		return "an inner item has flags of a leaf's";
+		return "An inner item has flags of a leaf's item.";
 	return inner_item_problem(page, slot);
 }
 
@@ -290,7 +291,7 @@ contents_problem(Page page)
 
 	return PbPageLower(page) ==
 		(char *) PageGetContents(page) + len - (char *) page ?
-		NULL : "its contents have another length";
+		NULL : "The length of the page's contents is wrong.";
 }
 
 /*
@@ -309,7 +310,7 @@ pb_page_problem(Page page)
 	if (PbPageGetSpecial(page)->flags & (PB_PAGE_META | PB_PAGE_DELETED))
 		return contents_problem(page);
 	if (!blobs_lie_right(page) || !pb_page_item_lens(page, lens))
-		return "its items or blobs overlap, or leave a gap";
+		return "The page's items or blobs overlap, or leave a gap.";
 	problem = links_problem(page);
 	for (int i = 0; problem == NULL && i < pb_page_nslots(page); i++)
 	{
@@ -317,7 +318,7 @@ pb_page_problem(Page page)
 		total += lens[i];
 	}
 	if (problem == NULL && total != items_end(page) - PbPageUpper(page))
-		problem = "there is a gap in front of its items";
+		problem = "The page has a gap in front of its items.";
 	return problem;
 }
 #endif

@@ -22,7 +22,8 @@
 static void
 not_whole(PbPos *pos, Buffer buffer, int slot)
 {
-	pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot, "it is not whole");
+	pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot,
+					 "The item is incomplete.");
 }
 
 /*
@@ -81,7 +82,8 @@ compare_item_bytes(PbPos *pos, Buffer buffer, Page page, int slot, int prefix)
 	{
 		off += PB_PIVOT_LEN;
 		if (off > PbPageSpecial(page))
-			pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot, "it points outside of the page");
+			pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot,
+							 "The item's slot points outside of the page.");
 		natts = ((uint8 *) page)[off - 1] & PB_NATTS_MASK;
 		has_tid = (((uint8 *) page)[off - 1] & PB_NATTS_TID) != 0;
 	}
@@ -107,7 +109,7 @@ compare_item_bytes(PbPos *pos, Buffer buffer, Page page, int slot, int prefix)
 		pb_counters.bytes += n;
 		if (off < PbPageUpper(page) || n <= 0)
 			pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot,
-							 "it points outside of the page's items");
+							 "The item's slot points outside of the page's items.");
 		cmp = memcmp(mine, (uint8 *) page + off, n);
 		if (cmp != 0)
 			return cmp;
@@ -210,7 +212,8 @@ compare_item(PbPos *pos, Buffer buffer, Page page, int slot, int start,
 		item.key.has_tid = true;
 	}
 	if (start > item.key.natts)
-		pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot, "it has too few columns");
+		pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot,
+						 "The item has too few columns.");
 	return pb_pos_compare(pos, &item.key, leaf, start, equal);
 }
 
@@ -240,7 +243,7 @@ get_coded(PbPos *pos, Buffer buffer, Page page, int slot, CodedItem *item)
 	if ((bits & PB_SLOT_OFF) < PbPageUpper(page) ||
 		p + pb_page_pre_len(page, bits) > item->end)
 		pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot,
-						 "it points outside of the page's items");
+						 "The item's slot points outside of the page's items.");
 	if (!pb_page_is_leaf(page))
 	{
 		p += PB_PIVOT_LEN;
@@ -352,7 +355,8 @@ compare_item_coded(PbPos *pos, Buffer buffer, Page page, int slot, int common,
 
 	get_coded(pos, buffer, page, slot, &item);
 	if (start > item.natts)
-		pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot, "it has too few columns");
+		pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot,
+						 "The item has too few columns.");
 	natts = Min(item.natts, pos->natts);
 	i = states_differ(pos, &item, natts);
 	n = pos->off[i];
@@ -517,7 +521,8 @@ pb_pos_search(PbPos *pos, Buffer buffer, PbBounds *bounds)
 		   slot <= pb_page_nslots(page));
 #ifdef USE_ASSERT_CHECKING
 	if (!slot_is_right(pos, buffer, page, slot))
-		pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot, "a comparison in full contradicts that of its parts");
+		pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot,
+						 "A complete comparison contradicts a comparison of parts.");
 #endif
 	return slot;
 }

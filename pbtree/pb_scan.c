@@ -300,13 +300,13 @@ step(IndexScanDesc scan, ScanDirection dir, BlockNumber block, BlockNumber next)
 	if (ScanDirectionIsForward(dir))
 	{
 		if (next == block)
-			pb_index_corrupt(rel, block, -1, "it is its own sibling");
+			pb_index_corrupt(rel, block, -1, "The page is its own sibling.");
 		buffer = pb_index_read(rel, next, PB_READ);
 		while (PbPageGetSpecial(BufferGetPage(buffer))->flags & PB_PAGE_DELETED)
 		{
 			if (pb_page_is_rightmost(BufferGetPage(buffer)))
 				pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
-								 "it is deleted, and has no right sibling");
+								 "The page is deleted, and has no right sibling.");
 			buffer = pb_search_right(rel, buffer, PB_READ);
 		}
 	}
@@ -319,7 +319,8 @@ step(IndexScanDesc scan, ScanDirection dir, BlockNumber block, BlockNumber next)
 	page = BufferGetPage(buffer);
 	if (!pb_page_is_leaf(page) ||
 		(PbPageGetSpecial(page)->flags & PB_PAGE_META))
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "it is no leaf");
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+						 "The page is not a leaf.");
 	pb_leaf_read(&so->leaf, scan, &so->quals, buffer,
 				 ScanDirectionIsForward(dir) ? 0 : pb_page_nslots(page), dir,
 				 true);

@@ -132,7 +132,8 @@ check_kind(Relation rel, Buffer buffer, int level)
 	PbSpecial  *special = PbPageGetSpecial(BufferGetPage(buffer));
 
 	if ((special->flags & PB_PAGE_META) || special->level != level)
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "it is not on the expected level");
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+						 "The page is not on the expected level.");
 }
 
 /* Move to the right sibling, which cannot vanish while this page is locked. */
@@ -145,7 +146,7 @@ pb_search_right(Relation rel, Buffer buffer, int lock)
 
 	Assert(pb_index_is_locked(buffer, PB_READ));
 	if (next == BufferGetBlockNumber(buffer))
-		pb_index_corrupt(rel, next, -1, "it is its own sibling");
+		pb_index_corrupt(rel, next, -1, "The page is its own sibling.");
 	UnlockReleaseBuffer(buffer);
 	CHECK_FOR_INTERRUPTS();
 	buffer = pb_index_read(rel, next, lock);
@@ -166,7 +167,7 @@ pb_search_next(Relation rel, Buffer buffer, int lock)
 	if (right->prev != BufferGetBlockNumber(buffer) ||
 		(right->flags & PB_PAGE_DELETED))
 		pb_index_corrupt(rel, BufferGetBlockNumber(next), -1,
-						 "its left link does not lead to its left sibling");
+						 "The page's left link does not lead to its left sibling.");
 	return next;
 }
 
@@ -175,7 +176,8 @@ void
 pb_search_count(Relation rel, BlockNumber block, uint32 *steps)
 {
 	if (++*steps % 256 == 0 && *steps > RelationGetNumberOfBlocks(rel))
-		pb_index_corrupt(rel, block, -1, "links make a circle, or comparisons contradict each other");
+		pb_index_corrupt(rel, block, -1,
+						 "Links form a circle, or comparisons contradict each other.");
 }
 
 /*
@@ -198,7 +200,7 @@ pb_search_move_right(PbPos *pos, Buffer buffer, int lock, PbFinishSplit finish,
 		{
 			if (special->next == PB_NONE)
 				pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), -1,
-								 "it is deleted, and has no right sibling");
+								 "The page is deleted, and has no right sibling.");
 		}
 		else if (finish && (special->flags & PB_PAGE_INCOMPLETE))
 		{
@@ -254,7 +256,8 @@ read_root(PbPos *pos, int level, int lock, int *at)
 				return buffer;
 			UnlockReleaseBuffer(buffer);
 			if (tries >= MAX_ROOT_TRIES)
-				pb_index_corrupt(pos->rel, block, -1, "it is the root, and has a left sibling or another level");
+				pb_index_corrupt(pos->rel, block, -1,
+								 "The page is the root, but has a left sibling or another level.");
 		}
 		else if (tries > 0)
 			return InvalidBuffer;
@@ -328,7 +331,8 @@ pb_search_descend(PbPos *pos, int level, int lock, PbFinishSplit finish,
 		block = pb_item_down(pos->rel, buffer, page, slot - 1);
 		carry_from(pos, page, slot, bounds, &carry);
 		if (block == BufferGetBlockNumber(buffer))
-			pb_index_corrupt(pos->rel, block, slot - 1, "it leads to itself");
+			pb_index_corrupt(pos->rel, block, slot - 1,
+							 "The item's downlink leads to its own page.");
 		UnlockReleaseBuffer(buffer);
 		CompatInjectionPoint("pbtree-to-child");
 		buffer = pb_index_read(pos->rel, block,
@@ -358,7 +362,7 @@ pb_search_left(Relation rel, Buffer buffer)
 		{
 			UnlockReleaseBuffer(buffer);
 			if (left == me)
-				pb_index_corrupt(rel, me, -1, "it is its own sibling");
+				pb_index_corrupt(rel, me, -1, "The page is its own sibling.");
 			return InvalidBuffer;
 		}
 		UnlockReleaseBuffer(buffer);
@@ -388,7 +392,7 @@ pb_search_left(Relation rel, Buffer buffer)
 		{
 			if (pb_page_is_rightmost(BufferGetPage(buffer)))
 				pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
-								 "it is deleted, and has no right sibling");
+								 "The page is deleted, and has no right sibling.");
 			buffer = pb_search_right(rel, buffer, PB_READ);
 		}
 	}

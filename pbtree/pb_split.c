@@ -350,7 +350,8 @@ pb_split_page(Relation rel, PbIndex *index, Buffer buffer, int slot,
 		   !begin_split(rel, buffer, right, far_right, s, &c))
 	{
 		if (!next_split(pb_page_nslots(page), &tries, s))
-			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "it cannot be split");
+			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+							 "The page cannot be split.");
 	}
 	pb_change_apply(&c);
 	if (pb_page_is_leaf(page))
@@ -443,7 +444,8 @@ pb_split_finish(Relation rel, Buffer buffer)
 		   pb_index_is_locked(buffer, PB_WRITE));
 	pb_change_require_rmgr(rel);
 	if (!pb_key_get_fence(index, pb_page_high(page), special->high_len, &fence))
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "its high fence is damaged");
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+						 "The page's high fence is damaged.");
 	pb_key_copy(sep, &fence);
 	pb_pos_from_key(pos, rel, index, sep);
 
@@ -462,14 +464,15 @@ pb_split_finish(Relation rel, Buffer buffer)
 		int			slot;
 
 		if (BufferIsInvalid(parent))
-			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "it has no parent");
+			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+							 "The page has no parent.");
 		slot = pb_pos_search(pos, parent, &bounds);
 
 		/* I4: a page's low fence is the key of its downlink */
 		if (pb_item_down(rel, parent, BufferGetPage(parent), slot - 1) !=
 			BufferGetBlockNumber(buffer))
 			pb_index_corrupt(rel, BufferGetBlockNumber(parent), slot - 1,
-							 "it does not lead to the page that was split");
+							 "The item's downlink does not lead to the page that was split.");
 		if (pb_split_put(rel, index, parent, slot, sep, special->next, buffer))
 		{
 			UnlockReleaseBuffer(parent);

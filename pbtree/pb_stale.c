@@ -283,7 +283,7 @@ pb_stale_look(PbStale *s, Buffer buffer, bool sample)
 				/* damage: items that overlap */
 				if (s->nsuspects >= PB_MAX_PAGE_TIDS)
 					pb_index_corrupt(s->rel, BufferGetBlockNumber(buffer), slot,
-									 "the page has more rows than it has room for");
+									 "The page has more rows than it can hold.");
 				s->suspects[s->nsuspects++] = tids[i];
 			}
 		}

@@ -130,7 +130,8 @@ lock_parent(Relation rel, PbIndex *index, Unlink *u)
 	if (BufferIsValid(left) &&
 		!pb_key_get_fence(index, pb_page_high(BufferGetPage(left)),
 						  PbPageGetSpecial(BufferGetPage(left))->high_len, low))
-		pb_index_corrupt(rel, BufferGetBlockNumber(left), -1, "its high fence is damaged");
+		pb_index_corrupt(rel, BufferGetBlockNumber(left), -1,
+						 "The page's high fence is damaged.");
 	pb_pos_from_key(pos, rel, index, low);
 	u->parent = pb_search_descend(pos, u->n, PB_WRITE, NULL, &bounds);
 	if (BufferIsValid(u->parent))
@@ -162,7 +163,8 @@ check_levels(Relation rel, const Unlink *u)
 				 PbPageGetSpecial(page)->low_len) != 0)) ||
 		pb_item_down(rel, above->right, BufferGetPage(above->right), 0) !=
 		BufferGetBlockNumber(below->right))
-		pb_index_corrupt(rel, BufferGetBlockNumber(above->page), -1, "it is not its only child's parent");
+		pb_index_corrupt(rel, BufferGetBlockNumber(above->page), -1,
+						 "The page is not the parent of its only child.");
 }
 
 /*

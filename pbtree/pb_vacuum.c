@@ -160,7 +160,8 @@ split_leaf(Vacuum *v, Buffer buffer)
 
 	Assert(pb_index_is_locked(buffer, PB_WRITE));
 	if (slot == 0)
-		pb_index_corrupt(v->rel, block, 0, "its TIDs have no room");
+		pb_index_corrupt(v->rel, block, 0,
+						 "The item's TIDs do not fit on a page.");
 	pb_item_get(v->rel, v->index, buffer, page, slot, item);
 	pb_item_first_tid(v->rel, buffer, page, slot, item, &item->key.tid);
 	item->key.has_tid = true;
@@ -168,7 +169,8 @@ split_leaf(Vacuum *v, Buffer buffer)
 	pb_pos_from_key(pos, v->rel, v->index, &item->key);
 	buffer = pb_search_descend(pos, 0, PB_WRITE, pb_split_finish, &bounds);
 	if (BufferIsInvalid(buffer))
-		pb_index_corrupt(v->rel, block, slot, "a search does not find it");
+		pb_index_corrupt(v->rel, block, slot,
+						 "A search does not find the item.");
 	n = pb_page_nslots(BufferGetPage(buffer));
 	if (BufferGetBlockNumber(buffer) == block && n > 1)
 	{
@@ -245,7 +247,8 @@ vacuum_leaf(Vacuum *v, Buffer buffer, BlockNumber passed, bool count)
 	while ((remain = look_and_clean(v, buffer)) < 0)
 	{
 		if (++tries > MAX_SPLITS)
-			pb_index_corrupt(v->rel, block, -1, "splitting it makes no room");
+			pb_index_corrupt(v->rel, block, -1,
+							 "Splits of the page make no room.");
 		split_leaf(v, buffer);
 		CHECK_FOR_INTERRUPTS();
 		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block, RBM_NORMAL,
@@ -314,7 +317,8 @@ vacuum_page(Vacuum *v, BlockNumber block)
 		}
 		visit = vacuum_leaf(v, buffer, block, visit == block);
 		if (++steps > block)
-			pb_index_corrupt(v->rel, block, -1, "its right links make a circle");
+			pb_index_corrupt(v->rel, block, -1,
+							 "Right links from the page form a circle.");
 	}
 }
 

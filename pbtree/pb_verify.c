@@ -51,11 +51,11 @@ tids_problem(Verify *v, PbItem *item, const uint8 *end, int *n)
 	behind = posting ? pb_posting_get(item->tail, end, v->tids, n) :
 		pb_tid_get(item->tail, end, v->tids);
 	if (behind != end)
-		return "an item does not end where its TIDs end";
+		return "An item does not end where its TIDs end.";
 	if (posting != (*n > 1))
-		return "an item's number of TIDs is wrong";
+		return "An item's number of TIDs is wrong.";
 	if (posting && !v->index->equalimage)
-		return "an item has several TIDs, though equal keys may differ";
+		return "An item has several TIDs, but equal keys may differ.";
 	item->key.tid = v->tids[0];
 	item->key.has_tid = true;
 	return NULL;
@@ -75,9 +75,10 @@ item_problem(Verify *v, int slot, PbItem *item, int *ntids)
 	if (v->leaf)
 		return tids_problem(v, item, end, ntids);
 	if (slot == 0)
-		return v->lens[slot] == PB_PIVOT_LEN ? NULL : "an inner page's first item has a key";
+		return v->lens[slot] == PB_PIVOT_LEN ?
+			NULL : "The first item of the inner page has a key.";
 	return item->tail + (item->key.has_tid ? PB_PIVOT_TID_LEN : 0) == end ?
-		NULL : "an inner item does not end with its key";
+		NULL : "An inner item does not end with its key.";
 }
 
 /* I1: check an item; "last" selects its last TID instead of its first one. */
@@ -92,12 +93,14 @@ fence_problem(Verify *v, const PbKey *key, bool last)
 	if (len == 0)
 		return NULL;
 	if (!pb_key_get_fence(v->index, fence, len, &v->bound))
-		return "a fence is damaged";
+		return "A fence is damaged.";
 	if (!v->compares || key == NULL)
 		return NULL;
 	cmp = compare_keys(v, key, &v->bound, false);
 	if (last ? cmp >= 0 : cmp < 0)
-		return last ? "an item does not precede the high fence" : "an item precedes the low fence";
+		return last ?
+			"An item does not precede the page's high fence." :
+			"An item precedes the page's low fence.";
 	return NULL;
 }
 
@@ -114,7 +117,7 @@ slot_problem(Verify *v, int slot)
 		return problem;
 	if (v->compares && slot > first &&
 		compare_keys(v, &item->key, &before->key, v->leaf) <= 0)
-		return "an item does not come behind the one in front of it";
+		return "An item does not follow the previous item in the order of keys.";
 	if (slot == first)
 		problem = fence_problem(v, &item->key, false);
 	if (v->leaf)
@@ -141,9 +144,9 @@ pb_verify_page(Relation rel, PbIndex *index, Page page)
 	v->leaf = pb_page_is_leaf(page);
 	v->compares = pb_pos_order_is_core(rel);
 	if (PbPageGetSpecial(page)->map_len != index->map_len)
-		problem = "its maps have another length than the index's";
+		problem = "The page's maps do not have the length of the index's maps.";
 	else if (!pb_page_item_lens(page, v->lens))
-		problem = "its slots are damaged";
+		problem = "The page's slots are damaged.";
 	for (int slot = 0; problem == NULL && slot < pb_page_nslots(page); slot++)
 		problem = slot_problem(v, slot);
 	if (problem == NULL)
@@ -170,10 +173,10 @@ sibling_problem(Page left, BlockNumber left_block, Page right)
 	PbSpecial  *r = PbPageGetSpecial(right);
 
 	if (r->prev != left_block)
-		return "its left link does not lead to its left sibling";
+		return "The page's left link does not lead to its left sibling.";
 	if (r->low_len != 0 && !is_same(pb_page_low(right), r->low_len,
 									pb_page_high(left), l->high_len))
-		return "its low fence is not its left sibling's high fence";
+		return "The page's low fence is not its left sibling's high fence.";
 	return NULL;
 }
 
@@ -216,24 +219,24 @@ child_problem(PbIndex *index, Page parent, Page child, BlockNumber block)
 		return NULL;
 	if (s->low_len != 0 && slot > 0 &&
 		!is_pivot(index, parent, slot, pb_page_low(child), s->low_len))
-		return "its low fence is not the key of its downlink";
+		return "The page's low fence is not the key of its downlink.";
 	if (s->low_len != 0 && slot == 0 && above->low_len != 0 &&
 		!is_same(pb_page_low(child), s->low_len, pb_page_low(parent),
 				 above->low_len))
-		return "its low fence is not its parent's";
+		return "The page's low fence is not its parent's.";
 	if (s->flags & PB_PAGE_INCOMPLETE)
 		return NULL;
 	if (slot + 1 < n)
 	{
 		if (downlink(parent, slot + 1) != s->next)
-			return "the next downlink does not lead to its right sibling";
+			return "The next downlink does not lead to the page's right sibling.";
 		return is_pivot(index, parent, slot + 1, pb_page_high(child),
 						s->high_len) ?
-			NULL : "its high fence is not the key of the next downlink";
+			NULL : "The page's high fence is not the key of the next downlink.";
 	}
 	return is_same(pb_page_high(child), s->high_len, pb_page_high(parent),
 				   above->high_len) ?
-		NULL : "its high fence is not its parent's";
+		NULL : "The page's high fence is not its parent's.";
 }
 
 const char *
