@@ -30,7 +30,9 @@ typedef enum Verb
 	VERB_RESTORE
 } Verb;
 
-static const char *const verbs[] = {"pack", "unpack", "verify", "list", "stats", "init", "restore"};
+static const char *const verbs[] = {
+	"pack", "unpack", "verify", "list", "stats", "init", "restore"
+};
 
 typedef struct Run
 {
@@ -40,10 +42,10 @@ typedef struct Run
 	int			jobs;
 	bool		quiet;
 	bool		force;			/* unpack replaces files */
-	bool		only_named;		/* pack passes over segments that are not what
-								 * their names say */
+	bool		only_named;		/* pack skips segments that do not match their
+								 * names */
 	const char *pgdata;			/* init */
-	const char *dst;			/* of pack and unpack */
+	const char *dst;			/* for pack and unpack */
 	bool		dst_is_dir;
 	char	  **files;
 	int			nfiles;
@@ -56,7 +58,7 @@ typedef struct Run
 	uint64		raw_bytes;
 	uint64		file_bytes;
 	WpStats    *stats;
-	WpGaps		gaps;			/* verify: the segments of directories */
+	WpGaps		gaps;			/* for verify: the segments of directories */
 } Run;
 
 static void
@@ -132,7 +134,7 @@ is_dir(const char *path)
 
 /* ---- the files ---- */
 
-/* Is this, packed or not, the name of a file that archives have? */
+/* True if this is the name of a file that archives have, packed or not. */
 static bool
 is_archive_name(const char *name)
 {
@@ -143,8 +145,8 @@ is_archive_name(const char *name)
 		return strcmp(rest, ".history") == 0;
 	if (digits != 24)
 		return false;
-	if (strcmp(rest, "") == 0 || strcmp(rest, ".partial") == 0 || strcmp(rest, WP_SUFFIX) == 0 ||
-		strcmp(rest, ".partial" WP_SUFFIX) == 0)
+	if (strcmp(rest, "") == 0 || strcmp(rest, ".partial") == 0 ||
+		strcmp(rest, WP_SUFFIX) == 0 || strcmp(rest, ".partial" WP_SUFFIX) == 0)
 		return true;
 	return has_suffix(rest, ".backup");
 }
@@ -153,8 +155,10 @@ static void
 add_file(Run *run, const char *path)
 {
 	if ((run->nfiles & (run->nfiles + 1)) == 0)
-		run->files = realloc(run->files, (run->nfiles + 1) * 2 * sizeof(char *));
-	if (run->files == NULL || (run->files[run->nfiles++] = strdup(path)) == NULL)
+		run->files = realloc(run->files,
+							 (run->nfiles + 1) * 2 * sizeof(char *));
+	if (run->files == NULL ||
+		(run->files[run->nfiles++] = strdup(path)) == NULL)
 		die("out of memory");
 }
 
@@ -185,7 +189,8 @@ add_source(Run *run, const char *path)
 
 		if (!is_archive_name(entry->d_name))
 			continue;
-		if (snprintf(file, sizeof(file), "%s/%s", path, entry->d_name) >= (int) sizeof(file))
+		if (snprintf(file, sizeof(file), "%s/%s", path, entry->d_name) >=
+			(int) sizeof(file))
 			die("path is too long: \"%s/%s\"", path, entry->d_name);
 		add_file(run, file);
 	}
@@ -194,12 +199,13 @@ add_source(Run *run, const char *path)
 	closedir(dir);
 	if (run->nfiles == first)
 		die("no WAL, history or backup files in directory \"%s\"", path);
-	qsort(run->files + first, run->nfiles - first, sizeof(char *), compare_names);
+	qsort(run->files + first, run->nfiles - first, sizeof(char *),
+		  compare_names);
 }
 
 /*
- * A segment may be archived only under its own name: under another one, as
- * that of a directory that is not there, recovery would not find it.
+ * Check that a segment is archived under its own name.  Under another one,
+ * like that of a missing directory, recovery would not find it.
  */
 static void
 check_name(const char *name, const char *dst)
@@ -207,7 +213,8 @@ check_name(const char *name, const char *dst)
 	const char *given = base_name(dst);
 	size_t		len = strlen(name);
 
-	if (strncmp(given, name, len) == 0 && (given[len] == '\0' || strcmp(given + len, WP_SUFFIX) == 0))
+	if (strncmp(given, name, len) == 0 &&
+		(given[len] == '\0' || strcmp(given + len, WP_SUFFIX) == 0))
 		return;
 	die("\"%s\" is not a directory, and not a path that ends in \"%s\" or \"%s%s\"\n"
 		"hint: If it should be a directory, create it, or check that its file system is mounted.",
@@ -215,8 +222,8 @@ check_name(const char *name, const char *dst)
 }
 
 /*
- * Where a file goes: packed segments have a suffix in a directory, small
- * files never have one.
+ * Make the destination of a file.  Packed segments in a directory have a
+ * suffix; small files never have one.
  */
 static void
 destination(const Run *run, const char *src, char *dst)
@@ -227,15 +234,19 @@ destination(const Run *run, const char *src, char *dst)
 	if (!run->dst_is_dir)
 		len = snprintf(dst, MAXPGPATH, "%s", run->dst);
 	else if (run->verb == VERB_UNPACK && has_suffix(name, WP_SUFFIX))
-		len = snprintf(dst, MAXPGPATH, "%s/%.*s", run->dst, len - (int) strlen(WP_SUFFIX), name);
+		len = snprintf(dst, MAXPGPATH, "%s/%.*s", run->dst,
+					   len - (int) strlen(WP_SUFFIX), name);
 	else
 		len = snprintf(dst, MAXPGPATH, "%s/%s%s", run->dst, name,
-					   run->verb == VERB_PACK && !wp_is_small_file(name) && !has_suffix(name, WP_SUFFIX) ? WP_SUFFIX : "");
+					   run->verb == VERB_PACK && !wp_is_small_file(name) &&
+					   !has_suffix(name, WP_SUFFIX) ?
+					   WP_SUFFIX : "");
 	if (len >= MAXPGPATH)
 		die("path is too long: \"%s/%s\"", run->dst, name);
 	if (run->verb == VERB_PACK && !run->dst_is_dir)
 		check_name(name, dst);
-	if (run->verb == VERB_PACK && wp_is_small_file(name) && has_suffix(dst, WP_SUFFIX))
+	if (run->verb == VERB_PACK && wp_is_small_file(name) &&
+		has_suffix(dst, WP_SUFFIX))
 		dst[len - strlen(WP_SUFFIX)] = '\0';
 }
 
@@ -248,7 +259,7 @@ typedef struct Look
 	bool		enough;
 } Look;
 
-/* list: the first piece is enough */
+/* Callback of list, which needs only the first piece. */
 static bool
 look_once(void *arg, const uint8 *data, uint32 len)
 {
@@ -272,7 +283,8 @@ look_records(void *arg, const uint8 *data, uint32 len)
 }
 
 static bool
-list_file(WpFiles *f, Look *look, const char *path, WpFileInfo *info, WpError *error)
+list_file(WpFiles *f, Look *look, const char *path, WpFileInfo *info,
+		  WpError *error)
 {
 	static const char *const kinds[] = {"empty", "stored", "zstd", "records"};
 	const char *kind = "not packed";
@@ -286,17 +298,20 @@ list_file(WpFiles *f, Look *look, const char *path, WpFileInfo *info, WpError *e
 	for (int i = 1; i < lengthof(kinds); i++)
 		if (info->chunks[i] > 0)
 			kind = kinds[i];
-	version = wp_codec_page_size(info->start, sizeof(info->start)) ? wp_magic_version(wp_get16(info->start)) : 0;
+	version = wp_codec_page_size(info->start, sizeof(info->start)) ?
+		wp_magic_version(wp_get16(info->start)) : 0;
 	if (version)
-		snprintf(lsn, sizeof(lsn), "%X/%08X", wp_get32(info->start + 12), wp_get32(info->start + 8));
+		snprintf(lsn, sizeof(lsn), "%X/%08X", wp_get32(info->start + 12),
+				 wp_get32(info->start + 8));
 	printf("%-36s %12llu %12llu %6.3f  %-10s  %3d  %8u  %s\n", base_name(path),
-		   (unsigned long long) info->raw_size, (unsigned long long) info->file_size,
-		   info->raw_size ? (double) info->file_size / info->raw_size : 1.0, kind, version,
-		   version ? wp_get32(info->start + 4) : 0, lsn);
+		   (unsigned long long) info->raw_size,
+		   (unsigned long long) info->file_size,
+		   info->raw_size ? (double) info->file_size / info->raw_size : 1.0,
+		   kind, version, version ? wp_get32(info->start + 4) : 0, lsn);
 	return true;
 }
 
-/* What became of a file. */
+/* The outcome for a file. */
 typedef enum Outcome
 {
 	FAILED,
@@ -305,8 +320,8 @@ typedef enum Outcome
 } Outcome;
 
 /*
- * Pass over a segment that is not the one that its name says: the server gives
- * those that it will not need any more the names of segments to come.
+ * Skip a segment that does not match its name: the server gives segments that
+ * it no longer needs the names of future segments.
  */
 static Outcome
 check_segment_name(WpFiles *f, const char *path, WpError *error)
@@ -322,15 +337,18 @@ check_segment_name(WpFiles *f, const char *path, WpError *error)
 		return FAILED;
 	if (!info.is_packed && stat(path, &st) == 0)
 		info.raw_size = st.st_size;
-	return wp_segment_check(base_name(path), &info, 0, &unsaid) ? DONE : LEFT_OUT;
+	return wp_segment_check(base_name(path), &info, 0, &unsaid) ?
+		DONE : LEFT_OUT;
 }
 
 static Outcome
-pack_one(Run *run, WpFiles *f, const char *path, WpFileInfo *info, WpError *error)
+pack_one(Run *run, WpFiles *f, const char *path, WpFileInfo *info,
+		 WpError *error)
 {
 	char		dst[MAXPGPATH];
 	struct stat st;
-	Outcome		named = run->only_named ? check_segment_name(f, path, error) : DONE;
+	Outcome		named = run->only_named ?
+		check_segment_name(f, path, error) : DONE;
 
 	if (named != DONE)
 		return named;
@@ -343,7 +361,8 @@ pack_one(Run *run, WpFiles *f, const char *path, WpFileInfo *info, WpError *erro
 }
 
 static Outcome
-unpack_one(Run *run, WpFiles *f, const char *path, WpFileInfo *info, WpError *error)
+unpack_one(Run *run, WpFiles *f, const char *path, WpFileInfo *info,
+		   WpError *error)
 {
 	char		dst[MAXPGPATH];
 	struct stat st;
@@ -357,7 +376,8 @@ unpack_one(Run *run, WpFiles *f, const char *path, WpFileInfo *info, WpError *er
 }
 
 static Outcome
-work_on(Run *run, WpFiles *f, const char *path, WpFileInfo *info, WpError *error)
+work_on(Run *run, WpFiles *f, const char *path, WpFileInfo *info,
+		WpError *error)
 {
 	Look		look = {.run = run};
 	bool		ok = false;
@@ -405,7 +425,8 @@ static void *
 worker(void *arg)
 {
 	Run		   *run = arg;
-	bool		progress = !run->quiet && run->verb <= VERB_VERIFY && run->nfiles > 1 && isatty(STDERR_FILENO);
+	bool		progress = !run->quiet && run->verb <= VERB_VERIFY &&
+		run->nfiles > 1 && isatty(STDERR_FILENO);
 	WpFiles    *f = wp_files_new(run->level, run->memory);
 
 	if (f == NULL)
@@ -426,7 +447,8 @@ worker(void *arg)
 		{
 			case FAILED:
 				run->failed++;
-				fprintf(stderr, "%swalpack: %s\n", progress ? "\r\033[K" : "", error.message);
+				fprintf(stderr, "%swalpack: %s\n", progress ? "\r\033[K" : "",
+						error.message);
 				break;
 			case LEFT_OUT:
 				run->skipped++;
@@ -436,8 +458,9 @@ worker(void *arg)
 				run->file_bytes += info.file_size;
 				break;
 		}
-		/* a damaged file is one failure, and not a gap as well */
-		if (run->verb == VERB_VERIFY && !wp_gaps_add(&run->gaps, base_name(path), &info))
+		/* a damaged file is one failure, and not also a gap */
+		if (run->verb == VERB_VERIFY &&
+			!wp_gaps_add(&run->gaps, base_name(path), &info))
 			die("out of memory");
 		if (progress)
 			show_progress(run);
@@ -461,12 +484,17 @@ work(Run *run)
 	for (int i = 1; i < n; i++)
 		pthread_join(threads[i], NULL);
 	if (!run->quiet && run->skipped > 0)
-		fprintf(stderr, "%d segments are not what their names say, and were left out\n", run->skipped);
+		fprintf(stderr,
+				"%d segments are not what their names say, and were left out\n",
+				run->skipped);
 	if (!run->quiet && run->verb <= VERB_VERIFY && run->nfiles > 1)
-		fprintf(stderr, "%s%d files, %d failed; original %llu bytes, archive %llu (%.3f)\n",
-				isatty(STDERR_FILENO) ? "\r\033[K" : "", run->nfiles, run->failed,
-				(unsigned long long) run->raw_bytes, (unsigned long long) run->file_bytes,
-				run->raw_bytes ? (double) run->file_bytes / run->raw_bytes : 1.0);
+		fprintf(stderr,
+				"%s%d files, %d failed; original %llu bytes, archive %llu (%.3f)\n",
+				isatty(STDERR_FILENO) ? "\r\033[K" : "", run->nfiles,
+				run->failed, (unsigned long long) run->raw_bytes,
+				(unsigned long long) run->file_bytes,
+				run->raw_bytes ? (double) run->file_bytes / run->raw_bytes :
+				1.0);
 }
 
 /* ---- command line ---- */
@@ -478,7 +506,8 @@ number(const char *text, int min, int max, const char *what)
 	long		v = strtol(text, &end, 10);
 
 	if (*text == '\0' || *end != '\0' || v < min || v > max)
-		die("%s must be a number from %d to %d, not \"%s\"", what, min, max, text);
+		die("%s must be a number from %d to %d, not \"%s\"", what, min, max,
+			text);
 	return v;
 }
 
@@ -505,7 +534,8 @@ parse_options(Run *run, int argc, char **argv)
 				run->pgdata = optarg;
 				break;
 			case 'V':
-				printf("walpack 1.0 (format %d)\n", WP_MAGIC[WP_MAGIC_SIZE - 1]);
+				printf("walpack 1.0 (format %d)\n",
+					   WP_MAGIC[WP_MAGIC_SIZE - 1]);
 				exit(0);
 			case 'j':
 				run->jobs = number(optarg, 1, MAX_JOBS, "the number of jobs");
@@ -569,7 +599,11 @@ init_archives(const Run *run, char **directories, int n)
 int
 main(int argc, char **argv)
 {
-	Run			run = {.level = WP_DEFAULT_LEVEL,.memory = WP_DEFAULT_MEMORY,.jobs = 1};
+	Run			run = {
+		.level = WP_DEFAULT_LEVEL,
+		.memory = WP_DEFAULT_MEMORY,
+		.jobs = 1
+	};
 	bool		two_sided;
 	bool		from_directory = false;
 
@@ -578,7 +612,7 @@ main(int argc, char **argv)
 		usage(stderr);
 		return 1;
 	}
-	/* the server takes other codes for the end of the archive */
+	/* the server takes other exit codes for the end of the archive */
 	for (int i = 1; i < argc; i++)
 	{
 		if (strcmp(argv[i], verbs[VERB_RESTORE]) == 0)
@@ -607,7 +641,9 @@ main(int argc, char **argv)
 	}
 	two_sided = run.verb == VERB_PACK || run.verb == VERB_UNPACK;
 	if (argc < (two_sided ? 2 : 1))
-		die(two_sided ? "%s needs a source and a destination" : "%s needs a file or directory", verbs[run.verb]);
+		die(two_sided ? "%s needs a source and a destination" :
+			"%s needs a file or directory",
+			verbs[run.verb]);
 	if (two_sided)
 	{
 		run.dst = argv[--argc];
@@ -622,9 +658,10 @@ main(int argc, char **argv)
 	}
 	run.only_named = run.verb == VERB_PACK && from_directory;
 	if (run.verb == VERB_LIST)
-		printf("%-36s %12s %12s %6s  %-10s  %3s  %8s  %s\n", "file", "original", "stored", "ratio", "as",
-			   "ver", "timeline", "starts at");
-	if (run.verb == VERB_STATS && (run.stats = calloc(1, sizeof(WpStats))) == NULL)
+		printf("%-36s %12s %12s %6s  %-10s  %3s  %8s  %s\n", "file", "original",
+			   "stored", "ratio", "as", "ver", "timeline", "starts at");
+	if (run.verb == VERB_STATS &&
+		(run.stats = calloc(1, sizeof(WpStats))) == NULL)
 		die("out of memory");
 	if (run.verb == VERB_LIST || run.verb == VERB_STATS)
 		run.jobs = 1;			/* in the order of the files */

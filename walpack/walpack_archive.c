@@ -2,8 +2,8 @@
  * walpack_archive.c
  *	  archive_library = 'walpack'
  *
- * What fails here is reported as a warning, and the archiver tries the file
- * again: an error thrown from the callback would end the archiver process of
+ * Failures are reported as warnings, and the archiver tries the file again.
+ * An error thrown from the callback would end the archiver process of
  * PostgreSQL 15.
  *-------------------------------------------------------------------------
  */
@@ -29,7 +29,7 @@ static char *archive_directory = NULL;
 static int	compression_level = WP_DEFAULT_LEVEL;
 static int	memory_limit = WP_DEFAULT_MEMORY;
 
-/* The codec and the settings that it was made for. */
+/* The codec and the settings for which it was made. */
 static WpFiles *files = NULL;
 static int	files_level;
 static int	files_memory;
@@ -37,9 +37,9 @@ static int	files_memory;
 static ErrorData *interrupt_error;
 
 /*
- * Asked between the chunks of a segment.  An error must not jump over
- * wp_pack_file, which has files open and one of them locked: it is thrown again
- * when that has returned.
+ * Callback between the chunks of a segment.  An error must not jump over
+ * wp_pack_file, which has files open and one of them locked.  It is rethrown
+ * after wp_pack_file has returned.
  */
 static bool
 should_stop(void)
@@ -57,13 +57,15 @@ should_stop(void)
 		FlushErrorState();
 	}
 	PG_END_TRY();
-	return interrupt_error != NULL || ShutdownRequestPending || !PostmasterIsAlive();
+	return interrupt_error != NULL || ShutdownRequestPending ||
+		!PostmasterIsAlive();
 }
 
 static bool
 check_directory(char **newval, void **extra, GucSource source)
 {
-	if (*newval != NULL && strlen(*newval) + 64 + sizeof(WP_SUFFIX) >= MAXPGPATH)
+	if (*newval != NULL &&
+		strlen(*newval) + 64 + sizeof(WP_SUFFIX) >= MAXPGPATH)
 	{
 		GUC_check_errdetail("The path of the archive directory is too long.");
 		return false;
@@ -78,22 +80,22 @@ _PG_init(void)
 							   "Directory to which WAL is archived.",
 							   NULL, &archive_directory, "", PGC_SIGHUP, 0,
 							   check_directory, NULL, NULL);
-	DefineCustomIntVariable("walpack.level",
-							"Level of compression.",
+	DefineCustomIntVariable("walpack.level", "Level of compression.",
 							"Higher levels take more time, and make the archive a little smaller.",
-							&compression_level, WP_DEFAULT_LEVEL, 1, WP_MAX_LEVEL, PGC_SIGHUP, 0,
-							NULL, NULL, NULL);
+							&compression_level, WP_DEFAULT_LEVEL, 1,
+							WP_MAX_LEVEL, PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("walpack.memory",
 							"Memory that the archiver may use for packing.",
 							"With less than the default, segments are packed in smaller pieces.",
-							&memory_limit, WP_DEFAULT_MEMORY, WP_MIN_MEMORY, MAX_KILOBYTES / 1024,
-							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+							&memory_limit, WP_DEFAULT_MEMORY, WP_MIN_MEMORY,
+							MAX_KILOBYTES / 1024, PGC_SIGHUP, GUC_UNIT_MB, NULL,
+							NULL, NULL);
 	MarkGUCPrefixReserved("walpack");
 }
 
 /*
- * Asked before each round; if not, the server warns and does not count a
- * failure.  So a directory that is not there must pass: to archive into it
+ * Callback before each round.  If it returns false, the server warns and does
+ * not count a failure.  So a missing directory must pass: archiving into it
  * fails.
  */
 static bool
@@ -103,8 +105,8 @@ is_configured(void)
 }
 
 /*
- * Is the directory there?  The message of a file that can't be created would
- * leave that open.
+ * Check that the directory exists.  The message of a file that can't be
+ * created would not tell that.
  */
 static bool
 directory_ok(const char *file)
@@ -119,7 +121,8 @@ directory_ok(const char *file)
 	ereport(WARNING,
 			(errcode_for_file_access(),
 			 errmsg("could not archive WAL file \"%s\"", file),
-			 errdetail("Archive directory \"%s\" cannot be used: %m.", archive_directory),
+			 errdetail("Archive directory \"%s\" cannot be used: %m.",
+					   archive_directory),
 			 errhint("Check \"walpack.directory\", and that its file system is mounted.")));
 	return false;
 }
@@ -127,7 +130,8 @@ directory_ok(const char *file)
 static bool
 ready(void)
 {
-	if (files != NULL && (files_level != compression_level || files_memory != memory_limit))
+	if (files != NULL &&
+		(files_level != compression_level || files_memory != memory_limit))
 	{
 		wp_files_free(files);
 		files = NULL;
@@ -162,12 +166,14 @@ archive_file(const char *file, const char *path)
 	}
 	if (!directory_ok(file))
 		return false;
-	if (!wp_archive_check(archive_directory, GetSystemIdentifier(), true, &error))
+	if (!wp_archive_check(archive_directory, GetSystemIdentifier(), true,
+						  &error))
 	{
 		ereport(WARNING,
 				(errmsg("could not archive WAL file \"%s\"", file),
 				 errdetail_internal("%s", error.message),
-				 errhint("For a new archive, run \"walpack init %s\".", archive_directory)));
+				 errhint("For a new archive, run \"walpack init %s\".",
+						 archive_directory)));
 		return false;
 	}
 	snprintf(dst, sizeof(dst), "%s/%s%s", archive_directory, file, suffix);
@@ -177,7 +183,8 @@ archive_file(const char *file, const char *path)
 		ReThrowError(interrupt_error);
 	if (archived)
 	{
-		ereport(DEBUG1, (errmsg_internal("archived \"%s\" as \"%s\"", file, dst)));
+		ereport(DEBUG1,
+				(errmsg_internal("archived \"%s\" as \"%s\"", file, dst)));
 		return true;
 	}
 	if (!ShutdownRequestPending)

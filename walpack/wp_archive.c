@@ -23,7 +23,8 @@ marker_path(const char *directory, char *path, WpError *error)
 {
 	if (snprintf(path, MAXPGPATH, "%s/%s", directory, WP_MARKER) < MAXPGPATH)
 		return true;
-	return wp_io_fail(error, "path is too long: \"%s/%s\"", directory, WP_MARKER);
+	return wp_io_fail(error, "path is too long: \"%s/%s\"", directory,
+					  WP_MARKER);
 }
 
 static bool
@@ -31,7 +32,8 @@ write_marker(const char *path, uint64 system, WpError *error)
 {
 	WpOutput	out;
 	char		text[MARKER_SIZE];
-	int			len = snprintf(text, sizeof(text), MARKER_FORMAT, (unsigned long long) system);
+	int			len = snprintf(text, sizeof(text), MARKER_FORMAT,
+							   (unsigned long long) system);
 
 	if (!wp_output_open(&out, path, wp_io_mode_in(path), error))
 		return false;
@@ -43,7 +45,10 @@ write_marker(const char *path, uint64 system, WpError *error)
 	return wp_output_finish(&out, path, true, true, error) != WP_OUTCOME_FAILED;
 }
 
-/* If this cannot be told, reading it says why. */
+/*
+ * True if the marker exists, or that is unknown; then reading it reports the
+ * reason.
+ */
 static bool
 has_marker(const char *path)
 {
@@ -68,13 +73,16 @@ read_marker(const char *path, uint64 *system, WpError *error)
 	if (!ok)
 		return false;
 	if (sscanf(text, MARKER_FORMAT, &id) != 1)
-		return wp_io_fail(error, "\"%s\" is damaged, or of a later version of walpack", path);
+		return wp_io_fail(error,
+						  "\"%s\" is damaged, or of a later version of walpack",
+						  path);
 	*system = id;
 	return true;
 }
 
 bool
-wp_archive_check(const char *directory, uint64 system, bool claim, WpError *error)
+wp_archive_check(const char *directory, uint64 system, bool claim,
+				 WpError *error)
 {
 	char		path[MAXPGPATH];
 	uint64		owner = 0;
@@ -82,14 +90,19 @@ wp_archive_check(const char *directory, uint64 system, bool claim, WpError *erro
 	if (!marker_path(directory, path, error))
 		return false;
 	if (!has_marker(path))
-		return wp_io_fail(error, "\"%s\" is not an archive of walpack: it has no file \"%s\"; "
-						  "its file system may not be mounted, or \"walpack init\" was not run", directory, WP_MARKER);
+		return wp_io_fail(error,
+						  "\"%s\" is not an archive of walpack: it has no file \"%s\"; "
+						  "its file system may not be mounted, or \"walpack init\" was not run",
+						  directory, WP_MARKER);
 	if (!read_marker(path, &owner, error))
 		return false;
 	if (owner != 0 && system != 0 && owner != system)
-		return wp_io_fail(error, "\"%s\" is the archive of another cluster, with system identifier %llu, and not %llu",
-						  directory, (unsigned long long) owner, (unsigned long long) system);
-	return owner != 0 || system == 0 || !claim || write_marker(path, system, error);
+		return wp_io_fail(error,
+						  "\"%s\" is the archive of another cluster, with system identifier %llu, and not %llu",
+						  directory, (unsigned long long) owner,
+						  (unsigned long long) system);
+	return owner != 0 || system == 0 || !claim ||
+		write_marker(path, system, error);
 }
 
 bool
@@ -111,7 +124,8 @@ wp_archive_cluster(const char *pgdata)
 	uint64		system = 0;
 	int			fd;
 
-	if (snprintf(path, sizeof(path), "%s/global/pg_control", pgdata) >= (int) sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/global/pg_control", pgdata) >=
+		(int) sizeof(path))
 		return 0;
 	fd = open(path, O_RDONLY);
 	if (fd < 0)

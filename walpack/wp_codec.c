@@ -22,23 +22,23 @@
 #define ARENA_SIZE(raw_len)		((size_t) (raw_len) * 8 + 64 * 1024 * 1024)
 #define MAX_BODY(raw_len)		((size_t) (raw_len) * 2 + 1024 * 1024)
 
-#define MAX_KEPT				(1024 * 1024)	/* of what a chunk did not use */
+#define MAX_KEPT				(1024 * 1024)	/* limit for unused memory */
 
 /* Columns shorter than this share a block with their neighbours. */
 #define MIN_BLOCK				4096
 
 /*
- * Short repeats in columns are by chance: they cost much time, and are worth
- * less than what the statistics of single bytes give.  So many bytes of
- * columns get a frame of their own, in which only longer repeats are looked
- * for.  So do images that lz4 compressed: it leaves no short ones.
+ * Short repeats in columns are by chance.  They cost much time, and gain less
+ * than the statistics of single bytes.  So at least MIN_FRAME bytes of columns
+ * get a frame of their own, in which zstd searches only longer repeats.  The
+ * same applies to images compressed by lz4, which leaves no short repeats.
  */
 #define MIN_FRAME				65536
 #define LONG_MIN_MATCH			7
 #define MAX_FAST_LEVEL			3	/* at higher levels time matters less */
 
 /*
- * Tables of places for columns that are mostly short: what repeats is near,
+ * Sizes of zstd's tables for columns that are mostly short: repeats are near,
  * and tables that fit into the cache save a quarter of the time.
  */
 #define SHORT_COLUMN			16384	/* bytes */
@@ -46,23 +46,23 @@
 #define SHORT_CHAIN_LOG			14
 
 /*
- * Repeats at this distance are beyond what zstd's tables hold of data that it
- * can shrink.  To look for them is worth the time from these parts of a
- * section on, of random bytes and of others.
+ * Repeats at this distance are beyond the reach of zstd's tables for data that
+ * it can shrink.  A search for them is worthwhile if they make up at least
+ * these parts of a section, of random bytes and of others.
  */
 #define FAR						(256 * 1024)
 #define FEW_REPEATS				(1.0 / 64)
 #define MANY_REPEATS			(1.0 / 16)
 #define LONG_WINDOW_LOG			24	/* of the largest chunk */
 
-/* How a section is packed. */
+/* The way a section is packed. */
 typedef enum How
 {
 	HOW_SHARED,					/* in a frame with others */
-	HOW_STORED,					/* as it is */
+	HOW_STORED,					/* unchanged */
 	HOW_COLUMNS,				/* the other ones in frames of their own */
 	HOW_IMAGES,
-	HOW_REPEATS,				/* of which long ones are looked for far away */
+	HOW_REPEATS,				/* with a search for long repeats far away */
 	HOW_REPEATS_ONLY			/* and the rest is random */
 }			How;
 
@@ -145,8 +145,9 @@ wp_codec_page_size(const uint8 *start, size_t len)
 		return 0;
 	segment_size = wp_get32(start + 32);
 	page_size = wp_get32(start + 36);
-	if (page_size < 1024 || page_size > 65536 || (page_size & (page_size - 1)) != 0 ||
-		segment_size < page_size || (segment_size & (segment_size - 1)) != 0)
+	if (page_size < 1024 || page_size > 65536 ||
+		(page_size & (page_size - 1)) != 0 || segment_size < page_size ||
+		(segment_size & (segment_size - 1)) != 0)
 		return 0;
 	return page_size;
 }
@@ -160,7 +161,7 @@ zstd_check(WpCodec *codec, size_t code)
 		wp_fail(&codec->ctx, "zstd: %s", ZSTD_getErrorName(code));
 }
 
-/* Compress n more bytes and end a block, or the frame. */
+/* Compress n more bytes, and end a block or the frame. */
 static void
 compress_part(WpCodec *codec, const void *src, size_t n, ZSTD_EndDirective end)
 {
@@ -190,7 +191,7 @@ start_chunk(WpCodec *codec)
 	wp_buf_add(&codec->ctx, &codec->packed, sizeof(WpChunkHeader));
 }
 
-/* Are most bytes of the columns in short ones? */
+/* True if most bytes of the columns are in short columns. */
 static bool
 columns_are_short(const WpCodec *codec)
 {
@@ -200,7 +201,8 @@ columns_are_short(const WpCodec *codec)
 
 	for (size_t i = 0; i < cuts->used; i += 4)
 	{
-		size_t		end = i + 4 < cuts->used ? wp_get32(cuts->data + i + 4) : total;
+		size_t		end = i + 4 < cuts->used ?
+			wp_get32(cuts->data + i + 4) : total;
 		size_t		len = end - wp_get32(cuts->data + i);
 
 		if (len >= SHORT_COLUMN)
@@ -209,23 +211,33 @@ columns_are_short(const WpCodec *codec)
 	return in_long * 2 < total;
 }
 
-/* The next frame has size bytes of contents, which are packed like that. */
+/*
+ * Start a frame with "size" bytes of contents, which are packed in the given
+ * way.
+ */
 static void
 start_frame(WpCodec *codec, How how, size_t size)
 {
 	bool		small = how == HOW_COLUMNS && columns_are_short(codec);
 	bool		only_long = how == HOW_COLUMNS || how == HOW_IMAGES;
 
-	zstd_check(codec, ZSTD_CCtx_reset(codec->compressor, ZSTD_reset_session_only));
-	zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_compressionLevel, codec->level));
+	zstd_check(codec,
+			   ZSTD_CCtx_reset(codec->compressor, ZSTD_reset_session_only));
+	zstd_check(codec,
+			   ZSTD_CCtx_setParameter(codec->compressor,
+									  ZSTD_c_compressionLevel, codec->level));
 	zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_minMatch,
 											 only_long ? LONG_MIN_MATCH : 0));
-	zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_hashLog, small ? SHORT_HASH_LOG : 0));
-	zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_chainLog, small ? SHORT_CHAIN_LOG : 0));
+	zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_hashLog,
+											 small ? SHORT_HASH_LOG : 0));
+	zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_chainLog,
+											 small ? SHORT_CHAIN_LOG : 0));
 	zstd_check(codec, ZSTD_CCtx_setPledgedSrcSize(codec->compressor, size));
 }
 
-/* Columns with different statistics get blocks of their own. */
+/*
+ * Compress columns.  Those with different statistics get blocks of their own.
+ */
 static void
 compress_columns(WpCodec *codec)
 {
@@ -239,31 +251,36 @@ compress_columns(WpCodec *codec)
 
 		if (cut - start >= MIN_BLOCK)
 		{
-			compress_part(codec, columns->data + start, cut - start, ZSTD_e_flush);
+			compress_part(codec, columns->data + start, cut - start,
+						  ZSTD_e_flush);
 			start = cut;
 		}
 	}
-	compress_part(codec, columns->data + start, columns->used - start, ZSTD_e_flush);
+	compress_part(codec, columns->data + start, columns->used - start,
+				  ZSTD_e_flush);
 }
 
 /*
- * What each section is for zstd.  Random bytes are stored, and rows, unless
- * long stretches of them repeat: these rows are not where zstd alone would
- * find them, so they get a frame in which long repeats are looked for far
- * away.
+ * Choose the way to pack a section.  Random bytes and rows are stored, unless
+ * long stretches of them repeat.  zstd alone would not find such repeats of
+ * rows, so they get a frame with a search for long repeats far away.
  */
 static How
 how_section(WpCodec *codec, int section)
 {
 	const WpBuf *sec = &codec->sections[section];
 
-	bool		frame = sec->used >= MIN_FRAME && codec->level <= MAX_FAST_LEVEL;
+	bool		frame = sec->used >= MIN_FRAME &&
+		codec->level <= MAX_FAST_LEVEL;
 
 	if (section == WP_SEC_COLUMNS)
 		return frame ? HOW_COLUMNS : HOW_SHARED;
-	if (section == WP_SEC_STORED || (section == WP_SEC_IMAGES && wp_is_random(sec->data, sec->used)))
-		return wp_repeats(&codec->ctx, sec->data, sec->used, 0) >= FEW_REPEATS ? HOW_REPEATS_ONLY : HOW_STORED;
-	if (section == WP_SEC_IMAGES && frame && codec->ctx.lz4_images > sec->used / 2)
+	if (section == WP_SEC_STORED ||
+		(section == WP_SEC_IMAGES && wp_is_random(sec->data, sec->used)))
+		return wp_repeats(&codec->ctx, sec->data, sec->used, 0) >= FEW_REPEATS ?
+			HOW_REPEATS_ONLY : HOW_STORED;
+	if (section == WP_SEC_IMAGES && frame &&
+		codec->ctx.lz4_images > sec->used / 2)
 		return HOW_IMAGES;
 	if ((section == WP_SEC_TAILS || section == WP_SEC_LITERAL) &&
 		wp_repeats(&codec->ctx, sec->data, sec->used, FAR) >= MANY_REPEATS)
@@ -271,7 +288,10 @@ how_section(WpCodec *codec, int section)
 	return HOW_SHARED;
 }
 
-/* The lengths, and what is stored; returns the frames' contents' length. */
+/*
+ * Write the lengths and the stored sections; returns the length of the frames'
+ * contents.
+ */
 static uint32
 start_body(WpCodec *codec)
 {
@@ -295,15 +315,16 @@ start_body(WpCodec *codec)
 	for (int i = 0; i < WP_SECTIONS; i++)
 		if (codec->how[i] == HOW_STORED)
 		{
-			wp_put_bytes(ctx, &codec->packed, codec->sections[i].data, codec->sections[i].used);
+			wp_put_bytes(ctx, &codec->packed, codec->sections[i].data,
+						 codec->sections[i].used);
 			wp_buf_free(&codec->sections[i]);
 		}
 	return in_frame + lengths->used;
 }
 
 /*
- * A frame of a section with long repeats; as a whole, so that zstd needs no
- * copy of what it looks back at.
+ * Compress a section with long repeats in one frame and one call, so that zstd
+ * needs no copy of earlier bytes.
  */
 static void
 compress_repeats(WpCodec *codec, const WpBuf *sec, bool only)
@@ -314,17 +335,30 @@ compress_repeats(WpCodec *codec, const WpBuf *sec, bool only)
 
 	start_frame(codec, HOW_SHARED, sec->used);
 	if (only)
-		zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_compressionLevel, 1));
-	zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_enableLongDistanceMatching, 1));
-	zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_windowLog, LONG_WINDOW_LOG));
-	got = ZSTD_compress2(codec->compressor, wp_buf_add(&codec->ctx, packed, bound), bound, sec->data, sec->used);
-	zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_enableLongDistanceMatching, 0));
-	zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_windowLog, 0));
+		zstd_check(codec, ZSTD_CCtx_setParameter(codec->compressor,
+												 ZSTD_c_compressionLevel, 1));
+	zstd_check(codec,
+			   ZSTD_CCtx_setParameter(codec->compressor,
+									  ZSTD_c_enableLongDistanceMatching, 1));
+	zstd_check(codec,
+			   ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_windowLog,
+									  LONG_WINDOW_LOG));
+	got = ZSTD_compress2(codec->compressor,
+						 wp_buf_add(&codec->ctx, packed, bound), bound,
+						 sec->data, sec->used);
+	zstd_check(codec,
+			   ZSTD_CCtx_setParameter(codec->compressor,
+									  ZSTD_c_enableLongDistanceMatching, 0));
+	zstd_check(codec,
+			   ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_windowLog, 0));
 	zstd_check(codec, got);
 	packed->used -= bound - got;
 }
 
-/* Sections first to last - 1, and what is in front of them, in one frame. */
+/*
+ * Compress sections first to last - 1, and the bytes in front of them, in one
+ * frame.
+ */
 static void
 compress_shared(WpCodec *codec, int first, int last, const WpBuf *front)
 {
@@ -343,12 +377,14 @@ compress_shared(WpCodec *codec, int first, int last, const WpBuf *front)
 		if (i == WP_SEC_COLUMNS)
 			compress_columns(codec);
 		else
-			compress_part(codec, sec->data, sec->used, sec->used >= MIN_BLOCK ? ZSTD_e_flush : ZSTD_e_continue);
+			compress_part(codec, sec->data, sec->used,
+						  sec->used >= MIN_BLOCK ? ZSTD_e_flush :
+						  ZSTD_e_continue);
 	}
 	compress_part(codec, NULL, 0, ZSTD_e_end);
 }
 
-/* A section in a frame of its own. */
+/* Compress a section in a frame of its own. */
 static void
 compress_alone(WpCodec *codec, int i)
 {
@@ -368,7 +404,7 @@ compress_alone(WpCodec *codec, int i)
 	compress_part(codec, NULL, 0, ZSTD_e_end);
 }
 
-/* The body's sections, behind their lengths. */
+/* Compress the body's sections, after their lengths. */
 static void
 compress_body(WpCodec *codec)
 {
@@ -390,8 +426,8 @@ compress_body(WpCodec *codec)
 }
 
 /*
- * Empty the sections.  What the last chunk hardly used would add up, when
- * loads change.
+ * Empty the sections.  Memory that the last chunk hardly used is freed,
+ * because it would accumulate when loads change.
  */
 static void
 clear_sections(WpCodec *codec)
@@ -406,7 +442,10 @@ clear_sections(WpCodec *codec)
 	}
 }
 
-/* Returns the length of the body. */
+/*
+ * Encode records into the sections, and pack them; returns the length of the
+ * body.
+ */
 static uint32
 pack_records(WpCodec *codec, const uint8 *raw, uint32 len, uint32 page_size)
 {
@@ -425,7 +464,8 @@ pack_records(WpCodec *codec, const uint8 *raw, uint32 len, uint32 page_size)
 
 /* Compress the chunk by zstd alone; 0 if that needs more than room bytes. */
 static size_t
-compress_plain(WpCodec *codec, uint8 *dst, size_t room, const uint8 *raw, uint32 len)
+compress_plain(WpCodec *codec, uint8 *dst, size_t room, const uint8 *raw,
+			   uint32 len)
 {
 	size_t		got;
 
@@ -438,7 +478,8 @@ compress_plain(WpCodec *codec, uint8 *dst, size_t room, const uint8 *raw, uint32
 }
 
 static void
-pack_as(WpCodec *codec, WpChunkKind kind, const uint8 *raw, uint32 len, uint32 page_size)
+pack_as(WpCodec *codec, WpChunkKind kind, const uint8 *raw, uint32 len,
+		uint32 page_size)
 {
 	WpChunkHeader *header;
 	uint32		body_len = len;
@@ -451,7 +492,10 @@ pack_as(WpCodec *codec, WpChunkKind kind, const uint8 *raw, uint32 len, uint32 p
 		wp_put_bytes(&codec->ctx, &codec->packed, raw, len);
 		if (kind == WP_CHUNK_ZSTD)
 		{
-			size_t		got = compress_plain(codec, codec->packed.data + sizeof(WpChunkHeader), len, raw, len);
+			size_t		got = compress_plain(codec,
+											 codec->packed.data +
+											 sizeof(WpChunkHeader),
+											 len, raw, len);
 
 			if (got > 0)
 				codec->packed.used = sizeof(WpChunkHeader) + got;
@@ -465,29 +509,35 @@ pack_as(WpCodec *codec, WpChunkKind kind, const uint8 *raw, uint32 len, uint32 p
 	wp_set32(header->body_len, body_len);
 }
 
-/* Would zstd alone need less than the packed chunk? */
+/* True if zstd alone would need less than the packed chunk. */
 static bool
 plain_is_smaller(WpCodec *codec, const uint8 *raw, uint32 len)
 {
-	if (!wp_arena_reset(&codec->ctx, ARENA_SIZE(len)) || setjmp(codec->ctx.jump) != 0)
+	if (!wp_arena_reset(&codec->ctx, ARENA_SIZE(len)) ||
+		setjmp(codec->ctx.jump) != 0)
 		return false;
-	return wp_plain_is_smaller(&codec->ctx, codec->compressor, codec->level, raw, len,
+	return wp_plain_is_smaller(&codec->ctx, codec->compressor, codec->level,
+							   raw, len,
 							   codec->packed.used - sizeof(WpChunkHeader));
 }
 
 /* ---- unpack ---- */
 
 bool
-wp_codec_header(WpCodec *codec, const WpChunkHeader *header, uint32 *raw_len, uint32 *packed_len)
+wp_codec_header(WpCodec *codec, const WpChunkHeader *header, uint32 *raw_len,
+				uint32 *packed_len)
 {
 	uint32		body_len = wp_get32(header->body_len);
-	uint8		reserved = header->reserved[0] | header->reserved[1] | header->reserved[2];
+	uint8		reserved = header->reserved[0] | header->reserved[1] |
+		header->reserved[2];
 
 	*raw_len = wp_get32(header->raw_len);
 	*packed_len = wp_get32(header->packed_len);
-	if (header->kind >= WP_CHUNK_STORED && header->kind <= WP_CHUNK_RECORDS && reserved == 0 &&
-		*raw_len > 0 && *raw_len <= WP_MAX_CHUNK && *packed_len <= *raw_len &&
-		(header->kind == WP_CHUNK_RECORDS ? body_len <= MAX_BODY(*raw_len) : body_len == *raw_len) &&
+	if (header->kind >= WP_CHUNK_STORED && header->kind <= WP_CHUNK_RECORDS &&
+		reserved == 0 && *raw_len > 0 && *raw_len <= WP_MAX_CHUNK &&
+		*packed_len <= *raw_len &&
+		(header->kind == WP_CHUNK_RECORDS ? body_len <= MAX_BODY(*raw_len) :
+		 body_len == *raw_len) &&
 		(header->kind != WP_CHUNK_STORED || *packed_len == *raw_len))
 		return true;
 	strlcpy(codec->ctx.error, "damaged chunk header", sizeof(codec->ctx.error));
@@ -495,19 +545,22 @@ wp_codec_header(WpCodec *codec, const WpChunkHeader *header, uint32 *raw_len, ui
 }
 
 static void
-decompress(WpCodec *codec, uint8 *dst, size_t len, const uint8 *src, size_t src_len)
+decompress(WpCodec *codec, uint8 *dst, size_t len, const uint8 *src,
+		   size_t src_len)
 {
-	size_t		got = ZSTD_decompressDCtx(codec->decompressor, dst, len, src, src_len);
+	size_t		got = ZSTD_decompressDCtx(codec->decompressor, dst, len, src,
+										  src_len);
 
 	zstd_check(codec, got);
 	if (got != len)
 		wp_fail(&codec->ctx, "a frame is too short");
 }
 
-/* To raw, or, where that is NULL, compared with expected. */
+/* Decode records to raw, or, if that is NULL, compare them with expected. */
 static void
-unpack_records(WpCodec *codec, const uint8 *packed, uint32 packed_len, uint32 body_len,
-			   uint8 *raw, const uint8 *expected, uint32 raw_len)
+unpack_records(WpCodec *codec, const uint8 *packed, uint32 packed_len,
+			   uint32 body_len, uint8 *raw, const uint8 *expected,
+			   uint32 raw_len)
 {
 	WpContext  *ctx = &codec->ctx;
 	uint8	   *body = wp_alloc(ctx, body_len + WP_SLACK);
@@ -515,7 +568,8 @@ unpack_records(WpCodec *codec, const uint8 *packed, uint32 packed_len, uint32 bo
 	WpReader	stored = {packed, packed + packed_len};
 	WpReader	sections[WP_SECTIONS];
 	uint64		lengths[WP_SECTIONS];
-	uint32		stored_len = wp_get32(wp_get_bytes(ctx, &stored, sizeof(WpBodyHeader)));
+	const uint8 *header = wp_get_bytes(ctx, &stored, sizeof(WpBodyHeader));
+	uint32		stored_len = wp_get32(header);
 
 	packed = wp_get_bytes(ctx, &stored, stored_len) + stored_len;
 	stored.p -= stored_len;
@@ -525,15 +579,20 @@ unpack_records(WpCodec *codec, const uint8 *packed, uint32 packed_len, uint32 bo
 		lengths[i] = wp_get_varint(ctx, &frame);
 	for (int i = 0; i < WP_SECTIONS; i++)
 	{
-		sections[i].p = wp_get_bytes(ctx, lengths[i] & 1 ? &stored : &frame, lengths[i] >> 1);
+		sections[i].p = wp_get_bytes(ctx, lengths[i] & 1 ? &stored : &frame,
+									 lengths[i] >> 1);
 		sections[i].end = sections[i].p + (lengths[i] >> 1);
 	}
 	wp_decode_records(ctx, sections, raw, expected, raw_len);
 }
 
-/* A chunk that is not of records; the same. */
+/*
+ * Unpack a chunk without records to raw, or, if that is NULL, compare it with
+ * expected.
+ */
 static bool
-unpack_plain(WpCodec *codec, const WpChunkHeader *header, const uint8 *packed, uint8 *raw, const uint8 *expected)
+unpack_plain(WpCodec *codec, const WpChunkHeader *header, const uint8 *packed,
+			 uint8 *raw, const uint8 *expected)
 {
 	uint32		raw_len = wp_get32(header->raw_len);
 	uint8	   *back = raw != NULL ? raw : wp_alloc(&codec->ctx, raw_len);
@@ -546,7 +605,8 @@ unpack_plain(WpCodec *codec, const WpChunkHeader *header, const uint8 *packed, u
 }
 
 static bool
-unpack(WpCodec *codec, const WpChunkHeader *header, const uint8 *packed, uint8 *raw, const uint8 *expected)
+unpack(WpCodec *codec, const WpChunkHeader *header, const uint8 *packed,
+	   uint8 *raw, const uint8 *expected)
 {
 	uint32		raw_len = wp_get32(header->raw_len);
 
@@ -557,21 +617,24 @@ unpack(WpCodec *codec, const WpChunkHeader *header, const uint8 *packed, uint8 *
 		return false;
 	if (header->kind != WP_CHUNK_RECORDS)
 		return unpack_plain(codec, header, packed, raw, expected);
-	unpack_records(codec, packed, wp_get32(header->packed_len), wp_get32(header->body_len), raw, expected, raw_len);
+	unpack_records(codec, packed, wp_get32(header->packed_len),
+				   wp_get32(header->body_len), raw, expected, raw_len);
 	return true;
 }
 
 bool
-wp_codec_unpack(WpCodec *codec, const WpChunkHeader *header, const uint8 *packed, uint8 *raw)
+wp_codec_unpack(WpCodec *codec, const WpChunkHeader *header,
+				const uint8 *packed, uint8 *raw)
 {
 	return unpack(codec, header, packed, raw, NULL);
 }
 
-/* ---- what packs, and checks that ---- */
+/* ---- packing, and checking the result ---- */
 
 /* Pack, decode and compare; false if that is not possible this way. */
 static bool
-try_pack(WpCodec *codec, WpChunkKind kind, const uint8 *raw, uint32 len, uint32 page_size)
+try_pack(WpCodec *codec, WpChunkKind kind, const uint8 *raw, uint32 len,
+		 uint32 page_size)
 {
 	uint32		raw_len;
 	uint32		packed_len;
@@ -585,8 +648,10 @@ try_pack(WpCodec *codec, WpChunkKind kind, const uint8 *raw, uint32 len, uint32 
 	if (kind != WP_CHUNK_STORED && codec->packed.used >= len)
 		return false;
 	memcpy(&header, codec->packed.data, sizeof(header));
-	return wp_codec_header(codec, &header, &raw_len, &packed_len) && raw_len == len &&
-		unpack(codec, &header, codec->packed.data + sizeof(header), NULL, raw);
+	return wp_codec_header(codec, &header, &raw_len, &packed_len) &&
+		raw_len == len &&
+		unpack(codec, &header, codec->packed.data + sizeof(header), NULL,
+			   raw);
 }
 
 bool
@@ -594,7 +659,8 @@ wp_codec_pack(WpCodec *codec, const uint8 *raw, uint32 len, uint32 page_size,
 			  const uint8 **packed, size_t *packed_len)
 {
 	strlcpy(codec->ctx.error, "out of memory", sizeof(codec->ctx.error));
-	if (!(page_size > 0 && len % page_size == 0 && wp_magic_version(wp_get16(raw)) != 0 &&
+	if (!(page_size > 0 && len % page_size == 0 &&
+		  wp_magic_version(wp_get16(raw)) != 0 &&
 		  try_pack(codec, WP_CHUNK_RECORDS, raw, len, page_size) &&
 		  (codec->prefer_records || !plain_is_smaller(codec, raw, len))) &&
 		!try_pack(codec, WP_CHUNK_ZSTD, raw, len, page_size) &&

@@ -14,25 +14,26 @@
 
 typedef struct WpCodec WpCodec;
 
-/* NULL: out of memory. */
+/* Returns NULL if out of memory. */
 extern WpCodec *wp_codec_new(int level);
 extern void wp_codec_free(WpCodec *codec);
 
-/* What the last failure was. */
+/* The description of the last failure. */
 extern const char *wp_codec_error(const WpCodec *codec);
 
 /*
- * The page size of a WAL segment whose first bytes these are; 0: none, so its
- * chunks are compressed as they are.
+ * The page size of a WAL segment with these first bytes; 0 if they are not
+ * those of one, so that its chunks are compressed unparsed.
  */
 extern uint32 wp_codec_page_size(const uint8 *start, size_t len);
 
 /*
- * Pack len bytes; the packed chunk, with its header, is then in *packed, which
- * stays valid until the next call.  It was decoded and compared.
+ * Pack len bytes.  The packed chunk with its header is then in *packed, which
+ * stays valid until the next call.  It has been decoded and compared.
  */
-extern bool wp_codec_pack(WpCodec *codec, const uint8 *raw, uint32 len, uint32 page_size,
-						  const uint8 **packed, size_t *packed_len);
+extern bool wp_codec_pack(WpCodec *codec, const uint8 *raw, uint32 len,
+						  uint32 page_size, const uint8 **packed,
+						  size_t *packed_len);
 
 /* Check a chunk's header and get its lengths. */
 extern bool wp_codec_header(WpCodec *codec, const WpChunkHeader *header,

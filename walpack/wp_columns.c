@@ -2,10 +2,10 @@
  * wp_columns.c
  *	  Rows of bytes to columns and back.
  *
- * Eight bytes of eight rows at a time change places as words.  A tile of rows
- * is brought into columns, and then from each column come its differences, or
- * they are added up, byte by byte: one behind the other, in the cache.  Rows
- * beyond the last multiple of eight, and groups of fewer, go one byte at a
+ * Eight bytes of eight rows are transposed at a time, as words.  A tile of
+ * rows is transposed to columns; then the differences of each column are
+ * computed, or added up, byte by byte, while it is in the cache.  Rows beyond
+ * the last multiple of eight, and groups of fewer, are processed one byte at a
  * time.
  *-------------------------------------------------------------------------
  */
@@ -33,7 +33,7 @@ tile_column(Tile *t, uint32 c)
 }
 
 /*
- * Eight words, each so many bytes behind the one before: byte i of word j
+ * Transpose eight words, which are "step" bytes apart: byte i of word j
  * becomes byte j of word i.
  */
 #ifdef __SSE2__
@@ -41,8 +41,10 @@ static inline void
 transpose(const uint8 *in, size_t in_step, uint8 *out, size_t out_step)
 {
 #define ROW(i)			_mm_loadl_epi64((const __m128i *) (in + (i) * in_step))
-#define PUT(i, two)		(_mm_storel_epi64((__m128i *) (out + (i) * out_step), two), \
-						 _mm_storel_epi64((__m128i *) (out + ((i) + 1) * out_step), _mm_unpackhi_epi64(two, two)))
+#define PUT(i, two) \
+	(_mm_storel_epi64((__m128i *) (out + (i) * out_step), two), \
+	 _mm_storel_epi64((__m128i *) (out + ((i) + 1) * out_step), \
+					  _mm_unpackhi_epi64(two, two)))
 	__m128i		r01 = _mm_unpacklo_epi8(ROW(0), ROW(1));
 	__m128i		r23 = _mm_unpacklo_epi8(ROW(2), ROW(3));
 	__m128i		r45 = _mm_unpacklo_epi8(ROW(4), ROW(5));
@@ -61,8 +63,8 @@ transpose(const uint8 *in, size_t in_step, uint8 *out, size_t out_step)
 }
 #else
 /*
- * The bits of a that are shift places above the mask, and those of b under it,
- * change places.
+ * Exchange the bits of a that are "shift" places above the mask with those of
+ * b under the mask.
  */
 static inline void
 exchange(uint64 *a, uint64 *b, int shift, uint64 mask)
@@ -77,7 +79,8 @@ static inline void
 transpose(const uint8 *in, size_t in_step, uint8 *out, size_t out_step)
 {
 	static const uint64 masks[3] = {
-		UINT64CONST(0x00FF00FF00FF00FF), UINT64CONST(0x0000FFFF0000FFFF), UINT64CONST(0x00000000FFFFFFFF)
+		UINT64CONST(0x00FF00FF00FF00FF), UINT64CONST(0x0000FFFF0000FFFF),
+		UINT64CONST(0x00000000FFFFFFFF)
 	};
 	uint64		w[8];
 
@@ -103,9 +106,10 @@ subtract_bytes(uint64 a, uint64 b)
 
 /* ---- encoder ---- */
 
-/* Rows first to last - 1 of the column at in, one by one. */
+/* Store rows first to last - 1 of the column at in, one by one. */
 static void
-store_bytes(const uint8 *in, uint32 stride, uint32 first, uint32 last, uint8 kind, uint8 *col)
+store_bytes(const uint8 *in, uint32 stride, uint32 first, uint32 last,
+			uint8 kind, uint8 *col)
 {
 	uint8		prev = 0;
 
@@ -122,17 +126,18 @@ store_bytes(const uint8 *in, uint32 stride, uint32 first, uint32 last, uint8 kin
 }
 
 /*
- * A tile of n rows, a multiple of eight; in is the first one's byte of the
- * first column.
+ * Store a tile of n rows, a multiple of eight.  in is the first row's byte of
+ * the first column.
  */
 static void
-store_tile(const uint8 *in, uint32 stride, uint32 first, uint32 n, uint32 width, const uint8 *kinds,
-		   uint8 *const *cols)
+store_tile(const uint8 *in, uint32 stride, uint32 first, uint32 n, uint32 width,
+		   const uint8 *kinds, uint8 *const *cols)
 {
 	Tile		t;
 
 	for (uint32 i = 0; i < n; i += 8)
-		transpose(in + (size_t) i * stride, stride, tile_column(&t, 0) + i, sizeof(t.bytes[0]));
+		transpose(in + (size_t) i * stride, stride, tile_column(&t, 0) + i,
+				  sizeof(t.bytes[0]));
 	for (uint32 c = 0; c < width; c++)
 	{
 		uint8	   *bytes = tile_column(&t, c);
@@ -146,7 +151,9 @@ store_tile(const uint8 *in, uint32 stride, uint32 first, uint32 n, uint32 width,
 		}
 		bytes[-1] = first > 0 ? in[(ptrdiff_t) c - (ptrdiff_t) stride] : 0;
 		for (uint32 i = 0; i < n; i += 8)
-			wp_set64(cols[c] + first + i, subtract_bytes(wp_get64(bytes + i), wp_get64(bytes + i - 1)));
+			wp_set64(cols[c] + first + i,
+					 subtract_bytes(wp_get64(bytes + i),
+									wp_get64(bytes + i - 1)));
 	}
 }
 
@@ -160,7 +167,8 @@ all_constant(const uint8 *kinds, uint32 width)
 }
 
 void
-wp_columns_store(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, const uint8 *kinds, uint8 *const *cols)
+wp_columns_store(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols,
+				 const uint8 *kinds, uint8 *const *cols)
 {
 	uint32		even = n / 8 * 8;
 
@@ -170,8 +178,8 @@ wp_columns_store(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, const
 			uint32		width = Min(WIDTH, ncols - j);
 
 			if (!all_constant(kinds + j, width))
-				store_tile(rows + (size_t) first * stride + j, stride, first, Min(TILE, even - first), width,
-						   kinds + j, cols + j);
+				store_tile(rows + (size_t) first * stride + j, stride, first,
+						   Min(TILE, even - first), width, kinds + j, cols + j);
 		}
 	for (uint32 j = 0; j < ncols && even < n; j++)
 		if (kinds[j] != WP_COL_CONST)
@@ -180,9 +188,10 @@ wp_columns_store(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, const
 
 /* ---- decoder ---- */
 
-/* Rows first to last - 1 of the column at out, one by one. */
+/* Load rows first to last - 1 of the column at out, one by one. */
 static void
-load_bytes(uint8 *out, uint32 stride, uint32 first, uint32 last, uint8 kind, const uint8 *col)
+load_bytes(uint8 *out, uint32 stride, uint32 first, uint32 last, uint8 kind,
+		   const uint8 *col)
 {
 	uint8		v = 0;
 
@@ -190,12 +199,13 @@ load_bytes(uint8 *out, uint32 stride, uint32 first, uint32 last, uint8 kind, con
 		v = out[(size_t) (first - 1) * stride];
 	for (uint32 i = first; i < last; i++)
 	{
-		v = (kind == WP_COL_DELTA ? v : 0) + (kind == WP_COL_CONST ? *col : col[i]);
+		v = (kind == WP_COL_DELTA ? v : 0) +
+			(kind == WP_COL_CONST ? *col : col[i]);
 		out[(size_t) i * stride] = v;
 	}
 }
 
-/* The first n bytes of the word, at most eight. */
+/* Write the first n bytes of the word, at most eight. */
 static inline void
 put_word(uint8 *p, uint64 w, uint32 n)
 {
@@ -220,9 +230,10 @@ put_word(uint8 *p, uint64 w, uint32 n)
 		*p = (uint8) w;
 }
 
-/* A column of a tile of n rows; last is the byte of the row in front of it. */
+/* Load a column of a tile of n rows.  last is the byte of the previous row. */
 static inline void
-load_column(uint8 *bytes, uint32 first, uint32 n, uint8 kind, const uint8 *col, uint8 last)
+load_column(uint8 *bytes, uint32 first, uint32 n, uint8 kind, const uint8 *col,
+			uint8 last)
 {
 	if (kind == WP_COL_CONST)
 		memset(bytes, *col, n);
@@ -234,19 +245,19 @@ load_column(uint8 *bytes, uint32 first, uint32 n, uint8 kind, const uint8 *col, 
 }
 
 /*
- * A tile of n rows, a multiple of eight; out is the first one's byte of the
- * first column.
+ * Load a tile of n rows, a multiple of eight.  out is the first row's byte of
+ * the first column.
  */
 static void
-load_tile(uint8 *out, uint32 stride, uint32 first, uint32 n, uint32 width, const uint8 *kinds,
-		  const uint8 *const *cols)
+load_tile(uint8 *out, uint32 stride, uint32 first, uint32 n, uint32 width,
+		  const uint8 *kinds, const uint8 *const *cols)
 {
 	Tile		t;
 
 	for (uint32 c = 0; c < width; c++)
 		load_column(tile_column(&t, c), first, n, kinds[c], cols[c],
 					first > 0 ? out[(ptrdiff_t) c - (ptrdiff_t) stride] : 0);
-	/* what a narrow tile lacks is never used */
+	/* columns that a narrow tile lacks are never used */
 	for (uint32 c = width; c < WIDTH; c++)
 		memset(tile_column(&t, c), 0, n);
 	for (uint32 i = 0; i < n; i += 8)
@@ -266,19 +277,22 @@ load_tile(uint8 *out, uint32 stride, uint32 first, uint32 n, uint32 width, const
 }
 
 void
-wp_columns_load(uint8 *rows, uint32 stride, uint32 n, uint32 ncols, const uint8 *kinds, const uint8 *const *cols)
+wp_columns_load(uint8 *rows, uint32 stride, uint32 n, uint32 ncols,
+				const uint8 *kinds, const uint8 *const *cols)
 {
 	uint32		even = n / 8 * 8;
 
-	if (ncols == 1 && stride == 1 && kinds[0] != WP_COL_CONST && kinds[0] != WP_COL_DELTA)
+	if (ncols == 1 && stride == 1 && kinds[0] != WP_COL_CONST &&
+		kinds[0] != WP_COL_DELTA)
 	{
 		memcpy(rows, cols[0], n);
 		return;
 	}
 	for (uint32 first = 0; first < even; first += TILE)
 		for (uint32 j = 0; j < ncols; j += WIDTH)
-			load_tile(rows + (size_t) first * stride + j, stride, first, Min(TILE, even - first),
-					  Min(WIDTH, ncols - j), kinds + j, cols + j);
+			load_tile(rows + (size_t) first * stride + j, stride, first,
+					  Min(TILE, even - first), Min(WIDTH, ncols - j), kinds + j,
+					  cols + j);
 	for (uint32 j = 0; j < ncols && even < n; j++)
 		load_bytes(rows + j, stride, even, n, kinds[j], cols[j]);
 }

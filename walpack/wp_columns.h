@@ -10,18 +10,20 @@
 #include "wp_util.h"
 
 /*
- * Encoder: the first ncols bytes of n rows, each stride bytes behind the one
- * before, to columns.  kinds has a WpColumn for each, cols where it goes;
- * constant ones go nowhere.  Behind the last row WP_SLACK bytes can be read.
+ * Encoder: store the first ncols bytes of n rows, which are stride bytes
+ * apart, as columns.  kinds has a WpColumn for each, cols its destination;
+ * constant columns have none.  WP_SLACK bytes behind the last row are
+ * readable.
  */
-extern void wp_columns_store(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, const uint8 *kinds,
+extern void wp_columns_store(const uint8 *rows, uint32 stride, uint32 n,
+							 uint32 ncols, const uint8 *kinds,
 							 uint8 *const *cols);
 
 /*
- * Decoder: the reverse.  A constant column's value is where its bytes would
- * be.
+ * Decoder: the inverse.  A constant column's value is at the place of its
+ * bytes.
  */
-extern void wp_columns_load(uint8 *rows, uint32 stride, uint32 n, uint32 ncols, const uint8 *kinds,
-							const uint8 *const *cols);
+extern void wp_columns_load(uint8 *rows, uint32 stride, uint32 n, uint32 ncols,
+							const uint8 *kinds, const uint8 *const *cols);
 
 #endif							/* WP_COLUMNS_H */

@@ -11,15 +11,14 @@
 #include "wp_model.h"
 
 #define MAX_BLOCK		(2 * 65536) /* image and data: lengths have 16 bits */
-#define MAX_HEADERS		4096	/* bytes of a record that its data does not
-								 * count */
+#define MAX_HEADERS		4096	/* bytes of a record besides its data */
 
 typedef struct WpDecoder
 {
 	WpContext  *ctx;
 	WpReader   *sections;
-	uint8	   *raw;			/* where the original goes */
-	const uint8 *expected;		/* or what it must be; NULL: see raw */
+	uint8	   *raw;			/* destination of the original */
+	const uint8 *expected;		/* or the expected original; NULL: see raw */
 	WpPages		pages;
 	uint32		payload_len;	/* of the chunk without page headers */
 	uint32		offset;			/* in the original, of the next byte of the
@@ -35,14 +34,14 @@ typedef struct WpDecoder
 	WpGroup		first_codes;
 	WpGroup		rel_keys;
 	WpPageMap	map;
-	uint8	   *record;			/* the one at hand; and zeros */
+	uint8	   *record;			/* the current one, and zeros */
 } WpDecoder;
 
 /* ---- the payload ---- */
 
 /*
- * The next bytes of the payload go between the page headers, or are compared.
- * From there they can be copied again.
+ * Deliver the next bytes of the payload between the page headers, or compare
+ * them.  Delivered bytes can be copied again.
  */
 static void
 deliver(WpDecoder *d, const uint8 *src, uint32 n)
@@ -78,8 +77,8 @@ deliver_zeros(WpDecoder *d, uint32 n)
 }
 
 /*
- * Bytes of the payload that were delivered; or, where they are compared, that
- * are expected.
+ * Copy bytes of the payload that were delivered, or, in a comparison, that are
+ * expected.
  */
 static void
 copy_delivered(const WpDecoder *d, uint8 *dst, uint32 pos, uint32 n)
@@ -113,10 +112,12 @@ read_pages(WpDecoder *d, uint32 raw_len)
 	pages->npages = raw_len / pages->page_size;
 	pages->long_header = wp_get_u8(d->ctx, sec) != 0;
 	pages->header_len = pages->long_header ? WP_LONG_HEADER : WP_PAGE_HEADER;
-	memcpy(pages->first, wp_get_bytes(d->ctx, sec, pages->header_len), pages->header_len);
+	memcpy(pages->first, wp_get_bytes(d->ctx, sec, pages->header_len),
+		   pages->header_len);
 	pages->rem_len = wp_alloc(d->ctx, pages->npages * sizeof(uint32));
 	pages->next_page = 1;
-	d->payload_len = pages->npages * (pages->page_size - WP_PAGE_HEADER) - (pages->header_len - WP_PAGE_HEADER);
+	d->payload_len = pages->npages * (pages->page_size - WP_PAGE_HEADER) -
+		(pages->header_len - WP_PAGE_HEADER);
 	d->offset = pages->header_len;
 	d->page_left = pages->page_size - pages->header_len;
 }
@@ -132,9 +133,10 @@ read_class(WpDecoder *d, WpClass *c)
 	c->flags = wp_get_u8(ctx, sec);
 	c->nblocks = wp_get_limited(ctx, sec, WP_MAX_BLOCK_ID + 1);
 	c->blocks = wp_zalloc(ctx, c->nblocks * sizeof(WpClassBlock));
-	c->header_len = WP_REC_HEADER +
-		((c->flags & WP_CLASS_ORIGIN) ? 3 : 0) + ((c->flags & WP_CLASS_TOPXID) ? 5 : 0) +
-		((c->flags & WP_CLASS_MAIN_LONG) ? 5 : (c->flags & WP_CLASS_MAIN_SHORT) ? 2 : 0);
+	c->header_len = WP_REC_HEADER + ((c->flags & WP_CLASS_ORIGIN) ? 3 : 0) +
+		((c->flags & WP_CLASS_TOPXID) ? 5 : 0) +
+		((c->flags & WP_CLASS_MAIN_LONG) ? 5 :
+		 (c->flags & WP_CLASS_MAIN_SHORT) ? 2 : 0);
 	for (uint32 i = 0; i < c->nblocks; i++)
 	{
 		WpClassBlock *b = &c->blocks[i];
@@ -196,9 +198,11 @@ read_model(WpDecoder *d, uint32 raw_len)
 		wp_fail(ctx, "too many relations");
 	d->rels = wp_zalloc(ctx, d->nrels * sizeof(WpRelation));
 	for (uint32 i = 0; i < d->nrels; i++)
-		memcpy(d->rels[i].key, wp_group_take(ctx, &d->rel_keys, sizeof(d->rels[i].key)),
+		memcpy(d->rels[i].key,
+			   wp_group_take(ctx, &d->rel_keys, sizeof(d->rels[i].key)),
 			   sizeof(d->rels[i].key));
-	d->nclasses = wp_get_limited(ctx, &d->sections[WP_SEC_PAGES], WP_MAX_CLASSES);
+	d->nclasses = wp_get_limited(ctx, &d->sections[WP_SEC_PAGES],
+								 WP_MAX_CLASSES);
 	d->classes = wp_zalloc(ctx, d->nclasses * sizeof(WpClass));
 	for (uint32 i = 0; i < d->nclasses; i++)
 		read_class(d, &d->classes[i]);
@@ -222,14 +226,18 @@ read_model(WpDecoder *d, uint32 raw_len)
 
 /* ---- records ---- */
 
-/* The next record's xid; its transaction is then in the first slot. */
+/* Get the next record's xid.  Its transaction is then in the first slot. */
 static uint32
 take_xid(WpDecoder *d)
 {
 	WpXids	   *x = &d->xids;
 	uint32		context = x->record_context;
-	uint8		symbol = *wp_group_take(d->ctx, context ? &d->classes[context - 1].xid_symbols :
-										&d->first_symbols, 1);
+	uint8		symbol = *wp_group_take(d->ctx,
+										context ?
+										&d->classes[context - 1].xid_symbols :
+										&d->first_symbols,
+										1);
+	uint32		number;
 
 	if (symbol < x->n)
 	{
@@ -244,8 +252,9 @@ take_xid(WpDecoder *d)
 			wp_xid_new(x, x->max + 1);
 			break;
 		case WP_XID_OTHER:
-			wp_xid_new(x, x->max + wp_unzigzag(wp_get_limited(d->ctx, &d->sections[WP_SEC_NUMBERS],
-															  PG_UINT32_MAX)));
+			number = wp_get_limited(d->ctx, &d->sections[WP_SEC_NUMBERS],
+									PG_UINT32_MAX);
+			wp_xid_new(x, x->max + wp_unzigzag(number));
 			break;
 		default:
 			wp_fail(d->ctx, "unknown transaction symbol");
@@ -256,11 +265,15 @@ take_xid(WpDecoder *d)
 static uint32
 take_class(WpDecoder *d, bool has_xid)
 {
-	uint32		context = has_xid ? d->xids.slots[0].context : d->xids.none_context;
+	uint32		context = has_xid ?
+		d->xids.slots[0].context : d->xids.none_context;
 	uint32		len;
-	const uint8 *code = wp_group_next(d->ctx, context ? &d->classes[context - 1].codes :
-									  &d->first_codes, &len);
-	uint32		cls = len == 1 ? code[0] : len == 3 ? wp_get16(code + 1) : PG_UINT32_MAX;
+	const uint8 *code = wp_group_next(d->ctx,
+									  context ? &d->classes[context - 1].codes :
+									  &d->first_codes,
+									  &len);
+	uint32		cls = len == 1 ? code[0] : len == 3 ? wp_get16(code + 1) :
+		PG_UINT32_MAX;
 
 	if (cls >= d->nclasses)
 		wp_fail(d->ctx, "unknown class");
@@ -268,13 +281,13 @@ take_class(WpDecoder *d, bool has_xid)
 }
 
 /*
- * The block's data into joined, at most PG_UINT16_MAX bytes of it: the row,
- * and between its bytes what it copies from in front of the record at pos.
- * from is where the next copy is expected.  Returns the data's length.
+ * Join the block's data, at most PG_UINT16_MAX bytes: the row, and between its
+ * bytes the copies from bytes in front of the record at pos.  from is the
+ * expected place of the next copy.  Returns the data's length.
  */
 static uint32
-join_copies(WpDecoder *d, WpClassBlock *cb, uint32 pos, const uint8 *row, uint32 row_len, uint8 *joined,
-			uint32 *from)
+join_copies(WpDecoder *d, WpClassBlock *cb, uint32 pos, const uint8 *row,
+			uint32 row_len, uint8 *joined, uint32 *from)
 {
 	WpContext  *ctx = d->ctx;
 	uint32		n = *wp_group_take(ctx, &cb->copy_counts, 1);
@@ -287,7 +300,8 @@ join_copies(WpDecoder *d, WpClassBlock *cb, uint32 pos, const uint8 *row, uint32
 		uint32		len = wp_get16(copy + 2);
 		uint32		source = *from + wp_get32(copy + 4);
 
-		if (skip > row_len || source > pos || len > pos - source || used + skip + len > PG_UINT16_MAX)
+		if (skip > row_len || source > pos || len > pos - source ||
+			used + skip + len > PG_UINT16_MAX)
 			wp_fail(ctx, "a copy from nowhere");
 		memcpy(joined + used, row, skip);
 		copy_delivered(d, joined + used + skip, source, len);
@@ -302,7 +316,7 @@ join_copies(WpDecoder *d, WpClassBlock *cb, uint32 pos, const uint8 *row, uint32
 	return used + row_len;
 }
 
-/* The image at p; sets its length. */
+/* Deliver the image at p; sets its length. */
 static void
 take_image(WpDecoder *d, WpClassBlock *cb, WpBlock *b, uint8 *p)
 {
@@ -312,7 +326,8 @@ take_image(WpDecoder *d, WpClassBlock *cb, WpBlock *b, uint8 *p)
 	b->img_info = cb->img_info;
 	if (cb->img_mode == WP_IMAGE_PAGE)
 	{
-		wp_page_read(ctx, &d->rels[cb->rel], b, &d->map, p, &d->sections[WP_SEC_GAPS]);
+		wp_page_read(ctx, &d->rels[cb->rel], b, &d->map, p,
+					 &d->sections[WP_SEC_GAPS]);
 		return;
 	}
 	row = wp_group_take(ctx, &cb->img_headers, 6);
@@ -322,10 +337,13 @@ take_image(WpDecoder *d, WpClassBlock *cb, WpBlock *b, uint8 *p)
 	if (cb->img_mode == WP_IMAGE_PGLZ)
 		wp_pglz_read(ctx, p, b->img_len, d->sections);
 	else
-		memcpy(p, wp_get_bytes(ctx, &d->sections[WP_SEC_IMAGES], b->img_len), b->img_len);
+		memcpy(p, wp_get_bytes(ctx, &d->sections[WP_SEC_IMAGES], b->img_len),
+			   b->img_len);
 }
 
-/* The data at p, of a block of the record at pos; returns its length. */
+/*
+ * Deliver the data at p, of a block of the record at pos; returns its length.
+ */
 static uint32
 take_data(WpDecoder *d, WpClassBlock *cb, uint32 pos, uint8 *p, uint32 *from)
 {
@@ -340,15 +358,20 @@ take_data(WpDecoder *d, WpClassBlock *cb, uint32 pos, uint8 *p, uint32 *from)
 	{
 		if (len != 2)
 			wp_fail(d->ctx, "no number of tuples");
-		return wp_tuples_take(d->ctx, &d->rels[cb->rel].inserted, wp_get16(row), p, PG_UINT16_MAX);
+		return wp_tuples_take(d->ctx, &d->rels[cb->rel].inserted, wp_get16(row),
+							  p, PG_UINT16_MAX);
 	}
 	wp_copy_short(p, row, len);
 	return len;
 }
 
-/* Image and data at p, of a block of the record at pos; returns their end. */
+/*
+ * Deliver image and data at p, of a block of the record at pos; returns their
+ * end.
+ */
 static uint8 *
-take_block(WpDecoder *d, WpClassBlock *cb, uint32 pos, WpBlock *b, uint8 *p, uint32 *from)
+take_block(WpDecoder *d, WpClassBlock *cb, uint32 pos, WpBlock *b, uint8 *p,
+		   uint32 *from)
 {
 	WpRelation *rel = &d->rels[cb->rel];
 
@@ -365,9 +388,10 @@ take_block(WpDecoder *d, WpClassBlock *cb, uint32 pos, WpBlock *b, uint8 *p, uin
 	return p + b->data_len;
 }
 
-/* A block reference at p; returns its end. */
+/* Write a block reference at p; returns its end. */
 static uint8 *
-put_block_header(const WpDecoder *d, const WpClassBlock *cb, const WpBlock *b, uint8 *p)
+put_block_header(const WpDecoder *d, const WpClassBlock *cb, const WpBlock *b,
+				 uint8 *p)
 {
 	*p++ = cb->id;
 	*p++ = cb->flags;
@@ -422,12 +446,13 @@ put_tail_headers(WpDecoder *d, WpClass *c, uint32 main_len, uint8 *p)
 }
 
 /*
- * The record's own header, when all else is there, and the zeros behind the
- * record.  An expected record was found to have the right CRC when it was
- * taken apart, so it need not be computed again to compare all else.
+ * Write the record's own header, after all of the rest, and the zeros behind
+ * the record.  The encoder has verified the CRC of an expected record, so a
+ * comparison of the rest need not compute it again.
  */
 static void
-put_record_header(const WpDecoder *d, const WpClass *c, uint32 pos, uint32 len, uint32 xid, uint64 prev)
+put_record_header(const WpDecoder *d, const WpClass *c, uint32 pos, uint32 len,
+				  uint32 xid, uint64 prev)
 {
 	uint8	   *start = d->record;
 
@@ -469,7 +494,7 @@ take_record(WpDecoder *d, uint32 pos)
 	bool		copied = false;
 
 	wp_xid_done(&d->xids, xid != 0, cls, c->rmid);
-	/* what ends a transaction copies nothing */
+	/* a record that ends a transaction copies nothing */
 	if (c->rmid != WP_RMID_XACT)
 		expected = xid != 0 ? &d->xids.slots[0].from : &d->xids.none_from;
 	from = expected->pos;
@@ -508,7 +533,8 @@ take_items(WpDecoder *d)
 
 	while (pos < d->payload_len)
 	{
-		uint32		run = wp_get_limited(ctx, items, d->payload_len / WP_REC_HEADER);
+		uint32		run = wp_get_limited(ctx, items,
+										 d->payload_len / WP_REC_HEADER);
 		uint32		literal = wp_get_limited(ctx, items, d->payload_len);
 		uint32		zeros = wp_get_limited(ctx, items, d->payload_len);
 		uint32		announced = wp_get_limited(ctx, items, PG_UINT32_MAX);
@@ -517,9 +543,11 @@ take_items(WpDecoder *d)
 			wp_fail(ctx, "empty item");
 		while (run-- > 0)
 			pos = take_record(d, pos);
-		if (literal > d->payload_len - pos || zeros > d->payload_len - pos - literal)
+		if (literal > d->payload_len - pos ||
+			zeros > d->payload_len - pos - literal)
 			wp_fail(ctx, "literal bytes go beyond the end");
-		deliver(d, wp_get_bytes(ctx, &d->sections[WP_SEC_LITERAL], literal), literal);
+		deliver(d, wp_get_bytes(ctx, &d->sections[WP_SEC_LITERAL], literal),
+				literal);
 		deliver_zeros(d, zeros);
 		wp_pages_item(&d->pages, pos, announced, pos + literal + zeros);
 		pos += literal + zeros;
@@ -537,14 +565,15 @@ deliver_header(const WpDecoder *d, uint32 page, const uint8 *header, uint32 n)
 		wp_fail(d->ctx, "the original is another one");
 }
 
-/* The page headers, which are known when all items are. */
+/* Deliver the page headers, which are known after all items. */
 static void
 take_headers(WpDecoder *d)
 {
 	WpPages    *pages = &d->pages;
 	WpReader   *sec = &d->sections[WP_SEC_PAGES];
 	uint16		removable = wp_get16(pages->first + 2) & WP_XLP_REMOVABLE;
-	uint32		exception = sec->p < sec->end ? wp_get_limited(d->ctx, sec, pages->npages) : 0;
+	uint32		exception = sec->p < sec->end ?
+		wp_get_limited(d->ctx, sec, pages->npages) : 0;
 
 	deliver_header(d, 0, pages->first, pages->header_len);
 	for (uint32 i = 1; i < pages->npages; i++)
@@ -566,7 +595,8 @@ take_headers(WpDecoder *d)
 }
 
 void
-wp_decode_records(WpContext *ctx, WpReader *sections, uint8 *raw, const uint8 *expected, uint32 raw_len)
+wp_decode_records(WpContext *ctx, WpReader *sections, uint8 *raw,
+				  const uint8 *expected, uint32 raw_len)
 {
 	WpDecoder  *d = wp_zalloc(ctx, sizeof(WpDecoder));
 	const WpCopyFrom none = {0, true};
@@ -579,7 +609,8 @@ wp_decode_records(WpContext *ctx, WpReader *sections, uint8 *raw, const uint8 *e
 	read_model(d, raw_len);
 	d->xids.none_from = none;
 	/* a record is made before its length is checked */
-	d->record = wp_alloc(ctx, d->payload_len + MAX_HEADERS + MAX_BLOCK * (WP_MAX_BLOCK_ID + 1) + WP_SLACK);
+	d->record = wp_alloc(ctx, d->payload_len + MAX_HEADERS +
+						 MAX_BLOCK * (WP_MAX_BLOCK_ID + 1) + WP_SLACK);
 	take_items(d);
 	take_headers(d);
 }

@@ -18,17 +18,18 @@
 #define MAX_KEY		(16 + (WP_MAX_BLOCK_ID + 1) * 9)
 
 /*
- * Of so many random bytes the squares of the frequencies add up to less than
- * this, as a rule: 1,534 are expected, and the deviation is 45.
+ * The squares of the frequencies of this many random bytes usually add up to
+ * less than RANDOM_SQUARES: 1,534 are expected, and the deviation is 45.
  */
 #define LONG_ROW		512
 #define RANDOM_SQUARES	1700
 #define RANDOM_BUCKET	0x80
 
-/* What a record copies from earlier ones. */
+/* The parts that a record copies from earlier ones. */
 typedef struct RecordCopies
 {
-	uint32		start;			/* where its transaction's copies are expected */
+	uint32		start;			/* the expected place of its transaction's
+								 * copies */
 	uint8		mode[WP_MAX_BLOCK_ID + 1];	/* WP_DATA_... */
 	uint32		n[WP_MAX_BLOCK_ID + 1];
 	uint32		rest[WP_MAX_BLOCK_ID + 1];	/* bytes of data that are not
@@ -36,7 +37,7 @@ typedef struct RecordCopies
 	WpCopy		copies[WP_MAX_BLOCK_ID + 1][WP_MAX_COPIES];
 } RecordCopies;
 
-/* Open-addressing table from byte strings to 1 + index. */
+/* A table with open addressing from byte strings to 1 + index. */
 typedef struct KeyTable
 {
 	uint32	   *slots;
@@ -76,7 +77,7 @@ typedef struct WpEncoder
 
 /* ---- dictionaries ---- */
 
-/* Of a class's key, behind which 7 bytes can be read. */
+/* The hash of a class's key, behind which 7 bytes can be read. */
 static uint32
 hash_key(const uint8 *key, uint32 len)
 {
@@ -85,14 +86,17 @@ hash_key(const uint8 *key, uint32 len)
 	for (; len >= 8; key += 8, len -= 8)
 		h = (h ^ wp_get64(key)) * UINT64CONST(0x9E3779B97F4A7C15), h ^= h >> 29;
 	if (len > 0)
-		h = (h ^ wp_get64(key) << (64 - 8 * len)) * UINT64CONST(0x9E3779B97F4A7C15);
+		h = (h ^ wp_get64(key) << (64 - 8 * len)) *
+			UINT64CONST(0x9E3779B97F4A7C15);
 	return (uint32) (h >> 32);
 }
 
 static inline uint32
 hash_rel(const uint8 *key)
 {
-	return ((wp_get64(key + 5) ^ wp_get64(key) * 31) * UINT64CONST(0x9E3779B97F4A7C15)) >> 32;
+	uint64		h = wp_get64(key + 5) ^ wp_get64(key) * 31;
+
+	return (h * UINT64CONST(0x9E3779B97F4A7C15)) >> 32;
 }
 
 static void *
@@ -150,7 +154,7 @@ rel_rehash(WpEncoder *e, uint32 i)
 	return hash_rel(e->rels[i]->key);
 }
 
-/* The index of a relation's fork, or -1 if there are too many. */
+/* Find the index of a relation's fork, or -1 if there are too many. */
 static int
 find_rel(WpEncoder *e, const WpBlock *b)
 {
@@ -166,12 +170,14 @@ find_rel(WpEncoder *e, const WpBlock *b)
 	{
 		uint32		i = e->rel_table.slots[h & e->rel_table.mask] - 1;
 
-		if (wp_get64(e->rels[i]->key) == wp_get64(key) && wp_get64(e->rels[i]->key + 5) == wp_get64(key + 5))
+		if (wp_get64(e->rels[i]->key) == wp_get64(key) &&
+			wp_get64(e->rels[i]->key + 5) == wp_get64(key + 5))
 			return i;
 	}
 	if (e->nrels >= WP_MAX_RELS)
 		return -1;
-	e->rels = grow(e->ctx, e->rels, e->nrels, &e->maxrels, sizeof(WpRelation *));
+	e->rels = grow(e->ctx, e->rels, e->nrels, &e->maxrels,
+				   sizeof(WpRelation *));
 	rel = wp_zalloc(e->ctx, sizeof(WpRelation));
 	memcpy(rel->key, key, sizeof(key));
 	memcpy(wp_group_add(e->ctx, &e->rel_keys, sizeof(key)), key, sizeof(key));
@@ -190,7 +196,7 @@ key_varint(uint8 *p, uint32 v)
 	return p;
 }
 
-/* Where the transaction's copies are expected. */
+/* The expected place of the transaction's copies. */
 static uint32
 expected_from(const WpXids *x, uint32 xid)
 {
@@ -202,7 +208,7 @@ expected_from(const WpXids *x, uint32 xid)
 	return 0;
 }
 
-/* Find what of the record's data stands earlier. */
+/* Find the parts of the record's data that occur earlier. */
 static void
 find_copies(WpEncoder *e, uint32 pos, const WpRecord *rec, const uint16 *rels)
 {
@@ -216,10 +222,12 @@ find_copies(WpEncoder *e, uint32 pos, const WpRecord *rec, const uint16 *rels)
 
 		rc->mode[i] = WP_DATA_PLAIN;
 		if (WP_IS_MULTI_INSERT(rec->rmid, rec->info) && b->data_len > 0 &&
-			wp_tuples_check(e->ctx, &e->rels[rels[i]]->inserted, b->data, b->data_len))
+			wp_tuples_check(e->ctx, &e->rels[rels[i]]->inserted, b->data,
+							b->data_len))
 			rc->mode[i] = WP_DATA_TUPLES;
 		else
-			n = wp_match_block(e->matcher, pos, rec, i, rels[i], from, rc->copies[i]);
+			n = wp_match_block(e->matcher, pos, rec, i, rels[i], from,
+							   rc->copies[i]);
 		if (n > 0)
 			rc->mode[i] = WP_DATA_COPIED;
 		rc->n[i] = n;
@@ -233,8 +241,8 @@ find_copies(WpEncoder *e, uint32 pos, const WpRecord *rec, const uint16 *rels)
 
 /*
  * Rows of similar length share a group.  Long ones without redundancy, such as
- * parts of large values that were compressed already, have one of their own,
- * which is stored.
+ * parts of large compressed values, have a group of their own, which is
+ * stored.
  */
 static uint8
 long_bucket(const WpBlock *b, uint32 rest)
@@ -252,16 +260,17 @@ long_bucket(const WpBlock *b, uint32 rest)
 static inline uint8
 data_bucket(const WpBlock *b, uint32 rest)
 {
-	return rest < LONG_ROW || rest != b->data_len ? wp_bucket(rest) : long_bucket(b, rest);
+	return rest < LONG_ROW || rest != b->data_len ? wp_bucket(rest) :
+		long_bucket(b, rest);
 }
 
 /*
- * The class's key, and tokens of images that pglz compressed; false if the
- * record is better stored literally.
+ * Make the class's key, and the tokens of images compressed by pglz.  Returns
+ * false if the record is better stored literally.
  */
 static bool
-make_key(WpEncoder *e, uint32 pos, const WpRecord *rec, bool prev_ok, uint8 *key, uint32 *len,
-		 uint16 *rels, uint8 *modes)
+make_key(WpEncoder *e, uint32 pos, const WpRecord *rec, bool prev_ok,
+		 uint8 *key, uint32 *len, uint16 *rels, uint8 *modes)
 {
 	uint8	   *p = key;
 
@@ -278,8 +287,8 @@ make_key(WpEncoder *e, uint32 pos, const WpRecord *rec, bool prev_ok, uint8 *key
 	*p++ = rec->info;
 	*p++ = (rec->main_id == WP_ID_MAIN_SHORT ? WP_CLASS_MAIN_SHORT : 0) |
 		(rec->main_id == WP_ID_MAIN_LONG ? WP_CLASS_MAIN_LONG : 0) |
-		(rec->origin ? WP_CLASS_ORIGIN : 0) | (rec->topxid ? WP_CLASS_TOPXID : 0) |
-		(prev_ok ? 0 : WP_CLASS_PREV);
+		(rec->origin ? WP_CLASS_ORIGIN : 0) |
+		(rec->topxid ? WP_CLASS_TOPXID : 0) | (prev_ok ? 0 : WP_CLASS_PREV);
 	*p++ = rec->nblocks;
 	for (uint32 i = 0; i < rec->nblocks; i++)
 	{
@@ -302,7 +311,8 @@ make_key(WpEncoder *e, uint32 pos, const WpRecord *rec, bool prev_ok, uint8 *key
 		if (b->flags & WP_HAS_DATA)
 		{
 			*p++ = e->copies.mode[i];
-			*p++ = e->copies.mode[i] == WP_DATA_TUPLES ? 0 : data_bucket(b, e->copies.rest[i]);
+			*p++ = e->copies.mode[i] == WP_DATA_TUPLES ?
+				0 : data_bucket(b, e->copies.rest[i]);
 		}
 	}
 	if (rec->main_id != 0)
@@ -331,7 +341,7 @@ fill_class(WpEncoder *e, WpClass *c, const WpRecord *rec, uint8 flags,
 	}
 }
 
-/* The index of the class with this key, which may be new, or -1. */
+/* Find the index of the class with this key, which may be new, or -1. */
 static int
 lookup_class(WpEncoder *e, const WpRecord *rec, const uint8 *key, uint32 len,
 			 const uint16 *rels, const uint8 *modes)
@@ -354,7 +364,8 @@ lookup_class(WpEncoder *e, const WpRecord *rec, const uint8 *key, uint32 len,
 	{
 		uint32		max = e->maxclasses;
 
-		e->classes = grow(e->ctx, e->classes, max, &e->maxclasses, sizeof(WpClass));
+		e->classes = grow(e->ctx, e->classes, max, &e->maxclasses,
+						  sizeof(WpClass));
 		e->class_keys = grow(e->ctx, e->class_keys, max, &max, sizeof(uint32));
 		e->class_keys[0] = 0;
 	}
@@ -387,7 +398,9 @@ find_class(WpEncoder *e, uint32 pos, const WpRecord *rec, bool prev_ok)
 
 /* ---- records ---- */
 
-/* The record's transaction: its symbol; puts it into the first slot. */
+/*
+ * Find the symbol of the record's transaction, and put it into the first slot.
+ */
 static uint8
 put_xid(WpEncoder *e, uint32 xid)
 {
@@ -407,7 +420,8 @@ put_xid(WpEncoder *e, uint32 xid)
 		wp_xid_new(x, xid);
 		return WP_XID_NEXT;
 	}
-	wp_put_varint(e->ctx, &e->sections[WP_SEC_NUMBERS], wp_zigzag(xid - x->max));
+	wp_put_varint(e->ctx, &e->sections[WP_SEC_NUMBERS],
+				  wp_zigzag(xid - x->max));
 	wp_xid_new(x, xid);
 	return WP_XID_OTHER;
 }
@@ -427,11 +441,12 @@ put_code(WpEncoder *e, WpGroup *codes, uint32 cls)
 }
 
 /*
- * A block's data, but for what is copied; returns where copies are expected
- * now.
+ * Add a block's data without the copied parts; returns the new expected place
+ * of copies.
  */
 static uint32
-put_data(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i, uint32 from)
+put_data(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i,
+		 uint32 from)
 {
 	const RecordCopies *rc = &e->copies;
 	uint8	   *rest;
@@ -439,7 +454,8 @@ put_data(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i, uint32 from
 
 	if (rc->mode[i] == WP_DATA_TUPLES)
 	{
-		uint32		n = wp_tuples_put(e->ctx, &e->rels[cb->rel]->inserted, data, b->data_len);
+		uint32		n = wp_tuples_put(e->ctx, &e->rels[cb->rel]->inserted, data,
+									  b->data_len);
 
 		wp_set16(wp_group_add(e->ctx, &cb->data, 2), n);
 		wp_match_remember(e->matcher, b, cb->rel, NULL, 0);
@@ -466,15 +482,17 @@ put_data(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i, uint32 from
 	return from;
 }
 
-/* Returns where copies are expected now. */
+/* Add a block; returns the new expected place of copies. */
 static uint32
-put_block(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i, uint32 from)
+put_block(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i,
+		  uint32 from)
 {
 	WpContext  *ctx = e->ctx;
 	WpRelation *rel = e->rels[cb->rel];
 
 	wp_set32(wp_group_add(ctx, &cb->numbers, 4), b->number);
-	wp_set32(wp_group_add(ctx, &cb->rel_numbers, 4), wp_zigzag(b->number - rel->last_block));
+	wp_set32(wp_group_add(ctx, &cb->rel_numbers, 4),
+			 wp_zigzag(b->number - rel->last_block));
 	rel->last_block = b->number;
 	if (b->flags & WP_HAS_IMAGE)
 	{
@@ -494,10 +512,11 @@ put_block(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i, uint32 fro
 			wp_set16(p, b->img_len);
 			wp_set16(p + 2, b->hole_off);
 			wp_set16(p + 4, b->hole_len);
-			/* make_key has already put what pglz compressed */
+			/* make_key has already put images compressed by pglz */
 			if (cb->img_mode == WP_IMAGE_OPAQUE)
 			{
-				wp_put_bytes(ctx, &e->sections[WP_SEC_IMAGES], b->image, b->img_len);
+				wp_put_bytes(ctx, &e->sections[WP_SEC_IMAGES], b->image,
+							 b->img_len);
 				if ((b->img_info & WP_IMG_COMPRESSED) == WP_IMG_LZ4)
 					ctx->lz4_images += b->img_len;
 			}
@@ -524,9 +543,13 @@ put_record(WpEncoder *e, uint32 pos, const WpRecord *rec)
 	c = &e->classes[cls];
 	from = e->copies.start;
 	symbol = put_xid(e, rec->xid);
-	*wp_group_add(ctx, context ? &e->classes[context - 1].xid_symbols : &e->first_symbols, 1) = symbol;
+	*wp_group_add(ctx,
+				  context ? &e->classes[context - 1].xid_symbols :
+				  &e->first_symbols,
+				  1) = symbol;
 	context = rec->xid ? e->xids.slots[0].context : e->xids.none_context;
-	put_code(e, context ? &e->classes[context - 1].codes : &e->first_codes, cls);
+	put_code(e, context ? &e->classes[context - 1].codes : &e->first_codes,
+			 cls);
 	wp_xid_done(&e->xids, rec->xid != 0, cls, rec->rmid);
 	if (!prev_ok)
 		wp_set64(wp_group_add(ctx, &c->prev, 8), rec->prev);
@@ -536,14 +559,16 @@ put_record(WpEncoder *e, uint32 pos, const WpRecord *rec)
 		copied |= e->copies.n[i];
 	}
 	if (rec->rmid != WP_RMID_XACT)
-		wp_copy_from_record(rec->xid ? &e->xids.slots[0].from : &e->xids.none_from, pos, rec->tot_len,
-							copied ? from : 0);
+		wp_copy_from_record(rec->xid ? &e->xids.slots[0].from :
+							&e->xids.none_from,
+							pos, rec->tot_len, copied ? from : 0);
 	if (rec->origin)
 		memcpy(wp_group_add(ctx, &c->origin, 2), rec->origin, 2);
 	if (rec->topxid)
 		memcpy(wp_group_add(ctx, &c->topxid, 4), rec->topxid, 4);
 	if (rec->main_id)
-		wp_copy_short(wp_group_add(ctx, &c->main, rec->main_len), rec->main, rec->main_len);
+		wp_copy_short(wp_group_add(ctx, &c->main, rec->main_len), rec->main,
+					  rec->main_len);
 	e->next_prev = wp_lsn_at(&e->pages, pos);
 	return true;
 }
@@ -551,8 +576,8 @@ put_record(WpEncoder *e, uint32 pos, const WpRecord *rec)
 /* ---- items ---- */
 
 /*
- * Literal bytes up to pos; at their end a record of which rem_len bytes were
- * announced.
+ * Add literal bytes up to pos.  At their end is the rest of a record, of which
+ * rem_len bytes were announced.
  */
 static void
 flush_literal(WpEncoder *e, uint32 pos, uint32 announced)
@@ -560,7 +585,7 @@ flush_literal(WpEncoder *e, uint32 pos, uint32 announced)
 	WpBuf	   *items = &e->sections[WP_SEC_ITEMS];
 	uint32		end = pos;
 
-	/* most of a segment that a switch has ended */
+	/* most of a segment after a switch */
 	while (end > e->literal && e->payload[end - 1] == 0)
 		end--;
 	wp_put_varint(e->ctx, items, e->run);
@@ -568,18 +593,19 @@ flush_literal(WpEncoder *e, uint32 pos, uint32 announced)
 	wp_put_varint(e->ctx, items, pos - end);
 	wp_put_varint(e->ctx, items, announced);
 	wp_pages_item(&e->pages, e->literal, announced, pos);
-	wp_put_bytes(e->ctx, &e->sections[WP_SEC_LITERAL], e->payload + e->literal, end - e->literal);
+	wp_put_bytes(e->ctx, &e->sections[WP_SEC_LITERAL], e->payload + e->literal,
+				 end - e->literal);
 	e->run = 0;
 }
 
 /*
- * Sound records have their CRC computed at most twice.  Made-up pages may each
- * begin what announces itself as a record of megabytes: after four times the
- * payload what is left is literal.
+ * The CRC of valid records is computed at most twice.  Made-up pages may each
+ * begin an apparent record of megabytes: after checks of four times the
+ * payload, the rest is literal.
  */
 #define MAX_CHECKED(payload_len)	(4 * (uint64) (payload_len))
 
-/* The record at pos, if there is a whole and sound one. */
+/* Get the record at pos, if there is a complete and valid one. */
 static bool
 record_at(WpEncoder *e, uint32 pos, WpRecord *rec)
 {
@@ -601,7 +627,8 @@ static void
 put_items(WpEncoder *e, const uint8 *raw)
 {
 	uint32		pos = 0;
-	uint32		rem = (wp_get16(raw + 2) & WP_XLP_CONTRECORD) ? wp_get32(raw + 16) : 0;
+	uint32		rem = (wp_get16(raw + 2) & WP_XLP_CONTRECORD) ?
+		wp_get32(raw + 16) : 0;
 	WpRecord	rec;
 
 	if (rem > 0)
@@ -619,25 +646,29 @@ put_items(WpEncoder *e, const uint8 *raw)
 		if (record_at(e, pos, &rec) && put_record(e, pos, &rec))
 		{
 			e->run++;
-			wp_pages_item(&e->pages, pos, rec.tot_len, pos + WP_ALIGN8(rec.tot_len));
+			wp_pages_item(&e->pages, pos, rec.tot_len,
+						  pos + WP_ALIGN8(rec.tot_len));
 			pos += WP_ALIGN8(rec.tot_len);
 			continue;
 		}
 
 		/*
-		 * a record that goes on in the next segment, or bytes up to where one
-		 * starts
+		 * a record that continues in the next segment, or bytes up to the
+		 * start of one
 		 */
 		if (announced < avail || announced > 0x40000000)
 			announced = 0;
-		page = (pos + e->pages.header_len - WP_PAGE_HEADER) / (e->pages.page_size - WP_PAGE_HEADER) + 1;
+		page = (pos + e->pages.header_len - WP_PAGE_HEADER) /
+			(e->pages.page_size - WP_PAGE_HEADER) + 1;
 		do
 		{
-			page = wp_pages_next_start(&e->pages, raw, page, e->payload_len, &pos);
+			page = wp_pages_next_start(&e->pages, raw, page, e->payload_len,
+									   &pos);
 			if (page == 0)
 				pos = e->payload_len;
 			page++;
-		} while (pos <= start || (pos < e->payload_len && !record_at(e, pos, &rec)));
+		} while (pos <= start ||
+				 (pos < e->payload_len && !record_at(e, pos, &rec)));
 		e->literal = start;
 		flush_literal(e, pos, announced);
 	}
@@ -663,7 +694,8 @@ write_class(WpEncoder *e, WpClass *c)
 	{
 		WpClassBlock *b = &c->blocks[i];
 
-		if (b->rel_numbers.n > 0 && wp_group_cost(ctx, &b->rel_numbers) < wp_group_cost(ctx, &b->numbers))
+		if (b->rel_numbers.n > 0 && wp_group_cost(ctx, &b->rel_numbers) <
+			wp_group_cost(ctx, &b->numbers))
 		{
 			b->rel_numbers.flags = WP_GROUP_BLOCK_REL;
 			wp_group_write(ctx, &b->rel_numbers, sections);
@@ -701,7 +733,8 @@ wp_encode_records(WpContext *ctx, const uint8 *raw, uint32 raw_len,
 
 	ctx->checked = 0;
 	ctx->lz4_images = 0;
-	e.payload = wp_pages_split(ctx, &e.pages, raw, raw_len, page_size, &e.payload_len);
+	e.payload = wp_pages_split(ctx, &e.pages, raw, raw_len, page_size,
+							   &e.payload_len);
 	e.xids.none_from = (WpCopyFrom)
 	{
 		0, true

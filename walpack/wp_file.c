@@ -24,7 +24,8 @@ wp_files_new(int level, int memory)
 		return NULL;
 	/* a chunk needs about eight times its size */
 	f->chunk_size = WP_MAX_CHUNK;
-	while (f->chunk_size > 1024 * 1024 && f->chunk_size / (1024 * 1024) * 8 > memory)
+	while (f->chunk_size > 1024 * 1024 &&
+		   f->chunk_size / (1024 * 1024) * 8 > memory)
 		f->chunk_size /= 2;
 	f->codec = wp_codec_new(level);
 	f->raw = malloc(WP_MAX_CHUNK);
@@ -100,12 +101,14 @@ read_plain(WpFiles *f, Input *in)
 {
 	in->info->raw_size = in->info->file_size;
 	if (lseek(in->fd, 0, SEEK_SET) != 0)
-		return wp_io_fail_errno(in->error, "seek in", in->path);
+		return wp_io_fail_errno(in->error, "could not seek in file \"%s\"",
+								in->path);
 	for (uint64 left = in->info->raw_size; left > 0;)
 	{
 		uint32		len = Min(left, f->chunk_size);
 
-		if (asked_to_stop(f, in->error) || !wp_io_read(in->fd, in->path, f->raw, len, in->error) ||
+		if (asked_to_stop(f, in->error) ||
+			!wp_io_read(in->fd, in->path, f->raw, len, in->error) ||
 			!deliver(in, f->raw, len))
 			return false;
 		left -= len;
@@ -113,7 +116,9 @@ read_plain(WpFiles *f, Input *in)
 	return true;
 }
 
-/* The next chunk; *end is set at the trailer, which is then in *header. */
+/*
+ * Read the next chunk.  *end is set at the trailer, which is then in *header.
+ */
 static bool
 read_chunk(WpFiles *f, Input *in, WpChunkHeader *header, bool *end)
 {
@@ -121,19 +126,23 @@ read_chunk(WpFiles *f, Input *in, WpChunkHeader *header, bool *end)
 	uint32		packed_len;
 
 	StaticAssertStmt(sizeof(WpChunkHeader) == sizeof(WpFileTrailer), "read alike");
-	if (asked_to_stop(f, in->error) || !wp_io_read(in->fd, in->path, header, sizeof(*header), in->error))
+	if (asked_to_stop(f, in->error) ||
+		!wp_io_read(in->fd, in->path, header, sizeof(*header), in->error))
 		return false;
 	*end = header->kind == WP_CHUNK_END;
 	if (*end)
 		return true;
 	if (!wp_codec_header(f->codec, header, &raw_len, &packed_len))
-		return wp_io_fail(in->error, "\"%s\": %s", in->path, wp_codec_error(f->codec));
+		return wp_io_fail(in->error, "\"%s\": %s", in->path,
+						  wp_codec_error(f->codec));
 	if (raw_len > in->info->raw_size - in->delivered)
-		return wp_io_fail(in->error, "\"%s\": more data than announced", in->path);
+		return wp_io_fail(in->error, "\"%s\": more data than announced",
+						  in->path);
 	if (!wp_io_read(in->fd, in->path, f->packed, packed_len, in->error))
 		return false;
 	if (!wp_codec_unpack(f->codec, header, f->packed, f->raw))
-		return wp_io_fail(in->error, "\"%s\": damaged: %s", in->path, wp_codec_error(f->codec));
+		return wp_io_fail(in->error, "\"%s\": damaged: %s", in->path,
+						  wp_codec_error(f->codec));
 	in->info->chunks[header->kind]++;
 	return deliver(in, f->raw, raw_len);
 }
@@ -157,20 +166,28 @@ read_packed(WpFiles *f, Input *in, const WpFileHeader *header)
 		if (trailer.reserved[i] != 0)
 			return wp_io_fail(in->error, "\"%s\": damaged trailer", in->path);
 	if (in->delivered != in->info->raw_size)
-		return wp_io_fail(in->error, "\"%s\": less data than announced", in->path);
+		return wp_io_fail(in->error, "\"%s\": less data than announced",
+						  in->path);
 	if (wp_get64(trailer.hash) != wp_hash_end(&in->hash))
 		return wp_io_fail(in->error, "\"%s\": damaged: wrong hash", in->path);
 	in->info->hash = wp_get64(trailer.hash);
 	if (lseek(in->fd, 0, SEEK_CUR) != (off_t) in->info->file_size)
-		return wp_io_fail(in->error, "\"%s\": unknown data after the end", in->path);
+		return wp_io_fail(in->error, "\"%s\": unknown data after the end",
+						  in->path);
 	return true;
 }
 
 bool
-wp_read_file(WpFiles *f, const char *src, WpConsumer consumer, void *arg, WpFileInfo *info,
-			 WpError *error)
+wp_read_file(WpFiles *f, const char *src, WpConsumer consumer, void *arg,
+			 WpFileInfo *info, WpError *error)
 {
-	Input		in = {.path = src,.consumer = consumer,.arg = arg,.info = info,.error = error};
+	Input		in = {
+		.path = src,
+		.consumer = consumer,
+		.arg = arg,
+		.info = info,
+		.error = error
+	};
 	WpFileHeader header;
 	bool		ok;
 
@@ -179,12 +196,16 @@ wp_read_file(WpFiles *f, const char *src, WpConsumer consumer, void *arg, WpFile
 		return false;
 	wp_hash_init(&in.hash);
 	memset(&header, 0, sizeof(header));
-	ok = wp_io_read(in.fd, src, &header, Min(info->file_size, sizeof(header)), error);
+	ok = wp_io_read(in.fd, src, &header, Min(info->file_size, sizeof(header)),
+					error);
 	if (ok && memcmp(header.magic, WP_MAGIC, WP_MAGIC_SIZE) == 0)
 		ok = read_packed(f, &in, &header);
 	else if (ok && memcmp(header.magic, WP_MAGIC, WP_MAGIC_SIZE - 1) == 0)
-		ok = wp_io_fail(error, "\"%s\" was written by another version of walpack (format %d, this one reads %d)",
-						src, header.magic[WP_MAGIC_SIZE - 1], WP_MAGIC[WP_MAGIC_SIZE - 1]);
+		ok =
+			wp_io_fail(error,
+					   "\"%s\" was written by another version of walpack (format %d, this one reads %d)",
+					   src, header.magic[WP_MAGIC_SIZE - 1],
+					   WP_MAGIC[WP_MAGIC_SIZE - 1]);
 	else if (ok && ends_with(src, WP_SUFFIX))
 		ok = wp_io_fail(error, "\"%s\" is not a packed file", src);
 	else if (ok)
@@ -225,13 +246,18 @@ compare_piece(void *arg, const uint8 *data, uint32 len)
 }
 
 /*
- * Is the original of packed the contents of plain?  False without *differs is
- * an error.
+ * Compare the original of "packed" with the contents of "plain".  False
+ * without *differs is an error.
  */
 static bool
-same_contents(WpFiles *f, const char *packed, const char *plain, bool *differs, WpError *error)
+same_contents(WpFiles *f, const char *packed, const char *plain, bool *differs,
+			  WpError *error)
 {
-	CompareWith with = {.path = plain,.error = error,.buf = malloc(WP_MAX_CHUNK)};
+	CompareWith with = {
+		.path = plain,
+		.error = error,
+		.buf = malloc(WP_MAX_CHUNK)
+	};
 	WpFileInfo	info;
 	bool		ok;
 
@@ -251,7 +277,7 @@ same_contents(WpFiles *f, const char *packed, const char *plain, bool *differs, 
 }
 
 /*
- * Bring an existing file to disk, and remove the other name that a crash may
+ * Flush an existing file to disk, and remove the other name that a crash may
  * have left.
  */
 static bool
@@ -261,13 +287,15 @@ sync_existing(const char *path, WpError *error)
 	int			fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	bool		ok;
 
-	/* it may have been made read-only since */
+	/* it may have become read-only since */
 	if (fd < 0)
-		return wp_io_fail_errno(error, "open", path);
+		return wp_io_fail_errno(error, "could not open file \"%s\"",
+								path);
 	snprintf(tmp, sizeof(tmp), "%s%s", path, WP_TMP_SUFFIX);
 	if (wp_io_same_file(fd, tmp))
 		unlink(tmp);
-	ok = fsync(fd) == 0 || wp_io_fail_errno(error, "fsync", path);
+	ok = fsync(fd) == 0 || wp_io_fail_errno(error, "could not fsync file \"%s\"",
+											path);
 	close(fd);
 	return ok && wp_io_sync_directory(path, error);
 }
@@ -296,7 +324,7 @@ write_piece(void *arg, const uint8 *data, uint32 len)
 	return wp_io_write(to->out.fd, to->out.tmp, data, len, to->error);
 }
 
-/* dst exists and must not be replaced. */
+/* Handle an existing dst that must not be replaced. */
 static bool
 unpacked_before(WpFiles *f, const char *src, const char *dst, WpError *error)
 {
@@ -305,19 +333,23 @@ unpacked_before(WpFiles *f, const char *src, const char *dst, WpError *error)
 	if (same_contents(f, src, dst, &differs, error))
 		return sync_existing(dst, error);
 	if (differs)
-		wp_io_fail(error, "\"%s\" exists, with contents other than those of \"%s\"", dst, src);
+		wp_io_fail(error,
+				   "\"%s\" exists, with contents other than those of \"%s\"",
+				   dst, src);
 	return false;
 }
 
 bool
-wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable, bool replace, WpError *error)
+wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable,
+			   bool replace, WpError *error)
 {
 	UnpackTo	to = {.error = error};
 	WpFileInfo	info;
 
-	/* without the source there should not be an attempt at the destination */
+	/* without the source, the destination should not be attempted */
 	if (!exists(src))
-		return wp_io_fail_errno(error, "open", src);
+		return wp_io_fail_errno(error, "could not open file \"%s\"",
+								src);
 	if (!replace && exists(dst))
 		return unpacked_before(f, src, dst, error);
 	if (!wp_output_open(&to.out, dst, wp_io_mode_in(dst), error))
@@ -341,45 +373,50 @@ wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable, bool 
 
 /* ---- packing ---- */
 
-/* The same original in two packed files? */
+/* True if two packed files have the same original. */
 static bool
-same_packed(WpFiles *f, const char *a, const char *b, bool *differs, WpError *error)
+same_packed(WpFiles *f, const char *a, const char *b, bool *differs,
+			WpError *error)
 {
 	WpFileInfo	info_a;
 	WpFileInfo	info_b;
 
 	*differs = false;
-	if (!wp_read_file(f, a, NULL, NULL, &info_a, error) || !wp_read_file(f, b, NULL, NULL, &info_b, error))
+	if (!wp_read_file(f, a, NULL, NULL, &info_a, error) ||
+		!wp_read_file(f, b, NULL, NULL, &info_b, error))
 		return false;
-	*differs = !info_a.is_packed || !info_b.is_packed || info_a.raw_size != info_b.raw_size ||
-		info_a.hash != info_b.hash;
+	*differs = !info_a.is_packed || !info_b.is_packed ||
+		info_a.raw_size != info_b.raw_size || info_a.hash != info_b.hash;
 	return !*differs;
 }
 
-/*
- * Does dst have the contents of the source?  Then see to it that it is on
- * disk.
- */
+/* If dst has the contents of the source, make sure that it is on disk. */
 static bool
-archived_before(WpFiles *f, const char *src, bool src_packed, const char *dst, WpError *error)
+archived_before(WpFiles *f, const char *src, bool src_packed, const char *dst,
+				WpError *error)
 {
 	bool		differs;
 
-	if (src_packed ? same_packed(f, src, dst, &differs, error) : same_contents(f, dst, src, &differs, error))
+	if (src_packed ? same_packed(f, src, dst, &differs, error) :
+		same_contents(f, dst, src, &differs, error))
 		return sync_existing(dst, error);
 	if (differs)
-		wp_io_fail(error, "\"%s\" is archived already, with contents other than those of \"%s\"", dst, src);
+		wp_io_fail(error,
+				   "\"%s\" is archived already, with contents other than those of \"%s\"",
+				   dst, src);
 	return false;
 }
 
 static bool
-copy_chunks(WpFiles *f, int fd, const char *src, uint64 size, WpOutput *out, WpError *error)
+copy_chunks(WpFiles *f, int fd, const char *src, uint64 size, WpOutput *out,
+			WpError *error)
 {
 	for (uint64 left = size; left > 0;)
 	{
 		uint32		len = Min(left, f->chunk_size);
 
-		if (asked_to_stop(f, error) || !wp_io_read(fd, src, f->raw, len, error) ||
+		if (asked_to_stop(f, error) ||
+			!wp_io_read(fd, src, f->raw, len, error) ||
 			!wp_io_write(out->fd, out->tmp, f->raw, len, error))
 			return false;
 		left -= len;
@@ -388,7 +425,8 @@ copy_chunks(WpFiles *f, int fd, const char *src, uint64 size, WpOutput *out, WpE
 }
 
 static bool
-pack_chunks(WpFiles *f, int fd, const char *src, uint64 size, WpOutput *out, WpError *error)
+pack_chunks(WpFiles *f, int fd, const char *src, uint64 size, WpOutput *out,
+			WpError *error)
 {
 	WpFileHeader header;
 	WpFileTrailer trailer;
@@ -411,8 +449,10 @@ pack_chunks(WpFiles *f, int fd, const char *src, uint64 size, WpOutput *out, WpE
 		wp_hash_add(&hash, f->raw, len);
 		if (left == size)
 			page_size = wp_codec_page_size(f->raw, len);
-		if (!wp_codec_pack(f->codec, f->raw, len, page_size, &packed, &packed_len))
-			return wp_io_fail(error, "could not pack \"%s\": %s", src, wp_codec_error(f->codec));
+		if (!wp_codec_pack(f->codec, f->raw, len, page_size, &packed,
+						   &packed_len))
+			return wp_io_fail(error, "could not pack \"%s\": %s", src,
+							  wp_codec_error(f->codec));
 		if (!wp_io_write(out->fd, out->tmp, packed, packed_len, error))
 			return false;
 		left -= len;
@@ -422,13 +462,14 @@ pack_chunks(WpFiles *f, int fd, const char *src, uint64 size, WpOutput *out, WpE
 	return wp_io_write(out->fd, out->tmp, &trailer, sizeof(trailer), error);
 }
 
-/* Is this a packed file, of whatever version? */
+/* True if this is a packed file, of any version. */
 static bool
 begins_packed(int fd)
 {
 	char		magic[WP_MAGIC_SIZE];
 
-	return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) && memcmp(magic, WP_MAGIC, WP_MAGIC_SIZE - 1) == 0;
+	return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+		memcmp(magic, WP_MAGIC, WP_MAGIC_SIZE - 1) == 0;
 }
 
 bool
@@ -451,8 +492,9 @@ wp_pack_file(WpFiles *f, const char *src, const char *dst, WpError *error)
 		close(fd);
 		return !ok && archived_before(f, src, packed, dst, error);
 	}
-	ok = packed || wp_is_small_file(src) ? copy_chunks(f, fd, src, size, &out, error)
-		: pack_chunks(f, fd, src, size, &out, error);
+	ok = packed || wp_is_small_file(src) ?
+		copy_chunks(f, fd, src, size, &out, error) :
+		pack_chunks(f, fd, src, size, &out, error);
 	close(fd);
 	if (!ok)
 	{

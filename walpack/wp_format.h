@@ -5,14 +5,15 @@
  *		+--------------------------------------------------+
  *		| WpFileHeader                                     |
  *		+--------------------------------------------------+
- *		| WpChunkHeader | packed bytes of the first chunk  |   a chunk is up to
- *		+--------------------------------------------------+   16 MB of the original
- *		| WpChunkHeader | packed bytes of the next chunk   |   and decodes on its own
+ *		| WpChunkHeader | packed bytes of the first chunk  |
+ *		+--------------------------------------------------+
+ *		| WpChunkHeader | packed bytes of the next chunk   |
  *		+--------------------------------------------------+
  *		| WpFileTrailer                                    |
  *		+--------------------------------------------------+
  *
- * All integers are little-endian.
+ * A chunk is up to 16 MB of the original, and decodes on its own.  All
+ * integers are little-endian.
  *-------------------------------------------------------------------------
  */
 #ifndef WP_FORMAT_H
@@ -32,7 +33,7 @@ typedef struct WpFileHeader
 typedef enum WpChunkKind
 {
 	WP_CHUNK_END = 0,			/* the trailer starts here */
-	WP_CHUNK_STORED = 1,		/* the bytes themselves */
+	WP_CHUNK_STORED = 1,		/* plain bytes */
 	WP_CHUNK_ZSTD = 2,			/* a zstd frame of them */
 	WP_CHUNK_RECORDS = 3		/* the sections below: see WpBodyHeader */
 } WpChunkKind;
@@ -46,11 +47,11 @@ typedef struct WpChunkHeader
 	uint8		body_len[4];	/* bytes that the frame decompresses to */
 } WpChunkHeader;
 
-/* What a chunk of records starts with; then stored sections, and the frame. */
+/* Header of a chunk of records.  The stored sections and the frame follow. */
 typedef struct WpBodyHeader
 {
-	uint8		stored_len[4];	/* bytes of sections that zstd would not
-								 * shrink */
+	uint8		stored_len[4];	/* bytes of the stored sections, which zstd
+								 * would not shrink */
 } WpBodyHeader;
 
 typedef struct WpFileTrailer
@@ -81,10 +82,10 @@ typedef enum WpSection
 	WP_SEC_CONSTANTS,			/* values of constant columns */
 	WP_SEC_LENGTHS,				/* lengths of rows that differ */
 	WP_SEC_COLUMNS,
-	WP_SEC_TAILS,				/* what longer rows have beyond the columns */
+	WP_SEC_TAILS,				/* bytes of longer rows beyond the columns */
 	WP_SEC_STORED,				/* columns and tails without redundancy */
 	WP_SEC_GAPS,				/* bytes between the tuples of page images */
-	WP_SEC_IMAGES,				/* images that are no pages we understand */
+	WP_SEC_IMAGES,				/* images that are not pages of a known kind */
 	WP_SEC_PGLZ_CONTROL,		/* images compressed by pglz: which tokens are
 								 * tags */
 	WP_SEC_PGLZ_TAGS,			/* their two bytes each */
@@ -96,19 +97,19 @@ typedef enum WpSection
 #define WP_SECTIONS			(WP_SEC_LITERAL + 1)
 
 /*
- * Not stored: where columns start, u32 each, so that zstd's blocks can start
- * there too.
+ * Not stored: the starts of columns, u32 each, at which zstd's blocks can
+ * start.
  */
 #define WP_CUTS				WP_SECTIONS
 
-/* How a column is stored. */
+/* The way a column is stored. */
 typedef enum WpColumn
 {
 	WP_COL_RAW = 0,
 	WP_COL_DELTA = 1,			/* difference to the row before; the first to
 								 * 0 */
 	WP_COL_CONST = 2,			/* one byte in WP_SEC_CONSTANTS */
-	WP_COL_STORED = 3			/* as it is, in WP_SEC_STORED */
+	WP_COL_STORED = 3			/* unchanged, in WP_SEC_STORED */
 } WpColumn;
 
 /* Flags of a group's description. */
@@ -130,8 +131,8 @@ typedef enum WpColumn
 #define WP_IMAGE_PGLZ		2
 
 /*
- * Block data of which a part stands earlier in the chunk: a row has the bytes
- * before the copy, its length, and where it is, u16, u16, u32.
+ * Block data of which a part occurs earlier in the chunk: a row has the number
+ * of bytes before the copy, its length, and its position, u16, u16, u32.
  */
 #define WP_COPY_ROW			8
 #define WP_MAX_COPIES		64	/* in one block's data */
@@ -148,9 +149,9 @@ typedef enum WpColumn
 /* A class code is one byte, or this and two bytes. */
 #define WP_CODE_SHORT		255
 
-/* How block data is stored. */
+/* The way block data is stored. */
 #define WP_DATA_PLAIN		0
-#define WP_DATA_COPIED		1	/* parts of it stand earlier */
+#define WP_DATA_COPIED		1	/* parts of it occur earlier */
 #define WP_DATA_TUPLES		2	/* of a multi-insert record: see wp_tuple.h;
 								 * the row is their number, u16 */
 

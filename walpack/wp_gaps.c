@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * wp_gaps.c
- *	  Is an archive complete?  Segments that are missing.
+ *	  Missing segments of an archive.
  *-------------------------------------------------------------------------
  */
 #include "postgres_fe.h"
@@ -69,8 +69,10 @@ wp_gaps_report(WpGaps *gaps)
 
 		if (a->timeline != b->timeline || missing <= 1)
 			continue;
-		fprintf(stderr, "walpack: timeline %u: %llu missing between %08X%08X%08X and %08X%08X%08X\n", a->timeline,
-				(unsigned long long) missing - 1, a->timeline, a->log, a->seg, b->timeline, b->log, b->seg);
+		fprintf(stderr,
+				"walpack: timeline %u: %llu missing between %08X%08X%08X and %08X%08X%08X\n",
+				a->timeline, (unsigned long long) missing - 1, a->timeline,
+				a->log, a->seg, b->timeline, b->log, b->seg);
 		found++;
 	}
 	return found;

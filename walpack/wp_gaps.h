@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * wp_gaps.h
- *	  Is an archive complete?  Segments that are missing.
+ *	  Missing segments of an archive.
  *-------------------------------------------------------------------------
  */
 #ifndef WP_GAPS_H
@@ -16,7 +16,10 @@ typedef struct WpGaps
 	int			max;
 } WpGaps;
 
-/* Remember the file, if it is a whole segment.  False: out of memory. */
+/*
+ * Remember the file, if it is a whole segment.  Returns false if out of
+ * memory.
+ */
 extern bool wp_gaps_add(WpGaps *gaps, const char *name, const WpFileInfo *info);
 
 /* Print the gaps in each timeline to stderr; returns their number. */

@@ -14,21 +14,21 @@
 #define SAMPLE			512		/* rows that decide how a column is stored */
 #define SMALL			48		/* with fewer rows a count of repeats decides */
 #define FEW				8		/* with fewer rows there are no columns */
-#define MANY			4096	/* bytes worth a look at whether they are
-								 * random */
+#define MANY			4096	/* minimum number of bytes for a test of
+								 * randomness */
 #define RANDOM_BITS		7.95	/* bytes with more information are stored */
-#define RANDOM_RUN		12		/* so many columns side by side, at least:
-								 * numbers repeat in other groups */
-#define TRY_COLUMNS		16		/* with more columns, and that many bytes,
-								 * fewer are tried */
+#define RANDOM_RUN		12		/* minimum number of adjacent columns: numbers
+								 * repeat in other groups */
+#define TRY_COLUMNS		16		/* with more columns, and this many bytes,
+								 * fewer columns are tried */
 #define TRY_BYTES		65536
 #define TRY_MAX			49152	/* bytes of the sample that is compressed, and
 								 * its part of the group */
 #define TRY_PART		16
 #define BIT				65536	/* costs are in fractions of bits */
-#define TABLE_BITS		4		/* what a value needs in a coder's table */
+#define TABLE_BITS		4		/* cost of a value in a coder's table */
 
-/* Bytes that a row's length takes. */
+/* The size of a row's length. */
 static uint32
 length_width(const WpGroup *g)
 {
@@ -43,7 +43,8 @@ group_remember_len(WpContext *ctx, WpGroup *g, uint32 len)
 	if (g->lens == NULL || g->n == g->lencap)
 	{
 		uint32		cap = Max(64, g->n * 2);
-		uint32	   *lens = wp_realloc(ctx, g->lens, g->lencap * sizeof(uint32), cap * sizeof(uint32));
+		uint32	   *lens = wp_realloc(ctx, g->lens, g->lencap * sizeof(uint32),
+									  cap * sizeof(uint32));
 
 		if (g->lens == NULL)
 			for (uint32 i = 0; i < g->n; i++)
@@ -104,18 +105,19 @@ wp_group_init(WpContext *ctx)
 }
 
 /*
- * Estimated cost of a sample of column j as it is, and as differences: the
- * bits that an order-0 entropy coder would need, and about what its table
- * takes.  These are n log n for all n bytes, less the same for each value.
+ * Estimate the cost of a sample of column j unchanged, and as differences: the
+ * bits that an order-0 entropy coder needs, plus about the size of its table.
+ * The bits are n log n for all n bytes, minus the same term for each value.
  */
 static void
-column_costs(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32 j,
-			 int32 *raw_cost, int32 *delta_cost)
+column_costs(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n,
+			 uint32 j, int32 *raw_cost, int32 *delta_cost)
 {
 	uint16		raw[256] = {0};
 	uint16		delta[256] = {0};
-	uint32		step = n > SAMPLE ? n / (SAMPLE / 64) : 64; /* so there are at most
-															 * 9 runs */
+
+	/* so that there are at most 9 runs */
+	uint32		step = n > SAMPLE ? n / (SAMPLE / 64) : 64;
 	uint32		total = 0;
 	int32		all = 0;
 
@@ -155,7 +157,7 @@ wp_information(const uint32 *count, uint32 total)
 	return bits / total;
 }
 
-/* Can't zstd shrink column j? */
+/* True if zstd can't shrink column j. */
 static bool
 random_column(const uint8 *rows, uint32 stride, uint32 n, uint32 j)
 {
@@ -180,9 +182,13 @@ wp_is_random(const uint8 *p, size_t n)
 	return wp_information(count, total) > RANDOM_BITS;
 }
 
-/* Which of raw and delta is the smaller for column j?  Is neither any use? */
+/*
+ * Choose the smaller of raw and delta for column j, or neither if both are
+ * useless.
+ */
 static WpColumn
-choose_column(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32 j, bool *random)
+choose_column(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n,
+			  uint32 j, bool *random)
 {
 	int32		raw;
 	int32		delta;
@@ -191,12 +197,15 @@ choose_column(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, 
 	if (n >= SMALL)
 	{
 		column_costs(ctx, rows, stride, n, j, &raw, &delta);
-		/* the costs of a small sample of random bytes are above their number */
-		*random = n >= MANY && Min(raw, delta) >= 8 * BIT * (int32) Min(n, SAMPLE) && random_column(rows, stride, n, j);
+		/* the cost of a small sample of random bytes exceeds its size */
+		*random = n >= MANY &&
+			Min(raw, delta) >= 8 * BIT * (int32) Min(n, SAMPLE) &&
+			random_column(rows, stride, n, j);
 		return delta < raw ? WP_COL_DELTA : WP_COL_RAW;
 	}
 	for (uint32 i = 1; i < n; i++)
-		same += rows[(size_t) i * stride + j] == rows[(size_t) (i - 1) * stride + j];
+		same += rows[(size_t) i * stride + j] ==
+			rows[(size_t) (i - 1) * stride + j];
 	return same * 4 > n ? WP_COL_DELTA : WP_COL_RAW;
 }
 
@@ -216,9 +225,10 @@ wp_group_cost(const WpContext *ctx, const WpGroup *g)
 	return cost;
 }
 
-/* Which columns are not the same in all rows? */
+/* Find the columns that are not constant. */
 static void
-find_changing(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, uint8 *changing)
+find_changing(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols,
+			  uint8 *changing)
 {
 	/* eight columns at a time; behind the last row is WP_SLACK */
 	for (uint32 j = 0; j < ncols; j += 8)
@@ -238,9 +248,10 @@ find_changing(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, uint8 *c
 	}
 }
 
-/* Which kind is each column? */
+/* Choose the kind of each column. */
 static void
-choose_kinds(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, uint8 *kinds)
+choose_kinds(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n,
+			 uint32 ncols, uint8 *kinds)
 {
 	uint32		run = 0;
 
@@ -250,7 +261,8 @@ choose_kinds(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, u
 		bool		random = false;
 
 		if (j < ncols)
-			kinds[j] = kinds[j] == 0 ? WP_COL_CONST : choose_column(ctx, rows, stride, n, j, &random);
+			kinds[j] = kinds[j] == 0 ?
+				WP_COL_CONST : choose_column(ctx, rows, stride, n, j, &random);
 		if (!random && run >= RANDOM_RUN)
 			memset(kinds + j - run, WP_COL_STORED, run);
 		run = random ? run + 1 : 0;
@@ -258,7 +270,8 @@ choose_kinds(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, u
 }
 
 static void
-write_columns(WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32 ncols, WpBuf *sections)
+write_columns(WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n,
+			  uint32 ncols, WpBuf *sections)
 {
 	uint8	   *kinds = wp_buf_add(ctx, &sections[WP_SEC_KINDS], ncols);
 	uint8	  **cols = wp_alloc(ctx, ncols * sizeof(uint8 *));
@@ -281,7 +294,7 @@ write_columns(WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32
 			wp_set32(wp_buf_add(ctx, &sections[WP_CUTS], 4), sec->used);
 		wp_buf_add(ctx, sec, n);
 	}
-	/* now that the sections have their places */
+	/* after the sections have their places */
 	for (uint32 j = 0; j < ncols; j++)
 	{
 		bool		is_stored = kinds[j] == WP_COL_STORED;
@@ -290,25 +303,30 @@ write_columns(WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n, uint32
 		cols[j] = NULL;
 		if (kinds[j] == WP_COL_CONST)
 			continue;
-		cols[j] = sections[is_stored ? WP_SEC_STORED : WP_SEC_COLUMNS].data + *at;
+		cols[j] = sections[is_stored ? WP_SEC_STORED : WP_SEC_COLUMNS].data +
+			*at;
 		*at += n;
 	}
 	wp_columns_store(rows, stride, n, ncols, kinds, cols);
 }
 
-/* The lengths of rows that differ. */
+/* Write the lengths of rows, if they vary. */
 static void
 write_lengths(WpContext *ctx, const WpGroup *g, WpBuf *sections)
 {
 	uint32		width = length_width(g);
-	uint8	   *lens = wp_buf_add(ctx, &sections[WP_SEC_LENGTHS], (size_t) width * g->n);
+	uint8	   *lens = wp_buf_add(ctx, &sections[WP_SEC_LENGTHS],
+								  (size_t) width * g->n);
 
 	for (uint32 i = 0; i < g->n; i++)
 		for (uint32 b = 0; b < width; b++)
 			lens[(size_t) b * g->n + i] = (g->lens[i] - g->minlen) >> (8 * b);
 }
 
-/* What rows have beyond their first ncols bytes; returns the beginnings. */
+/*
+ * Write the tails of rows, beyond their first ncols bytes; returns the
+ * beginnings.
+ */
 static uint8 *
 write_tails(WpContext *ctx, const WpGroup *g, uint32 ncols, WpBuf *sec)
 {
@@ -329,8 +347,8 @@ write_tails(WpContext *ctx, const WpGroup *g, uint32 ncols, WpBuf *sec)
 }
 
 /*
- * Can't zstd shrink the tails?  Of many rows some are looked at, of long ones
- * some bytes.
+ * True if zstd can't shrink the tails.  Of many rows only some are sampled, of
+ * long ones only some bytes.
  */
 static bool
 random_tails(const WpGroup *g, uint32 ncols)
@@ -362,12 +380,12 @@ random_tails(const WpGroup *g, uint32 ncols)
 }
 
 /*
- * Compressed size of the rows from first to last - 1, with ncols of their
+ * Compute the compressed size of rows first to last - 1, with ncols of their
  * bytes as columns.
  */
 static size_t
-trial_size(WpContext *ctx, const WpGroup *g, const uint8 *row, uint32 first, uint32 last, uint32 ncols,
-		   uint8 *in, uint8 *out, size_t size)
+trial_size(WpContext *ctx, const WpGroup *g, const uint8 *row, uint32 first,
+		   uint32 last, uint32 ncols, uint8 *in, uint8 *out, size_t size)
 {
 	uint32		n = last - first;
 	uint8	   *tail = in + (size_t) n * ncols;
@@ -383,15 +401,16 @@ trial_size(WpContext *ctx, const WpGroup *g, const uint8 *row, uint32 first, uin
 		tail += len - ncols;
 		row += len;
 	}
-	got = ZSTD_compressCCtx(ctx->trial, out, ZSTD_compressBound(size), in, tail - in, 1);
+	got = ZSTD_compressCCtx(ctx->trial, out, ZSTD_compressBound(size), in,
+							tail - in, 1);
 	if (ZSTD_isError(got))
 		wp_fail(ctx, "zstd: %s", ZSTD_getErrorName(got));
 	return got;
 }
 
 /*
- * How many of the rows' bytes should be columns?  Not all of them, where rows
- * are texts, or repeat parts of each other at other offsets.  A run of
+ * Choose how many of the rows' bytes become columns.  Not all of them should
+ * if rows are texts, or repeat parts of each other at other offsets.  A run of
  * rows from the middle is compressed with several numbers.
  */
 static uint32
@@ -414,7 +433,8 @@ choose_ncols(WpContext *ctx, const WpGroup *g)
 		return ncols;
 	for (; (size_t) (row - g->data) < g->used / 2; first++)
 		row += g->lens ? g->lens[first] : g->minlen;
-	for (last = first; last < g->n && size < Min(TRY_MAX, g->used / TRY_PART); last++)
+	for (last = first; last < g->n && size < Min(TRY_MAX, g->used / TRY_PART);
+		 last++)
 		size += g->lens ? g->lens[last] : g->minlen;
 	in = wp_alloc(ctx, size);
 	out = wp_alloc(ctx, ZSTD_compressBound(size));
@@ -422,7 +442,8 @@ choose_ncols(WpContext *ctx, const WpGroup *g)
 	for (int i = 0; i < lengthof(numbers); i++)
 		if (numbers[i] < ncols)
 		{
-			size_t		got = trial_size(ctx, g, row, first, last, numbers[i], in, out, size);
+			size_t		got = trial_size(ctx, g, row, first, last, numbers[i],
+										 in, out, size);
 
 			/* fewer are faster */
 			if (got < best_size + best_size / 100)
@@ -459,7 +480,10 @@ wp_group_write(WpContext *ctx, WpGroup *g, WpBuf *sections)
 		write_lengths(ctx, g, sections);
 	}
 	if (ncols < g->maxlen)
-		heads = write_tails(ctx, g, ncols, &sections[g->flags & WP_GROUP_STORED ? WP_SEC_STORED : WP_SEC_TAILS]);
+		heads =
+			write_tails(ctx, g, ncols,
+						&sections[g->flags & WP_GROUP_STORED ? WP_SEC_STORED :
+								  WP_SEC_TAILS]);
 	write_columns(ctx, heads, ncols, g->n, ncols, sections);
 	ctx->arena_used = mark;
 }
@@ -467,7 +491,8 @@ wp_group_write(WpContext *ctx, WpGroup *g, WpBuf *sections)
 /* ---- decoder ---- */
 
 static void
-read_columns(WpContext *ctx, uint8 *rows, uint32 stride, uint32 n, uint32 ncols, WpReader *sections)
+read_columns(WpContext *ctx, uint8 *rows, uint32 stride, uint32 n, uint32 ncols,
+			 WpReader *sections)
 {
 	const uint8 *kinds = wp_get_bytes(ctx, &sections[WP_SEC_KINDS], ncols);
 	const uint8 **cols = wp_alloc(ctx, ncols * sizeof(uint8 *));
@@ -479,17 +504,21 @@ read_columns(WpContext *ctx, uint8 *rows, uint32 stride, uint32 n, uint32 ncols,
 		if (kinds[j] == WP_COL_CONST)
 			cols[j] = wp_get_bytes(ctx, &sections[WP_SEC_CONSTANTS], 1);
 		else
-			cols[j] = wp_get_bytes(ctx, &sections[kinds[j] == WP_COL_STORED ? WP_SEC_STORED : WP_SEC_COLUMNS], n);
+			cols[j] = wp_get_bytes(ctx,
+								   &sections[kinds[j] == WP_COL_STORED ?
+											 WP_SEC_STORED : WP_SEC_COLUMNS],
+								   n);
 	}
 	wp_columns_load(rows, stride, n, ncols, kinds, cols);
 }
 
-/* The lengths of rows that differ; returns their sum. */
+/* Read the lengths of rows, if they vary; returns their sum. */
 static size_t
 read_lengths(WpContext *ctx, WpGroup *g, WpReader *sections)
 {
 	uint32		width = length_width(g);
-	const uint8 *lens = wp_get_bytes(ctx, &sections[WP_SEC_LENGTHS], (size_t) width * g->n);
+	const uint8 *lens = wp_get_bytes(ctx, &sections[WP_SEC_LENGTHS],
+									 (size_t) width * g->n);
 	size_t		total = 0;
 
 	g->lens = wp_alloc(ctx, (size_t) g->n * sizeof(uint32));
@@ -507,13 +536,14 @@ read_lengths(WpContext *ctx, WpGroup *g, WpReader *sections)
 	return total;
 }
 
-/* Rows of columns and tails. */
+/* Restore rows from columns and tails. */
 static void
 read_rows(WpContext *ctx, WpGroup *g, uint32 ncols, WpReader *sections)
 {
 	uint8	   *heads = wp_alloc(ctx, (size_t) ncols * g->n + WP_SLACK);
 	int			sec = g->flags & WP_GROUP_STORED ? WP_SEC_STORED : WP_SEC_TAILS;
-	const uint8 *tail = wp_get_bytes(ctx, &sections[sec], g->used - (size_t) ncols * g->n);
+	const uint8 *tail = wp_get_bytes(ctx, &sections[sec],
+									 g->used - (size_t) ncols * g->n);
 	const uint8 *head = heads;
 	uint8	   *row = g->data;
 
@@ -556,7 +586,8 @@ wp_group_read(WpContext *ctx, WpGroup *g, WpReader *sections, size_t *budget)
 	*budget -= size + g->n;
 	g->used = size;
 	if (ncols == 0 && g->maxlen > 0 && (g->flags & WP_GROUP_STORED) == 0)
-		g->data = unconstify(uint8 *, wp_get_bytes(ctx, &sections[WP_SEC_TAILS], size));
+		g->data = unconstify(uint8 *,
+							 wp_get_bytes(ctx, &sections[WP_SEC_TAILS], size));
 	else
 	{
 		g->data = wp_alloc(ctx, size + WP_SLACK);

@@ -37,7 +37,8 @@ extern void wp_group_reserve(WpContext *ctx, WpGroup *g, uint32 len);
 static inline uint8 *
 wp_group_add(WpContext *ctx, WpGroup *g, uint32 len)
 {
-	if (g->lens != NULL || len != g->minlen || g->n == 0 || g->cap - g->used < len + WP_SLACK)
+	if (g->lens != NULL || len != g->minlen || g->n == 0 ||
+		g->cap - g->used < len + WP_SLACK)
 		return wp_group_add_slowly(ctx, g, len);
 	g->used += len;
 	g->n++;
@@ -57,30 +58,34 @@ wp_group_extend(WpContext *ctx, WpGroup *g, uint32 len)
 }
 
 /*
- * Encoder: bits of information of a byte, without regard to those around it,
- * from how often each value was found.
+ * Encoder: bits of information of a byte, regardless of its neighbours, from
+ * the frequencies of values.
  */
 extern double wp_information(const uint32 *count, uint32 total);
 
 /*
- * Encoder: is there nothing in these bytes that zstd could use, as far as
- * their frequencies tell?
+ * Encoder: true if zstd cannot shrink these bytes, as far as their frequencies
+ * tell.
  */
 extern bool wp_is_random(const uint8 *p, size_t n);
 
 /* Encoder: to be called once for each context. */
 extern void wp_group_init(WpContext *ctx);
 
-/* Encoder: about what the group needs, for comparison. */
+/* Encoder: the approximate size of the group, for comparison. */
 extern int64 wp_group_cost(const WpContext *ctx, const WpGroup *g);
 
 /* Encoder: append the group to the sections. */
 extern void wp_group_write(WpContext *ctx, WpGroup *g, WpBuf *sections);
 
-/* Decoder: the group that wp_group_write wrote; its rows need *budget bytes. */
-extern void wp_group_read(WpContext *ctx, WpGroup *g, WpReader *sections, size_t *budget);
+/*
+ * Decoder: read the group that wp_group_write wrote.  Its rows are deducted
+ * from *budget bytes.
+ */
+extern void wp_group_read(WpContext *ctx, WpGroup *g, WpReader *sections,
+						  size_t *budget);
 
-/* Decoder: the next row and its length. */
+/* Decoder: get the next row and its length. */
 static inline const uint8 *
 wp_group_next(WpContext *ctx, WpGroup *g, uint32 *len)
 {
@@ -94,7 +99,7 @@ wp_group_next(WpContext *ctx, WpGroup *g, uint32 *len)
 	return row;
 }
 
-/* The same where the length is known. */
+/* Decoder: get the next row, whose length is known. */
 static inline const uint8 *
 wp_group_take(WpContext *ctx, WpGroup *g, uint32 len)
 {

@@ -2,15 +2,15 @@
  * wp_io.c
  *	  Reading and writing of files, with all that durability takes.
  *
- * A file is written under its name and ".tmp", brought to disk, and renamed;
- * then the directory is brought to disk.  So a crash leaves at most a file
- * ".tmp", which the next attempt takes over.  Its writer holds a lock
- * on it: two archivers at work in one directory do not write into one file.
+ * A file is written under its name and ".tmp", flushed to disk, and renamed;
+ * then the directory is flushed.  So a crash leaves at most a file ".tmp",
+ * which the next attempt takes over.  Its writer holds a lock on it: two
+ * archivers at work in one directory do not write into one file.
  *
  * An existing file is not replaced, even if it appears at the last moment:
  * renameat2() with RENAME_NOREPLACE, or link() where the system or the file
- * system does not have that.  Only where neither works, a look for the file
- * just before rename() has to do.
+ * system does not have that.  Only where neither works, a test for the file
+ * just before rename() must suffice.
  *-------------------------------------------------------------------------
  */
 #include "wp_port.h"
@@ -38,9 +38,19 @@ wp_io_fail(WpError *error, const char *fmt,...)
 }
 
 bool
-wp_io_fail_errno(WpError *error, const char *what, const char *path)
+wp_io_fail_errno(WpError *error, const char *fmt,...)
 {
-	return wp_io_fail(error, "could not %s file \"%s\": %s", what, path, strerror(errno));
+	const char *reason = strerror(errno);
+	va_list		args;
+	size_t		len;
+
+	va_start(args, fmt);
+	vsnprintf(error->message, sizeof(error->message), fmt, args);
+	va_end(args);
+	len = strlen(error->message);
+	snprintf(error->message + len, sizeof(error->message) - len, ": %s",
+			 reason);
+	return false;
 }
 
 /* ---- plain reading and writing ---- */
@@ -50,17 +60,19 @@ wp_io_open(const char *path, int *fd, uint64 *size, WpError *error)
 {
 	struct stat st;
 
-	/* without O_NONBLOCK a FIFO would be waited for */
+	/* without O_NONBLOCK, open() would wait for a FIFO */
 	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (*fd < 0)
 	{
 		/* that of a socket */
 		if (errno == ENXIO)
 			return wp_io_fail(error, "\"%s\" is not a regular file", path);
-		return wp_io_fail_errno(error, "open", path);
+		return wp_io_fail_errno(error, "could not open file \"%s\"",
+								path);
 	}
 	if (fstat(*fd, &st) != 0)
-		wp_io_fail_errno(error, "stat", path);
+		wp_io_fail_errno(error, "could not stat file \"%s\"",
+						 path);
 	else if (!S_ISREG(st.st_mode))
 		wp_io_fail(error, "\"%s\" is not a regular file", path);
 	else if ((uint64) st.st_size > WP_MAX_FILE)
@@ -84,7 +96,8 @@ wp_io_read(int fd, const char *path, void *buf, size_t len, WpError *error)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return wp_io_fail_errno(error, "read", path);
+			return wp_io_fail_errno(error, "could not read file \"%s\"",
+									path);
 		if (n == 0)
 			return wp_io_fail(error, "file \"%s\" ends too early", path);
 		done += n;
@@ -93,7 +106,8 @@ wp_io_read(int fd, const char *path, void *buf, size_t len, WpError *error)
 }
 
 bool
-wp_io_write(int fd, const char *path, const void *buf, size_t len, WpError *error)
+wp_io_write(int fd, const char *path, const void *buf, size_t len,
+			WpError *error)
 {
 	for (size_t done = 0; done < len;)
 	{
@@ -107,14 +121,15 @@ wp_io_write(int fd, const char *path, const void *buf, size_t len, WpError *erro
 		{
 			if (errno == 0)
 				errno = ENOSPC;
-			return wp_io_fail_errno(error, "write", path);
+			return wp_io_fail_errno(error, "could not write file \"%s\"",
+									path);
 		}
 		done += n;
 	}
 	return true;
 }
 
-/* The directory that path is in. */
+/* Get the directory of path. */
 static void
 directory_of(const char *path, char *dir)
 {
@@ -138,28 +153,31 @@ wp_io_sync_directory(const char *path, WpError *error)
 	directory_of(path, dir);
 	fd = open(dir, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return wp_io_fail_errno(error, "open", dir);
-	/* some file systems can't do that to directories */
+		return wp_io_fail_errno(error, "could not open file \"%s\"",
+								dir);
+	/* some file systems can't flush directories */
 	ok = fsync(fd) == 0 || errno == EBADF || errno == EINVAL;
 	if (!ok)
-		wp_io_fail_errno(error, "fsync", dir);
+		wp_io_fail_errno(error, "could not fsync file \"%s\"",
+						 dir);
 	close(fd);
 	return ok;
 }
 
 /* ---- the temporary file ---- */
 
-/* Is the file that was opened still the one of that name? */
+/* True if the file that was opened still has that name. */
 bool
 wp_io_same_file(int fd, const char *path)
 {
 	struct stat a;
 	struct stat b;
 
-	return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
+		a.st_ino == b.st_ino;
 }
 
-/* found: stat() had success. */
+/* found: stat() succeeded. */
 static mode_t
 mode_like(bool found, const struct stat *st)
 {
@@ -193,24 +211,31 @@ open_tmp(WpOutput *out, mode_t mode, int *links, WpError *error)
 {
 	struct stat st;
 
-	out->fd = open(out->tmp, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);
+	out->fd = open(out->tmp,
+				   O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK |
+				   O_NOCTTY,
+				   mode);
 	if (out->fd < 0)
-		return wp_io_fail_errno(error, "create", out->tmp);
+		return wp_io_fail_errno(error, "could not create file \"%s\"",
+								out->tmp);
 	if (fstat(out->fd, &st) != 0)
-		wp_io_fail_errno(error, "stat", out->tmp);
+		wp_io_fail_errno(error, "could not stat file \"%s\"",
+						 out->tmp);
 	else if (!S_ISREG(st.st_mode))
 		wp_io_fail(error, "\"%s\" is not a regular file", out->tmp);
 	else if (flock(out->fd, LOCK_EX | LOCK_NB) != 0)
-		wp_io_fail(error, "could not lock file \"%s\": %s", out->tmp, strerror(errno));
+		wp_io_fail(error, "could not lock file \"%s\": %s", out->tmp,
+				   strerror(errno));
 	else if (!wp_io_same_file(out->fd, out->tmp))
 		wp_io_fail(error, "file \"%s\" is in use by another process", out->tmp);
 
 	/*
-	 * now that nobody else is at it: another archiver may have given it its
-	 * final name
+	 * now that it is locked: another archiver may have given it its final
+	 * name
 	 */
 	else if (fstat(out->fd, &st) != 0)
-		wp_io_fail_errno(error, "stat", out->tmp);
+		wp_io_fail_errno(error, "could not stat file \"%s\"",
+						 out->tmp);
 	else
 	{
 		*links = st.st_nlink;
@@ -225,7 +250,8 @@ wp_output_open(WpOutput *out, const char *dst, mode_t mode, WpError *error)
 {
 	int			links;
 
-	if (snprintf(out->tmp, sizeof(out->tmp), "%s%s", dst, WP_TMP_SUFFIX) >= (int) sizeof(out->tmp))
+	if (snprintf(out->tmp, sizeof(out->tmp), "%s%s", dst, WP_TMP_SUFFIX) >=
+		(int) sizeof(out->tmp))
 		return wp_io_fail(error, "path is too long: \"%s\"", dst);
 	if (!open_tmp(out, mode, &links, error))
 		return false;
@@ -239,7 +265,8 @@ wp_output_open(WpOutput *out, const char *dst, mode_t mode, WpError *error)
 	}
 	if (ftruncate(out->fd, 0) == 0)
 		return true;
-	wp_io_fail_errno(error, "truncate", out->tmp);
+	wp_io_fail_errno(error, "could not truncate file \"%s\"",
+					 out->tmp);
 	close(out->fd);
 	return false;
 }
@@ -252,8 +279,8 @@ wp_output_abandon(WpOutput *out)
 }
 
 /*
- * Give the file its name, unless there is one of that name: then -1, and errno
- * is EEXIST.
+ * Give the file its name, unless one of that name exists: then returns -1, and
+ * errno is EEXIST.
  */
 static int
 rename_to_new(const char *tmp, const char *dst)
@@ -281,28 +308,34 @@ rename_to_new(const char *tmp, const char *dst)
 	return rename(tmp, dst);
 }
 
-/* Give the file its name. */
+/* Flush the file, if needed, and give it its name. */
 WpOutcome
-wp_output_finish(WpOutput *out, const char *dst, bool durable, bool replace, WpError *error)
+wp_output_finish(WpOutput *out, const char *dst, bool durable, bool replace,
+				 WpError *error)
 {
 	if (durable && fsync(out->fd) != 0)
 	{
-		wp_io_fail_errno(error, "fsync", out->tmp);
+		wp_io_fail_errno(error, "could not fsync file \"%s\"",
+						 out->tmp);
 		wp_output_abandon(out);
 		return WP_OUTCOME_FAILED;
 	}
 	if ((replace ? rename(out->tmp, dst) : rename_to_new(out->tmp, dst)) != 0)
 	{
-		WpOutcome	outcome = errno == EEXIST ? WP_OUTCOME_EXISTS : WP_OUTCOME_FAILED;
+		WpOutcome	outcome = errno == EEXIST ?
+			WP_OUTCOME_EXISTS : WP_OUTCOME_FAILED;
 
-		wp_io_fail_errno(error, "rename", out->tmp);
+		wp_io_fail_errno(error, "could not rename file \"%s\"",
+						 out->tmp);
 		wp_output_abandon(out);
 		return outcome;
 	}
 	if (close(out->fd) != 0)
 	{
-		wp_io_fail_errno(error, "close", dst);
+		wp_io_fail_errno(error, "could not close file \"%s\"",
+						 dst);
 		return WP_OUTCOME_FAILED;
 	}
-	return !durable || wp_io_sync_directory(dst, error) ? WP_OUTCOME_DONE : WP_OUTCOME_FAILED;
+	return !durable || wp_io_sync_directory(dst, error) ?
+		WP_OUTCOME_DONE : WP_OUTCOME_FAILED;
 }

@@ -15,27 +15,33 @@
 #define WP_TMP_SUFFIX		".tmp"
 #define WP_MESSAGE_SIZE		2048
 
-/* Why something failed: the caller has one, who is told. */
+/* A description of a failure, which the caller provides. */
 typedef struct WpError
 {
 	char		message[WP_MESSAGE_SIZE];
 } WpError;
 
 /* Write the message; return false. */
-extern bool wp_io_fail(WpError *error, const char *fmt,...) pg_attribute_printf(2, 3);
-extern bool wp_io_fail_errno(WpError *error, const char *what, const char *path);
+extern bool wp_io_fail(WpError *error, const char *fmt,...)
+			pg_attribute_printf(2, 3);
+
+/* Write the message, and the reason in errno; return false. */
+extern bool wp_io_fail_errno(WpError *error, const char *fmt,...)
+			pg_attribute_printf(2, 3);
 
 /* Open a regular file of at most 4 GB. */
 extern bool wp_io_open(const char *path, int *fd, uint64 *size, WpError *error);
 
 /* Read and write all of len bytes. */
-extern bool wp_io_read(int fd, const char *path, void *buf, size_t len, WpError *error);
-extern bool wp_io_write(int fd, const char *path, const void *buf, size_t len, WpError *error);
+extern bool wp_io_read(int fd, const char *path, void *buf, size_t len,
+					   WpError *error);
+extern bool wp_io_write(int fd, const char *path, const void *buf, size_t len,
+						WpError *error);
 
-/* Bring the directory that path is in to disk. */
+/* Flush the directory of path to disk. */
 extern bool wp_io_sync_directory(const char *path, WpError *error);
 
-/* Is the file that was opened still the one of that name? */
+/* True if the file that was opened still has that name. */
 extern bool wp_io_same_file(int fd, const char *path);
 
 /* A file that is written under a temporary name. */
@@ -45,7 +51,7 @@ typedef struct WpOutput
 	char		tmp[MAXPGPATH];
 } WpOutput;
 
-/* What became of the file. */
+/* The outcome for the file. */
 typedef enum WpOutcome
 {
 	WP_OUTCOME_FAILED,
@@ -56,19 +62,20 @@ typedef enum WpOutcome
 /*
  * The mode of a file like this one, and of one at that path: the group may
  * read it if it may read the source, or the directory, as in a cluster of
- * initdb -g.  The umask has the last word; the server's own suits its cluster.
+ * initdb -g.  The umask still applies; the server's own suits its cluster.
  */
 extern mode_t wp_io_mode_of(int fd);
 extern mode_t wp_io_mode_in(const char *path);
 
 /* Create the temporary file of dst, or take over one that nobody has locked. */
-extern bool wp_output_open(WpOutput *out, const char *dst, mode_t mode, WpError *error);
+extern bool wp_output_open(WpOutput *out, const char *dst, mode_t mode,
+						   WpError *error);
 
 /* Remove it. */
 extern void wp_output_abandon(WpOutput *out);
 
-/* Bring it to disk, if it is to be durable, and give it its name. */
-extern WpOutcome wp_output_finish(WpOutput *out, const char *dst, bool durable, bool replace,
-								  WpError *error);
+/* Flush it to disk, if it is to be durable, and give it its name. */
+extern WpOutcome wp_output_finish(WpOutput *out, const char *dst, bool durable,
+								  bool replace, WpError *error);
 
 #endif							/* WP_IO_H */

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * wp_match.c
- *	  Encoder: finds parts of block data that stand earlier in the chunk.
+ *	  Encoder: search for parts of block data that occur earlier in the chunk.
  *
  * A table has the last place of each word of 8 bytes; every STEP bytes a word
  * is entered, so a copy of MIN_COPY bytes has one.  Words are entered when
@@ -21,27 +21,27 @@
 #define KINDS			256
 #define PATIENCE		16		/* searches in vain until some are left out */
 #define MAX_PAUSE_LOG	10
-#define MIN_PART		64		/* copies of less than this part of the data
-								 * may be by chance */
-#define LOOK			32		/* bytes of a copy that are looked at */
-#define MIN_DISTINCT	11		/* of them have to differ: zstd does better
-								 * with names, zeros and numbers */
+#define MIN_PART		64		/* copies of a smaller part of the data may be
+								 * by chance */
+#define LOOK			32		/* bytes of a copy that are examined */
+#define MIN_DISTINCT	11		/* required number of different ones: zstd is
+								 * better for names, zeros and numbers */
 #define AHEAD			24		/* bytes; within the slack behind the payload */
-#define EXTRA			4		/* a copy gets this much longer than the last
-								 * one, or keeps its length */
+#define EXTRA			4		/* a copy must get this much longer than the
+								 * last one, or keeps its length */
 
-/* What is known of the data of one kind of record. */
+/* Knowledge about the data of one kind of record. */
 typedef struct Kind
 {
 	uint32		key;
 	uint32		last;			/* position of the last data, for comparison */
 	uint32		last_len;
-	uint32		failures;		/* searches in vain, one after the other */
+	uint32		failures;		/* consecutive searches in vain */
 	uint32		pause;			/* records until the next search */
 	uint32		skip;			/* of the last copy, which was the first of
 								 * its data */
 	uint32		len;
-	uint32		distance;		/* from where it was expected */
+	uint32		distance;		/* offset from the expected place */
 } Kind;
 
 /* Bytes that can be found from the next search on. */
@@ -86,8 +86,8 @@ hash_word(uint64 word)
 }
 
 /*
- * The place of the word at p will be looked at: the processor waits for the
- * table most of the time.
+ * Prefetch the table's entry for the word at p, because the processor mostly
+ * waits for the table.
  */
 static inline void
 prefetch_place(const WpMatcher *m, const uint8 *p)
@@ -96,8 +96,8 @@ prefetch_place(const WpMatcher *m, const uint8 *p)
 }
 
 /*
- * Most of its bytes are zero: numbers are like that, keys and positions hardly
- * ever.
+ * True if most of the word's bytes are zero, as in numbers, but hardly ever in
+ * keys and positions.
  */
 static inline bool
 is_sparse(uint64 word)
@@ -109,16 +109,17 @@ is_sparse(uint64 word)
 }
 
 /*
- * From the top 16 bits of the hash that do not choose the slot, the relation's
- * 16, the position's 32.
+ * Make an entry: the top 16 bits of the hash that do not choose the slot, the
+ * relation's 16, the position's 32.
  */
 static inline uint64
 make_entry(const WpMatcher *m, uint64 hash, uint32 rel, uint32 pos)
 {
-	return (hash << (64 - m->shift)) >> 48 << 48 | (uint64) (rel & 0xFFFF) << 32 | pos;
+	return (hash << (64 - m->shift)) >> 48 << 48 |
+		(uint64) (rel & 0xFFFF) << 32 | pos;
 }
 
-/* Bytes from a and b on that are the same, at most max. */
+/* Count the equal bytes from a and b on, at most max. */
 static uint32
 same_bytes(const uint8 *a, const uint8 *b, uint32 max)
 {
@@ -154,11 +155,12 @@ kind_of(WpMatcher *m, const WpRecord *rec, uint32 i, uint32 rel)
 }
 
 /*
- * Does the data before have the same bytes there?  Then columns do better than
- * a copy.
+ * True if the previous data has the same bytes at this place; then columns are
+ * better than a copy.
  */
 static bool
-is_column(const WpMatcher *m, const Kind *kind, const uint8 *data, uint32 at, uint32 len)
+is_column(const WpMatcher *m, const Kind *kind, const uint8 *data, uint32 at,
+		  uint32 len)
 {
 	const uint8 *last = m->payload + kind->last;
 	uint32		same = 0;
@@ -172,8 +174,8 @@ is_column(const WpMatcher *m, const Kind *kind, const uint8 *data, uint32 at, ui
 }
 
 /*
- * Are the bytes of many values, as keys are?  All others zstd finds cheaper
- * ways to repeat than the eight bytes that describe a copy.
+ * True if the bytes have many values, as in keys.  For all others zstd needs
+ * less than the eight bytes that describe a copy.
  */
 static bool
 is_varied(const uint8 *p, uint32 len)
@@ -191,15 +193,17 @@ is_varied(const uint8 *p, uint32 len)
 	return n >= MIN_DISTINCT;
 }
 
-/* A copy that is where the kind's last one was. */
+/* Try a copy at the place of the kind's last one. */
 static bool
-expected_copy(const WpMatcher *m, const Kind *kind, uint32 pos, const WpBlock *b, uint32 from, WpCopy *copy)
+expected_copy(const WpMatcher *m, const Kind *kind, uint32 pos,
+			  const WpBlock *b, uint32 from, WpCopy *copy)
 {
 	uint32		source = from + kind->distance;
 	uint32		end = kind->skip + kind->len;
 	uint32		more;
 
-	if (kind->len == 0 || kind->skip + kind->len > b->data_len || source >= pos || kind->len > pos - source ||
+	if (kind->len == 0 || kind->skip + kind->len > b->data_len ||
+		source >= pos || kind->len > pos - source ||
 		memcmp(m->payload + source, b->data + kind->skip, kind->len) != 0)
 		return false;
 	more = same_bytes(m->payload + source + kind->len, b->data + end,
@@ -211,7 +215,7 @@ expected_copy(const WpMatcher *m, const Kind *kind, uint32 pos, const WpBlock *b
 	return true;
 }
 
-/* Enter the words of what was remembered since the last search. */
+/* Enter the words of the ranges remembered since the last search. */
 static void
 enter_words(WpMatcher *m)
 {
@@ -232,13 +236,14 @@ enter_words(WpMatcher *m)
 	m->nranges = 0;
 }
 
-/* The first copy at or behind offset start of the data. */
+/* Find the first copy at or behind offset start of the data. */
 static bool
-search_copy(WpMatcher *m, const Kind *kind, uint32 pos, const WpBlock *b, uint32 rel, uint32 start,
-			WpCopy *copy)
+search_copy(WpMatcher *m, const Kind *kind, uint32 pos, const WpBlock *b,
+			uint32 rel, uint32 start, WpCopy *copy)
 {
-	/* an index entry has hardly more words than that */
-	for (uint32 at = start; at + MIN_COPY <= Min(b->data_len, start + AHEAD); at++)
+	/* an index entry rarely has more words than that */
+	for (uint32 at = start; at + MIN_COPY <= Min(b->data_len, start + AHEAD);
+		 at++)
 		prefetch_place(m, b->data + at);
 	enter_words(m);
 	for (uint32 at = start; at + MIN_COPY <= b->data_len; at++)
@@ -260,13 +265,14 @@ search_copy(WpMatcher *m, const Kind *kind, uint32 pos, const WpBlock *b, uint32
 		source = (uint32) entry;
 
 		/*
-		 * another word, mostly, which its place need not be looked at for; or
-		 * the same relation
+		 * usually another word, so its place need not be read; or the same
+		 * relation
 		 */
 		if (differs >> 48 != 0 || differs >> 32 == 0 || entry == 0 ||
 			wp_get64(m->payload + source) != word)
 			continue;
-		len = same_bytes(m->payload + source, target, Min(b->data_len - at, pos - source));
+		len = same_bytes(m->payload + source, target,
+						 Min(b->data_len - at, pos - source));
 		while (back < at - start && back < MAX_BACK && back < source &&
 			   m->payload[source - back - 1] == target[-1 - (int) back])
 			back++;
@@ -275,7 +281,8 @@ search_copy(WpMatcher *m, const Kind *kind, uint32 pos, const WpBlock *b, uint32
 			at += Min(len, LOOK) - 1;
 			continue;
 		}
-		if (len + back < MIN_COPY || is_column(m, kind, b->data, at - back, len + back))
+		if (len + back < MIN_COPY ||
+			is_column(m, kind, b->data, at - back, len + back))
 			continue;
 		*copy = (WpCopy)
 		{
@@ -287,7 +294,8 @@ search_copy(WpMatcher *m, const Kind *kind, uint32 pos, const WpBlock *b, uint32
 }
 
 uint32
-wp_match_block(WpMatcher *m, uint32 pos, const WpRecord *rec, uint32 i, uint32 rel, uint32 from, WpCopy *copies)
+wp_match_block(WpMatcher *m, uint32 pos, const WpRecord *rec, uint32 i,
+			   uint32 rel, uint32 from, WpCopy *copies)
 {
 	const WpBlock *b = &rec->blocks[i];
 	Kind	   *kind;
@@ -306,7 +314,8 @@ wp_match_block(WpMatcher *m, uint32 pos, const WpRecord *rec, uint32 i, uint32 r
 	}
 	else if (kind->pause > 0)
 		kind->pause--;
-	while (n < WP_MAX_COPIES && kind->pause == 0 && search_copy(m, kind, pos, b, rel, done, &copies[n]))
+	while (n < WP_MAX_COPIES && kind->pause == 0 &&
+		   search_copy(m, kind, pos, b, rel, done, &copies[n]))
 	{
 		done += copies[n].skip + copies[n].len;
 		copied += copies[n].len;
@@ -327,7 +336,7 @@ wp_match_block(WpMatcher *m, uint32 pos, const WpRecord *rec, uint32 i, uint32 r
 	return n;
 }
 
-/* From the next search on these bytes can be found. */
+/* Remember bytes that can be found from the next search on. */
 static void
 remember_range(WpMatcher *m, const uint8 *start, const uint8 *end, uint32 rel)
 {
@@ -337,7 +346,8 @@ remember_range(WpMatcher *m, const uint8 *start, const uint8 *end, uint32 rel)
 	{
 		uint32		max = Max(256, m->maxranges * 2);
 
-		m->ranges = wp_realloc(m->ctx, m->ranges, m->maxranges * sizeof(Range), max * sizeof(Range));
+		m->ranges = wp_realloc(m->ctx, m->ranges, m->maxranges * sizeof(Range),
+							   max * sizeof(Range));
 		m->maxranges = max;
 	}
 	m->ranges[m->nranges++] = (Range)
@@ -347,7 +357,8 @@ remember_range(WpMatcher *m, const uint8 *start, const uint8 *end, uint32 rel)
 }
 
 void
-wp_match_remember(WpMatcher *m, const WpBlock *block, uint32 rel, const WpCopy *copies, uint32 ncopies)
+wp_match_remember(WpMatcher *m, const WpBlock *block, uint32 rel,
+				  const WpCopy *copies, uint32 ncopies)
 {
 	const uint8 *p = block->data;
 

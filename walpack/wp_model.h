@@ -21,16 +21,16 @@ typedef struct WpClassBlock
 	uint8		flags;
 	uint8		img_info;
 	uint8		img_mode;		/* WP_IMAGE_... */
-	uint8		data_bucket;	/* of what is not copied */
+	uint8		data_bucket;	/* of the parts that are not copied */
 	uint8		data_mode;		/* WP_DATA_... */
 	uint16		rel;			/* index of the relation */
 	WpGroup		numbers;		/* block numbers */
-	WpGroup		rel_numbers;	/* encoder: the same, relative to the
+	WpGroup		rel_numbers;	/* encoder: block numbers, relative to the
 								 * relation's last */
 	WpGroup		img_headers;	/* of opaque images */
 	WpGroup		copy_counts;	/* of the copied parts */
 	WpGroup		copies;			/* WP_COPY_ROW bytes each */
-	WpGroup		data;			/* what is not copied */
+	WpGroup		data;			/* data that is not copied */
 } WpClassBlock;
 
 typedef struct WpClass
@@ -54,11 +54,11 @@ typedef struct WpClass
 } WpClass;
 
 /*
- * Where a transaction's next copy is expected, as a position in the chunk's
- * payload.  A row that is inserted is followed by its index entries, which have
- * parts of it: so copying starts at the first record after the last copy, and
- * goes on behind the last copy.  The rows of COPY come first, and then
- * the index entries of all of them, in their order.
+ * The expected place of a transaction's next copy, as a position in the
+ * chunk's payload.  An inserted row is followed by its index entries, which
+ * contain parts of it.  So copying starts at the first record after the last
+ * copy, and continues behind the last copy.  With COPY, the rows come first,
+ * and then the index entries of all of them, in their order.
  */
 typedef struct WpCopyFrom
 {
@@ -96,7 +96,7 @@ wp_xid_touch(WpXids *x, uint32 rank)
 	x->slots[0] = slot;
 }
 
-/* A transaction that has no slot gets the first one. */
+/* Give the first slot to a transaction without one. */
 static inline void
 wp_xid_new(WpXids *x, uint32 xid)
 {
@@ -116,7 +116,7 @@ wp_xid_new(WpXids *x, uint32 xid)
 
 /*
  * Remember the class of a record whose transaction is in the first slot, or
- * which has none.  A transaction that ended needs no slot any more.
+ * which has none.  A transaction that has ended no longer needs a slot.
  */
 static inline void
 wp_xid_done(WpXids *x, bool has_xid, uint32 cls, uint8 rmid)
@@ -134,8 +134,8 @@ wp_xid_done(WpXids *x, bool has_xid, uint32 cls, uint8 rmid)
 }
 
 /*
- * The record at pos of len bytes has been added; its last copy, if any, ended
- * at copied.
+ * Update the expected place after adding the record of len bytes at pos; its
+ * last copy, if any, ended at copied.
  */
 static inline void
 wp_copy_from_record(WpCopyFrom *from, uint32 pos, uint32 len, uint32 copied)
@@ -159,7 +159,7 @@ wp_unzigzag(uint32 v)
 	return (v >> 1) ^ (uint32) -(int32) (v & 1);
 }
 
-/* Where the pages of a chunk are, and what their headers should be. */
+/* The places of a chunk's pages, and their predicted headers. */
 typedef struct WpPages
 {
 	uint32		page_size;
@@ -167,21 +167,22 @@ typedef struct WpPages
 	uint32		header_len;		/* of the first page */
 	uint32		npages;
 	uint32		next_page;		/* first page without a rem_len below */
-	uint32	   *rem_len;		/* of a record that goes on at the page's
+	uint32	   *rem_len;		/* of a record that continues at the page's
 								 * start */
 	uint8		first[WP_LONG_HEADER];	/* the first page's header */
 } WpPages;
 
-/* Position in the bytes without page headers of the start of page i > 0. */
+/* The position of the start of page i > 0 in the bytes without page headers. */
 static inline uint32
 wp_page_start(const WpPages *pages, uint32 i)
 {
-	return i * (pages->page_size - WP_PAGE_HEADER) - (pages->header_len - WP_PAGE_HEADER);
+	return i * (pages->page_size - WP_PAGE_HEADER) -
+		(pages->header_len - WP_PAGE_HEADER);
 }
 
 /*
- * Offset in the chunk of the byte at pos; *left bytes, with this one, are on
- * its page.
+ * The offset in the chunk of the byte at pos.  *left is the number of bytes on
+ * its page from this one on.
  */
 static inline uint32
 wp_offset_at(const WpPages *pages, uint32 pos, uint32 *left)
@@ -204,8 +205,8 @@ wp_lsn_at(const WpPages *pages, uint32 pos)
 }
 
 /*
- * There is an item from pos to end; its record has len bytes.  So the page
- * headers within it are known.
+ * Note an item from pos to end, with a record of len bytes.  This determines
+ * the page headers within it.
  */
 static inline void
 wp_pages_item(WpPages *pages, uint32 pos, uint32 len, uint32 end)
@@ -216,11 +217,12 @@ wp_pages_item(WpPages *pages, uint32 pos, uint32 len, uint32 end)
 
 		if (start >= end)
 			return;
-		pages->rem_len[pages->next_page++] = start > pos && pos + len > start ? pos + len - start : 0;
+		pages->rem_len[pages->next_page++] = start > pos && pos + len > start ?
+			pos + len - start : 0;
 	}
 }
 
-/* The header that page i > 0 should have, if the one before has this flag. */
+/* The predicted header of page i > 0, if the previous page has this flag. */
 static inline void
 wp_page_predict(const WpPages *pages, uint32 i, uint16 removable, uint8 *header)
 {
@@ -228,32 +230,41 @@ wp_page_predict(const WpPages *pages, uint32 i, uint16 removable, uint8 *header)
 
 	memcpy(header, pages->first, WP_PAGE_HEADER);
 	wp_set16(header + 2, removable | (rem_len > 0 ? WP_XLP_CONTRECORD : 0));
-	wp_set64(header + 8, wp_get64(pages->first + 8) + (uint64) i * pages->page_size);
+	wp_set64(header + 8,
+			 wp_get64(pages->first + 8) + (uint64) i * pages->page_size);
 	wp_set32(header + 16, rem_len);
 	wp_set32(header + 20, 0);
 }
 
-/* Encoder: take the page headers out of the chunk; returns what is left. */
-extern uint8 *wp_pages_split(WpContext *ctx, WpPages *pages, const uint8 *raw, uint32 raw_len,
-							 uint32 page_size, uint32 *payload_len);
-
-/* Encoder: put the first page's header, and those that are not as predicted. */
-extern void wp_pages_put(WpContext *ctx, const WpPages *pages, const uint8 *raw, uint32 nclasses, WpBuf *sec);
-
 /*
- * Encoder: the first page at or behind page i whose header says where a record
- * starts; 0: none.
+ * Encoder: take the page headers out of the chunk; returns the length of the
+ * rest.
  */
-extern uint32 wp_pages_next_start(const WpPages *pages, const uint8 *raw, uint32 i, uint32 payload_len,
-								  uint32 *pos);
+extern uint8 *wp_pages_split(WpContext *ctx, WpPages *pages, const uint8 *raw,
+							 uint32 raw_len, uint32 page_size,
+							 uint32 *payload_len);
 
 /*
- * wp_encode.c, wp_decode.c: a chunk to its sections, and back to raw; or,
- * where that is NULL, compared with expected.
+ * Encoder: write the first page's header, and those that differ from the
+ * prediction.
+ */
+extern void wp_pages_put(WpContext *ctx, const WpPages *pages, const uint8 *raw,
+						 uint32 nclasses, WpBuf *sec);
+
+/*
+ * Encoder: the first page at or behind page i whose header tells where a
+ * record starts; 0 if none.
+ */
+extern uint32 wp_pages_next_start(const WpPages *pages, const uint8 *raw,
+								  uint32 i, uint32 payload_len, uint32 *pos);
+
+/*
+ * wp_encode.c, wp_decode.c: encode a chunk to its sections, and decode them to
+ * raw; if that is NULL, compare with expected.
  */
 extern void wp_encode_records(WpContext *ctx, const uint8 *raw, uint32 raw_len,
 							  uint32 page_size, WpBuf *sections);
-extern void wp_decode_records(WpContext *ctx, WpReader *sections, uint8 *raw, const uint8 *expected,
-							  uint32 raw_len);
+extern void wp_decode_records(WpContext *ctx, WpReader *sections, uint8 *raw,
+							  const uint8 *expected, uint32 raw_len);
 
 #endif							/* WP_MODEL_H */

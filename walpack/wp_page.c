@@ -2,10 +2,10 @@
  * wp_page.c
  *	  Full-page images taken apart into header, item pointers, tuples.
  *
- * An item pointer is stored relative to the place where a page that was
- * filled from its end would have the tuple.  The bytes between tuples, usually
- * zeros, are stored only where one is not zero.  An image without a hole may
- * have bytes between pd_lower and pd_upper; these are a gap too.
+ * An item pointer is stored relative to the tuple's place on a page that was
+ * filled from its end.  The bytes between tuples, usually zeros, are stored
+ * only where one is not zero.  An image without a hole may have bytes between
+ * pd_lower and pd_upper; these are a gap too.
  *-------------------------------------------------------------------------
  */
 #include "wp_port.h"
@@ -29,13 +29,14 @@ bounds_ok(const uint8 *header, WpPageMap *map)
 	map->upper = wp_get16(header + PD_UPPER);
 	map->special = wp_get16(header + PD_SPECIAL);
 	map->nitems = (map->lower - PD_HEADER) / 4;
-	return map->lower >= PD_HEADER && map->lower <= map->upper && map->lower % 4 == 0 &&
-		map->upper <= map->special && map->special <= WP_PAGE_SIZE;
+	return map->lower >= PD_HEADER && map->lower <= map->upper &&
+		map->lower % 4 == 0 && map->upper <= map->special &&
+		map->special <= WP_PAGE_SIZE;
 }
 
 /*
- * Mark where the item's tuple starts; false if it is not between upper and
- * special.
+ * Mark the start of the item's tuple.  Returns false if it is not between
+ * upper and special.
  */
 static inline bool
 mark_tuple(WpPageMap *map, uint32 i, uint32 item)
@@ -51,7 +52,9 @@ mark_tuple(WpPageMap *map, uint32 i, uint32 item)
 	return true;
 }
 
-/* The next tuple at or behind offset pos; map->special if there is none. */
+/*
+ * Find the next tuple at or behind offset pos; map->special if there is none.
+ */
 static uint32
 next_start(const WpPageMap *map, uint32 pos)
 {
@@ -77,8 +80,8 @@ wp_page_check(const WpBlock *block, WpPageMap *map)
 	bool		hole = (block->img_info & WP_IMG_HAS_HOLE) != 0;
 	uint32		end;
 
-	if ((block->img_info & WP_IMG_COMPRESSED) != 0 || block->img_len < PD_HEADER ||
-		!bounds_ok(block->image, map))
+	if ((block->img_info & WP_IMG_COMPRESSED) != 0 ||
+		block->img_len < PD_HEADER || !bounds_ok(block->image, map))
 		return false;
 	if (hole ? (block->hole_off != map->lower || map->upper == map->lower ||
 				block->img_len != WP_PAGE_SIZE - (map->upper - map->lower))
@@ -93,7 +96,8 @@ wp_page_check(const WpBlock *block, WpPageMap *map)
 			return false;
 	}
 	end = map->upper;
-	for (uint32 pos = next_start(map, 0); pos < map->special; pos = next_start(map, pos + 1))
+	for (uint32 pos = next_start(map, 0); pos < map->special;
+		 pos = next_start(map, pos + 1))
 	{
 		if (pos < end)
 			return false;
@@ -112,7 +116,7 @@ all_zero(const uint8 *p, uint32 n)
 	return bits == 0;
 }
 
-/* The gaps of a page, from low to high; false at the end. */
+/* A scan of the gaps of a page, from low to high; false at the end. */
 typedef struct GapScan
 {
 	uint32		pos;			/* start of the next gap, or of the tuple
@@ -174,7 +178,8 @@ wp_page_write(WpContext *ctx, WpRelation *rel, const WpBlock *block,
 		{
 			uint32		shift = (prev - ((len + 7) & ~7) - off) & 0x7FFF;
 
-			memcpy(wp_group_add(ctx, &rel->tuples[wp_bucket(len)], len), image + off - hole_len, len);
+			memcpy(wp_group_add(ctx, &rel->tuples[wp_bucket(len)], len),
+				   image + off - hole_len, len);
 			prev = off;
 			item = (item & ~(uint32) 0x7FFF) | shift;
 		}
@@ -191,9 +196,10 @@ wp_page_write(WpContext *ctx, WpRelation *rel, const WpBlock *block,
 	}
 }
 
-/* The page's item pointers and tuples into the image. */
+/* Read the page's item pointers and tuples into the image. */
 static void
-read_tuples(WpContext *ctx, WpRelation *rel, WpPageMap *map, uint8 *image, uint32 hole_len)
+read_tuples(WpContext *ctx, WpRelation *rel, WpPageMap *map, uint8 *image,
+			uint32 hole_len)
 {
 	uint8	   *items = image + PD_HEADER;
 	uint32		prev = map->special;
@@ -205,12 +211,14 @@ read_tuples(WpContext *ctx, WpRelation *rel, WpPageMap *map, uint8 *image, uint3
 
 		if (len > 0)
 		{
-			uint32		off = (prev - ((len + 7) & ~7) - ITEM_OFF(item)) & 0x7FFF;
+			uint32		off = (prev - ((len + 7) & ~7) - ITEM_OFF(item)) &
+				0x7FFF;
 
 			item = (item & ~(uint32) 0x7FFF) | off;
 			if (off < map->upper || off + len > map->special)
 				wp_fail(ctx, "a tuple lies outside its page");
-			memcpy(image + off - hole_len, wp_group_take(ctx, &rel->tuples[wp_bucket(len)], len), len);
+			memcpy(image + off - hole_len,
+				   wp_group_take(ctx, &rel->tuples[wp_bucket(len)], len), len);
 			prev = off;
 		}
 		wp_set32(items + 4 * i, item);
@@ -234,7 +242,8 @@ wp_page_read(WpContext *ctx, WpRelation *rel, WpBlock *block,
 	memset(image + map->lower, 0, map->special - map->lower - hole_len);
 	read_tuples(ctx, rel, map, image, hole_len);
 	memcpy(image + map->special - hole_len,
-		   wp_group_take(ctx, &rel->special, WP_PAGE_SIZE - map->special), WP_PAGE_SIZE - map->special);
+		   wp_group_take(ctx, &rel->special, WP_PAGE_SIZE - map->special),
+		   WP_PAGE_SIZE - map->special);
 	if (header[PD_HEADER] & WP_PAGE_GAPS)
 	{
 		GapScan		gap = {hole_len > 0 ? map->upper : map->lower};
@@ -248,6 +257,7 @@ wp_page_read(WpContext *ctx, WpRelation *rel, WpBlock *block,
 				wp_fail(ctx, "two tuples at one place");
 		}
 		while (next_gap(map, image + PD_HEADER, &gap))
-			memcpy(image + gap.start - hole_len, wp_get_bytes(ctx, gaps, gap.len), gap.len);
+			memcpy(image + gap.start - hole_len,
+				   wp_get_bytes(ctx, gaps, gap.len), gap.len);
 	}
 }

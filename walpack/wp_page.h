@@ -10,7 +10,7 @@
 #include "wp_record.h"
 #include "wp_tuple.h"
 
-/* What the codec knows of a relation's fork. */
+/* The codec's data of a relation's fork. */
 typedef struct WpRelation
 {
 	uint8		key[13];		/* tablespace, database, relation, fork */
@@ -22,7 +22,7 @@ typedef struct WpRelation
 	WpTuples	inserted;		/* of multi-insert records */
 } WpRelation;
 
-/* Where the tuples of a page start, and which item pointers they belong to. */
+/* The starts of a page's tuples, and the item pointers to which they belong. */
 typedef struct WpPageMap
 {
 	uint16		lower;
@@ -33,34 +33,41 @@ typedef struct WpPageMap
 	uint16		item_at[WP_PAGE_SIZE];
 } WpPageMap;
 
-/* Is the block's image a page of tuples that do not overlap?  Fills the map. */
+/*
+ * True if the block's image is a page of tuples that do not overlap.  Fills
+ * the map.
+ */
 extern bool wp_page_check(const WpBlock *block, WpPageMap *map);
 
 /*
- * Encoder: put the page that wp_page_check approved into the relation's
- * groups.
+ * Encoder: add the page that wp_page_check approved to the relation's groups.
  */
 extern void wp_page_write(WpContext *ctx, WpRelation *rel, const WpBlock *block,
 						  const WpPageMap *map, WpBuf *gaps);
 
-/* Decoder: the image, at most WP_PAGE_SIZE bytes; sets img_len and hole_off. */
+/*
+ * Decoder: make the image, at most WP_PAGE_SIZE bytes; sets img_len and
+ * hole_off.
+ */
 extern void wp_page_read(WpContext *ctx, WpRelation *rel, WpBlock *block,
 						 WpPageMap *map, uint8 *image, WpReader *gaps);
 
 /*
- * Images that pglz compressed are not decompressed: to compress them again
- * exactly as the server did would cost far more time than everything else.
- * But their control bytes, tags and literals differ so much that apart they
- * compress better.
+ * Images compressed by pglz are not decompressed: to compress them again
+ * exactly as the server did would take far more time than all of the rest.
+ * But their control bytes, tags and literals differ so much that they compress
+ * better separately.
  */
 
 /*
- * Encoder: put the image into the WP_SEC_PGLZ sections; false, and nothing is
- * put, if it is not a sequence of whole pglz tokens.
+ * Encoder: add the image to the WP_SEC_PGLZ sections.  Returns false, without
+ * an addition, if it is not a sequence of whole pglz tokens.
  */
-extern bool wp_pglz_write(WpContext *ctx, const WpBlock *block, WpBuf *sections);
+extern bool wp_pglz_write(WpContext *ctx, const WpBlock *block,
+						  WpBuf *sections);
 
-/* Decoder: an image of len bytes. */
-extern void wp_pglz_read(WpContext *ctx, uint8 *image, uint32 len, WpReader *sections);
+/* Decoder: make an image of len bytes. */
+extern void wp_pglz_read(WpContext *ctx, uint8 *image, uint32 len,
+						 WpReader *sections);
 
 #endif							/* WP_PAGE_H */

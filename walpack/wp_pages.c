@@ -8,8 +8,8 @@
 #include "wp_model.h"
 
 uint8 *
-wp_pages_split(WpContext *ctx, WpPages *pages, const uint8 *raw, uint32 raw_len, uint32 page_size,
-			   uint32 *payload_len)
+wp_pages_split(WpContext *ctx, WpPages *pages, const uint8 *raw, uint32 raw_len,
+			   uint32 page_size, uint32 *payload_len)
 {
 	uint8	   *payload;
 	uint8	   *out;
@@ -19,7 +19,8 @@ wp_pages_split(WpContext *ctx, WpPages *pages, const uint8 *raw, uint32 raw_len,
 	pages->long_header = (wp_get16(raw + 2) & WP_XLP_LONG) != 0;
 	pages->header_len = pages->long_header ? WP_LONG_HEADER : WP_PAGE_HEADER;
 	memcpy(pages->first, raw, pages->header_len);
-	*payload_len = pages->npages * (page_size - WP_PAGE_HEADER) - (pages->header_len - WP_PAGE_HEADER);
+	*payload_len = pages->npages * (page_size - WP_PAGE_HEADER) -
+		(pages->header_len - WP_PAGE_HEADER);
 	payload = out = wp_alloc(ctx, *payload_len + WP_SLACK);
 	pages->rem_len = wp_alloc(ctx, pages->npages * sizeof(uint32));
 	pages->next_page = 1;
@@ -34,7 +35,8 @@ wp_pages_split(WpContext *ctx, WpPages *pages, const uint8 *raw, uint32 raw_len,
 }
 
 void
-wp_pages_put(WpContext *ctx, const WpPages *pages, const uint8 *raw, uint32 nclasses, WpBuf *sec)
+wp_pages_put(WpContext *ctx, const WpPages *pages, const uint8 *raw,
+			 uint32 nclasses, WpBuf *sec)
 {
 	uint16		removable = wp_get16(raw + 2) & WP_XLP_REMOVABLE;
 	uint32		last = 0;
@@ -59,12 +61,14 @@ wp_pages_put(WpContext *ctx, const WpPages *pages, const uint8 *raw, uint32 ncla
 }
 
 uint32
-wp_pages_next_start(const WpPages *pages, const uint8 *raw, uint32 i, uint32 payload_len, uint32 *pos)
+wp_pages_next_start(const WpPages *pages, const uint8 *raw, uint32 i,
+					uint32 payload_len, uint32 *pos)
 {
 	for (; i < pages->npages; i++)
 	{
 		const uint8 *header = raw + (size_t) i * pages->page_size;
-		uint32		rem = (wp_get16(header + 2) & WP_XLP_CONTRECORD) ? wp_get32(header + 16) : 0;
+		uint32		rem = (wp_get16(header + 2) & WP_XLP_CONTRECORD) ?
+			wp_get32(header + 16) : 0;
 
 		if (wp_magic_version(wp_get16(header)) != 0 && rem < pages->page_size)
 		{

@@ -14,7 +14,7 @@
 
 #define TAG_IS_LONG(tag)	(((tag) & 0x0F) == 0x0F)
 
-/* Where the four sections are written or read. */
+/* Positions in the four sections that are written or read. */
 typedef struct TokenStreams
 {
 	uint8	   *control;
@@ -23,12 +23,12 @@ typedef struct TokenStreams
 	uint8	   *literals;
 } TokenStreams;
 
-/* Eight tokens take at most this many bytes, and copies may touch so many. */
+/* Eight tokens take at most this many bytes, and copies may touch this many. */
 #define GROUP_BYTES		32
 
 /*
- * Split the eight tokens at p; returns what follows.  Goes from tag to tag, as
- * single bits can't be predicted.
+ * Split the eight tokens at p; returns the address behind them.  The loop
+ * proceeds from tag to tag, because the processor can't predict single bits.
  */
 static inline const uint8 *
 split_group(const uint8 *p, uint32 control, TokenStreams *out)
@@ -57,7 +57,10 @@ split_group(const uint8 *p, uint32 control, TokenStreams *out)
 	return p + left;
 }
 
-/* The same one by one, for the image's end; NULL if that is in a token. */
+/*
+ * Split a single token, for the image's end.  Returns NULL if the end is in
+ * the token.
+ */
 static const uint8 *
 split_token(const uint8 *p, const uint8 *end, bool tag, TokenStreams *out)
 {
@@ -81,7 +84,9 @@ wp_pglz_write(WpContext *ctx, const WpBlock *block, WpBuf *sections)
 	const uint8 *p = block->image;
 	const uint8 *end = p + block->img_len;
 	TokenStreams out;
-	uint8	  **ends[4] = {&out.control, &out.tags, &out.lengths, &out.literals};
+	uint8	  **ends[4] = {
+		&out.control, &out.tags, &out.lengths, &out.literals
+	};
 
 	if ((block->img_info & WP_IMG_COMPRESSED) != WP_IMG_PGLZ)
 		return false;
@@ -115,7 +120,7 @@ wp_pglz_write(WpContext *ctx, const WpBlock *block, WpBuf *sections)
 	return true;
 }
 
-/* One token into p; returns its end. */
+/* Join one token at p; returns its end. */
 static uint8 *
 join_token(WpContext *ctx, uint8 *p, uint8 *end, bool tag, WpReader *sections)
 {
@@ -137,9 +142,10 @@ join_token(WpContext *ctx, uint8 *p, uint8 *end, bool tag, WpReader *sections)
 	return p + len;
 }
 
-/* Eight tokens into p; returns their end. */
+/* Join eight tokens at p; returns their end. */
 static inline uint8 *
-join_group(uint8 *p, uint32 control, WpReader *tags, WpReader *lengths, WpReader *literals)
+join_group(uint8 *p, uint32 control, WpReader *tags, WpReader *lengths,
+		   WpReader *literals)
 {
 	uint32		left = 8;
 
@@ -179,9 +185,11 @@ wp_pglz_read(WpContext *ctx, uint8 *image, uint32 len, WpReader *sections)
 		uint32		control;
 
 		*p++ = control = wp_get_u8(ctx, &sections[WP_SEC_PGLZ_CONTROL]);
-		/* no token can run out of anything: the usual case */
-		if (end - p >= GROUP_BYTES && literals->end - literals->p >= GROUP_BYTES &&
-			tags->end - tags->p >= GROUP_BYTES && lengths->end - lengths->p >= GROUP_BYTES)
+		/* the usual case: no token can exceed a section or the image */
+		if (end - p >= GROUP_BYTES &&
+			literals->end - literals->p >= GROUP_BYTES &&
+			tags->end - tags->p >= GROUP_BYTES &&
+			lengths->end - lengths->p >= GROUP_BYTES)
 		{
 			p = join_group(p, control, tags, lengths, literals);
 			continue;

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * wp_plain.c
- *	  Encoder: would zstd alone need less than the packed chunk?
+ *	  Encoder: a test whether zstd alone would need less than the packed chunk.
  *
  * To find out by compressing the whole chunk takes as long as zstd does.  So
  * all blocks of the chunk are looked at cheaply, and put into an order by what
@@ -28,40 +28,40 @@
 #define HISTORY			(256 * 1024)
 #define LONG_HISTORY	(2 * 1024 * 1024)	/* as far as zstd looks back at
 											 * level 3 */
-#define MIN_BLOCKS		MAX_SAMPLES /* chunks of fewer are compressed as a
-									 * whole */
+#define MIN_BLOCKS		MAX_SAMPLES /* chunks of fewer blocks are compressed
+									 * as a whole */
 #define MAX_LEVEL		3		/* at higher levels time matters less */
 #define MIN_PART		64		/* a packed chunk below this part of the
-								 * original is soon exceeded anyway */
+								 * original is soon exceeded in any case */
 #define MIN_SAMPLES		3
 
 /*
- * The low estimate is taken for too high by this factor, as a sample's history
- * is short; or what it saves for too low by the other one, which counts for
- * chunks of mostly random bytes, as blocks may be unlike their samples.  The
- * latter is for SAMPLES and fewer: of twice as many, half of what it is above
- * 1 will do.
+ * The low estimate may be too high by the first factor, because a sample's
+ * history is short; or its saving may be too low by the second one, which
+ * matters for chunks of mostly random bytes, because blocks may differ from
+ * their samples.  The second factor is for up to SAMPLES samples; for twice as
+ * many, half of its excess over 1 suffices.
  */
 #define MARGIN			1.15
 #define SAVED_MARGIN	1.5
 
 /*
- * The cheap look: one word of so many, chosen by its hash, and one byte of so
- * many.
+ * The cheap examination takes one word of 2^WORDS_LOG, chosen by its hash, and
+ * one byte of BYTE_STEP.
  */
 #define WORDS_LOG		4
 #define BYTE_STEP		127
 #define TABLE_LOG		15		/* holds what is chosen of LONG_HISTORY */
-#define FAR_PART		16		/* more words of this part of the novel ones
-								 * are repeated from far away: history matters */
+#define FAR_PART		16		/* if at least this part of the new words
+								 * repeats distant ones, history matters */
 
 typedef struct Block
 {
 	uint16		index;
-	bool		far;			/* repeats what is farther away than HISTORY */
-	double		expected;		/* what zstd needs, in any unit */
+	bool		far;			/* repeats words farther away than HISTORY */
+	double		expected;		/* zstd's expected size, in any unit */
 	double		low;			/* at least, when there are samples */
-	double		sampled;		/* what it needs as a sample; 0: it is none */
+	double		sampled;		/* its size as a sample; 0 if it is not one */
 } Block;
 
 typedef struct Plain
@@ -73,7 +73,7 @@ typedef struct Plain
 	uint8	   *out;
 	size_t		out_size;
 	uint32		nblocks;		/* whole ones; 0: there is no estimate */
-	Block	   *blocks;			/* by what is expected */
+	Block	   *blocks;			/* ordered by expected size */
 	double	   *low;			/* of the blocks in the chunk's order */
 } Plain;
 
@@ -85,7 +85,7 @@ plain_check(Plain *p, size_t code)
 	return code;
 }
 
-/* Compress up to a block more; returns the bytes that came out. */
+/* Compress up to a block more; returns the number of output bytes. */
 static size_t
 compress_block(Plain *p, uint32 at, uint32 n, ZSTD_EndDirective end)
 {
@@ -103,7 +103,9 @@ compress_block(Plain *p, uint32 at, uint32 n, ZSTD_EndDirective end)
 	return got;
 }
 
-/* What block i needs, when so many bytes in front of it are known. */
+/*
+ * Compute the size of block i, when "history" bytes in front of it are known.
+ */
 static size_t
 sample_block(Plain *p, uint32 i, uint32 history)
 {
@@ -111,13 +113,14 @@ sample_block(Plain *p, uint32 i, uint32 history)
 
 	history = Min(history, at);
 	plain_check(p, ZSTD_CCtx_reset(p->zstd, ZSTD_reset_session_only));
-	plain_check(p, ZSTD_CCtx_refPrefix(p->zstd, p->raw + at - history, history));
+	plain_check(p,
+				ZSTD_CCtx_refPrefix(p->zstd, p->raw + at - history, history));
 	return compress_block(p, at, BLOCK, ZSTD_e_flush);
 }
 
 /*
- * What is expected of block i: its words that have not been in front of it,
- * and what its bytes tell.
+ * Compute the expected size of block i from its words that do not occur before
+ * it, and from the statistics of its bytes.
  */
 static void
 look_at_block(const Plain *p, uint64 *table, uint32 i, Block *b)
@@ -137,8 +140,8 @@ look_at_block(const Plain *p, uint64 *table, uint32 i, Block *b)
 			continue;
 
 		/*
-		 * the hash's low half tells words apart; their places are not in the
-		 * cache
+		 * the hash's low half distinguishes words; their places are not in
+		 * the cache
 		 */
 		entry = &table[(hash << WORDS_LOG) >> (64 - TABLE_LOG)];
 		distance = at - (uint32) *entry;
@@ -166,15 +169,16 @@ compare_expected(const void *a, const void *b)
 }
 
 /*
- * A low estimate of what is needed, when there are so many samples; by the
- * samples alone, and less a margin.
+ * Compute a low estimate of the chunk's size from this many samples; by the
+ * samples alone, and minus a margin.
  */
 static double
 estimate(Plain *p, uint32 samples, double *trusted)
 {
 	double		before = 0;
 	double		sum = 0;
-	double		saved_margin = 1 + (SAVED_MARGIN - 1) * SAMPLES / Max(samples, SAMPLES);
+	double		saved_margin = 1 +
+		(SAVED_MARGIN - 1) * SAMPLES / Max(samples, SAMPLES);
 	double		factor;
 
 	for (uint32 i = 0; i < p->nblocks; i++)
@@ -201,13 +205,13 @@ estimate(Plain *p, uint32 samples, double *trusted)
 }
 
 /*
- * The place of sample i in the order of the blocks: between those before, from
- * each round of twice as many on.
+ * The place of sample i in the order of the blocks.  Each round has twice as
+ * many samples, between the previous ones.
  */
 static uint32
 sample_place(uint32 i, uint32 nblocks)
 {
-	/* those that tell most come first */
+	/* the most informative samples come first */
 	static const uint32 order[SAMPLES] = {0, 4, 6, 2, 1, 3, 5, 7};
 	uint32		round = SAMPLES;
 
@@ -219,8 +223,8 @@ sample_place(uint32 i, uint32 nblocks)
 }
 
 /*
- * Until it is certain that more than packed bytes are needed, or likely that
- * these do.
+ * Take samples until it is certain that zstd needs more than "packed" bytes,
+ * or likely that these suffice.
  */
 static void
 take_samples(Plain *p, size_t packed)
@@ -244,14 +248,15 @@ take_samples(Plain *p, size_t packed)
 			continue;
 		/* the margin of a round counts when the round is complete */
 		if ((n <= SAMPLES || (n & (n - 1)) == 0) &&
-			(estimate(p, n, &trusted) <= packed ? n >= SAMPLES : trusted > packed))
+			(estimate(p, n, &trusted) <= packed ? n >= SAMPLES :
+			 trusted > packed))
 			break;
 	}
 }
 
 /*
- * What the chunk needs behind its first done bytes, at least, if these needed
- * got bytes.
+ * The minimum size of the chunk behind its first "done" bytes, if these needed
+ * "got" bytes.
  */
 static double
 rest_at_least(const Plain *p, uint32 done, size_t got)
@@ -265,7 +270,8 @@ rest_at_least(const Plain *p, uint32 done, size_t got)
 }
 
 bool
-wp_plain_is_smaller(WpContext *ctx, ZSTD_CCtx *zstd, int level, const uint8 *raw, uint32 len, size_t packed)
+wp_plain_is_smaller(WpContext *ctx, ZSTD_CCtx *zstd, int level,
+					const uint8 *raw, uint32 len, size_t packed)
 {
 	size_t		got = 0;
 	uint32		done;
@@ -274,13 +280,17 @@ wp_plain_is_smaller(WpContext *ctx, ZSTD_CCtx *zstd, int level, const uint8 *raw
 	p.out_size = ZSTD_CStreamOutSize();
 	p.out = wp_alloc(ctx, p.out_size);
 	plain_check(&p, ZSTD_CCtx_reset(zstd, ZSTD_reset_session_and_parameters));
-	plain_check(&p, ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, level));
-	if (level <= MAX_LEVEL && packed > len / MIN_PART && len / BLOCK >= MIN_BLOCKS)
+	plain_check(&p,
+				ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, level));
+	if (level <= MAX_LEVEL && packed > len / MIN_PART &&
+		len / BLOCK >= MIN_BLOCKS)
 		take_samples(&p, packed);
 	plain_check(&p, ZSTD_CCtx_reset(zstd, ZSTD_reset_session_only));
 	plain_check(&p, ZSTD_CCtx_setPledgedSrcSize(zstd, len));
-	for (done = 0; done < len && got + rest_at_least(&p, done, got) < packed; done += Min(BLOCK, len - done))
+	for (done = 0; done < len && got + rest_at_least(&p, done, got) < packed;
+		 done += Min(BLOCK, len - done))
 		got += compress_block(&p, done, Min(BLOCK, len - done),
-							  len - done <= BLOCK ? ZSTD_e_end : ZSTD_e_continue);
+							  len - done <= BLOCK ? ZSTD_e_end :
+							  ZSTD_e_continue);
 	return done == len && got < packed;
 }

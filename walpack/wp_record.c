@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * wp_record.c
- *	  Splits WAL records.
+ *	  Splitting of WAL records.
  *-------------------------------------------------------------------------
  */
 #include "wp_port.h"
@@ -50,16 +50,17 @@ wp_magic_version(uint16 magic)
 #define CRC_OVER_PIECE		0xB9E02B86	/* x^(8 n - 33) for n of one piece */
 #define CRC_OVER_TWO		0xDD7E3B0C	/* and of two */
 
-/* The CRC over n zeros more. */
+/* Continue the CRC over n more zeros. */
 CRC_TARGET static inline uint32
 crc_over_zeros(uint32 crc, uint32 factor)
 {
-	__m128i		product = _mm_clmulepi64_si128(_mm_cvtsi32_si128(crc), _mm_cvtsi32_si128(factor), 0);
+	__m128i		product = _mm_clmulepi64_si128(_mm_cvtsi32_si128(crc),
+											   _mm_cvtsi32_si128(factor), 0);
 
 	return _mm_crc32_u64(0, _mm_cvtsi128_si64(product));
 }
 
-/* The CRC over three pieces more. */
+/* Continue the CRC over three more pieces. */
 CRC_TARGET static inline uint32
 crc_of_pieces(uint32 crc, const uint8 *p)
 {
@@ -73,7 +74,8 @@ crc_of_pieces(uint32 crc, const uint8 *p)
 		second = _mm_crc32_u64(second, wp_get64(p + CRC_PIECE + i));
 		third = _mm_crc32_u64(third, wp_get64(p + 2 * CRC_PIECE + i));
 	}
-	return crc_over_zeros(first, CRC_OVER_TWO) ^ crc_over_zeros(second, CRC_OVER_PIECE) ^ (uint32) third;
+	return crc_over_zeros(first, CRC_OVER_TWO) ^
+		crc_over_zeros(second, CRC_OVER_PIECE) ^ (uint32) third;
 }
 
 CRC_TARGET static uint32
@@ -98,7 +100,8 @@ fast_record_crc(const uint8 *record, uint32 tot_len)
 	return ~_mm_crc32_u32(crc, wp_get32(record + 16));
 }
 
-#define HAS_FAST_CRC()		(__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul"))
+#define HAS_FAST_CRC() \
+	(__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul"))
 #else
 #define fast_record_crc(record, tot_len) 0
 #define HAS_FAST_CRC()		false
@@ -118,7 +121,7 @@ wp_record_crc(const uint8 *p, uint32 tot_len)
 	return crc;
 }
 
-/* One block reference at p; returns what follows, or NULL. */
+/* Parse one block reference at p; returns the address behind it, or NULL. */
 static const uint8 *
 parse_block(const uint8 *p, const uint8 *end, const uint8 **rel, WpBlock *b)
 {
@@ -161,8 +164,8 @@ parse_block(const uint8 *p, const uint8 *end, const uint8 **rel, WpBlock *b)
 }
 
 /*
- * The headers between the record's header and its data; returns their end, or
- * NULL.
+ * Parse the headers between the record's header and its data; returns their
+ * end, or NULL.
  */
 static const uint8 *
 parse_headers(const uint8 *p, const uint8 *end, WpRecord *rec, uint64 *data_len)
@@ -184,7 +187,8 @@ parse_headers(const uint8 *p, const uint8 *end, WpRecord *rec, uint64 *data_len)
 			rec->nblocks++;
 			*data_len += b->img_len + b->data_len;
 		}
-		else if (id == WP_ID_ORIGIN && !rec->origin && !rec->topxid && end - p >= 3)
+		else if (id == WP_ID_ORIGIN && !rec->origin && !rec->topxid &&
+				 end - p >= 3)
 		{
 			rec->origin = p + 1;
 			p += 3;
@@ -223,7 +227,8 @@ wp_record_parse(const uint8 *p, size_t avail, WpRecord *rec)
 	if (avail < WP_REC_HEADER)
 		return false;
 	rec->tot_len = wp_get32(p);
-	if (rec->tot_len < WP_REC_HEADER || rec->tot_len > avail || p[18] != 0 || p[19] != 0)
+	if (rec->tot_len < WP_REC_HEADER || rec->tot_len > avail || p[18] != 0 ||
+		p[19] != 0)
 		return false;
 	rec->xid = wp_get32(p + 4);
 	rec->prev = wp_get64(p + 8);

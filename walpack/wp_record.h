@@ -8,7 +8,8 @@
  *		for each block:	id u8 | flags u8 | data length u16
  *						[ image length u16 | hole offset u16 | image info u8
  *						  [ hole length u16: compressed images with a hole ] ]
- *						[ tablespace u32 | database u32 | relation u32: unless SAME_REL ]
+ *						[ tablespace u32 | database u32 | relation u32:
+ *						  unless SAME_REL ]
  *						block number u32
  *		[ 253 u8 | origin u16 ]  [ 252 u8 | top-level xid u32 ]
  *		[ 255 u8 | length u8  or  254 u8 | length u32 ]
@@ -28,12 +29,13 @@
 #define WP_XLP_REMOVABLE		0x0004
 
 #define WP_REC_HEADER			24
-#define WP_REC_CRC				20	/* where its CRC is */
+#define WP_REC_CRC				20	/* offset of its CRC */
 #define WP_MAX_BLOCK_ID			32
 #define WP_RMID_XACT			1
 #define WP_RMID_HEAP2			9
 #define WP_RMID_HEAP			10
-#define WP_IS_MULTI_INSERT(rmid, info)	((rmid) == WP_RMID_HEAP2 && ((info) & 0x70) == 0x50)
+#define WP_IS_MULTI_INSERT(rmid, info) \
+	((rmid) == WP_RMID_HEAP2 && ((info) & 0x70) == 0x50)
 #define WP_RMID_BRIN			17
 #define WP_MAGIC_15				0xD110
 #define WP_MAGIC_16				0xD113
@@ -94,21 +96,23 @@ typedef struct WpRecord
 	WpBlock		blocks[WP_MAX_BLOCK_ID + 1];
 } WpRecord;
 
-/* Image header bytes after the info byte: is a hole length there? */
+/* True if the image header has a hole length after the info byte. */
 #define WP_IMG_HAS_HOLE_LEN(info) \
 	(((info) & WP_IMG_COMPRESSED) != 0 && ((info) & WP_IMG_HAS_HOLE) != 0)
 
 /*
- * Split the record at p, of which avail bytes are there.  False if it is not
- * exactly what a server of the known versions would write, whatever its CRC.
+ * Split the record at p, of which avail bytes are present.  Returns false if a
+ * server of the known versions would not have written exactly this; the CRC is
+ * not examined.
  */
 extern bool wp_record_parse(const uint8 *p, size_t avail, WpRecord *rec);
 
-/* The CRC that a record of this length must have. */
+/* Compute the CRC of a record of this length. */
 extern uint32 wp_record_crc(const uint8 *p, uint32 tot_len);
 
 /*
- * The PostgreSQL version, 15 to 19, whose WAL pages have this magic; 0: none.
+ * The PostgreSQL version, 15 to 19, whose WAL pages have this magic; 0 if
+ * none.
  */
 extern int	wp_magic_version(uint16 magic);
 

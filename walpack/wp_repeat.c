@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * wp_repeat.c
- *	  Encoder: how much of some bytes repeats in long stretches?
+ *	  Encoder: an estimate of long repeats in some bytes.
  *
  * A table has the last place of each word of 8 bytes at a multiple of GRID.
  * All words of a stretch of GRID bytes are looked up, so one of them is there
@@ -16,7 +16,7 @@
 #define GRID			64
 #define PROBE			4096
 #define TABLE_LOG		17
-#define MIN_SAME		64		/* bytes that have to be the same */
+#define MIN_SAME		64		/* number of bytes that must be equal */
 #define MIN_SIZE		65536
 
 static inline uint32
@@ -26,8 +26,8 @@ slot_of(const uint8 *p)
 }
 
 /*
- * Does one of the words of the stretch at at stand far enough in front of it,
- * and what follows it as well?
+ * True if one of the words of the stretch at "at" occurs far enough in front
+ * of it, followed by the same bytes.
  */
 static bool
 probe(const uint8 *p, const uint32 *table, size_t at, size_t distance)
@@ -36,7 +36,8 @@ probe(const uint8 *p, const uint32 *table, size_t at, size_t distance)
 	{
 		size_t		place = table[slot_of(p + i)];
 
-		if (place > 0 && i - place >= distance && memcmp(p + i, p + place, MIN_SAME) == 0)
+		if (place > 0 && i - place >= distance &&
+			memcmp(p + i, p + place, MIN_SAME) == 0)
 			return true;
 	}
 	return false;

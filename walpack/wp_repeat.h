@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * wp_repeat.h
- *	  Encoder: how much of some bytes repeats in long stretches?
+ *	  Encoder: an estimate of long repeats in some bytes.
  *-------------------------------------------------------------------------
  */
 #ifndef WP_REPEAT_H
@@ -9,9 +9,10 @@
 #include "wp_util.h"
 
 /*
- * The part of n bytes, about, that repeats in long stretches what stands at
- * least so far in front of it.
+ * The approximate part of n bytes that repeats, in long stretches, bytes at
+ * least "distance" in front of it.
  */
-extern double wp_repeats(WpContext *ctx, const uint8 *p, size_t n, size_t distance);
+extern double wp_repeats(WpContext *ctx, const uint8 *p, size_t n,
+						 size_t distance);
 
 #endif							/* WP_REPEAT_H */

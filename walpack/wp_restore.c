@@ -20,15 +20,17 @@
 #include "wp_segment.h"
 
 /*
- * Is the target, which is the segment of that name, of this cluster, at the
- * right address, and whole?
+ * Check that the target is the segment of that name, of this cluster, at the
+ * right address, and complete.
  */
 static bool
-check_target(WpFiles *f, const char *name, const char *target, uint64 system, WpError *error)
+check_target(WpFiles *f, const char *name, const char *target, uint64 system,
+			 WpError *error)
 {
 	WpFileInfo	info;
 
-	return wp_read_file(f, target, NULL, NULL, &info, error) && wp_segment_check(name, &info, system, error);
+	return wp_read_file(f, target, NULL, NULL, &info, error) &&
+		wp_segment_check(name, &info, system, error);
 }
 
 static int	stop(const char *fmt,...) pg_attribute_printf(1, 2);
@@ -64,15 +66,16 @@ wp_restore(const char *directory, const char *name, const char *target)
 		return stop("\"%s\" is not a directory that can be read", directory);
 	for (int i = 0; i < lengthof(suffixes); i++)
 	{
-		if (snprintf(path, sizeof(path), "%s/%s%s", directory, name, suffixes[i]) >= (int) sizeof(path))
+		if (snprintf(path, sizeof(path), "%s/%s%s", directory, name,
+					 suffixes[i]) >= (int) sizeof(path))
 			return stop("path is too long");
-		/* a link that leads nowhere is not the same as no file */
+		/* a dangling link is not the same as no file */
 		if (lstat(path, &st) != 0 && errno == ENOENT)
 			continue;
-		/* as a crash may leave what cp has archived */
+		/* a crash may leave such a file that cp has archived */
 		if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
 			return stop("\"%s\" is empty", path);
-		/* the server brings the file to disk when it takes it over */
+		/* the server flushes the file to disk when it takes it over */
 		if (!wp_unpack_file(f, path, target, false, true, &error))
 			return stop("%s", error.message);
 		if (check_target(f, name, target, system, &error))
@@ -80,6 +83,11 @@ wp_restore(const char *directory, const char *name, const char *target)
 		unlink(target);
 		return stop("%s", error.message);
 	}
-	/* a found file speaks for itself; that there is none must be true */
-	return wp_archive_check(directory, system, false, &error) ? WP_EXIT_NOT_FOUND : stop("%s", error.message);
+
+	/*
+	 * a file that was found needs no further proof, but its absence must be
+	 * certain
+	 */
+	return wp_archive_check(directory, system, false, &error) ?
+		WP_EXIT_NOT_FOUND : stop("%s", error.message);
 }

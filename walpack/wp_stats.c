@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * wp_stats.c
- *	  What WAL consists of, record type by record type.
+ *	  Contents of WAL by record type.
  *
  * Records are followed from page to page and from file to file, as long as
  * the pages' addresses are consecutive.
@@ -12,7 +12,7 @@
 
 #include "wp_stats.h"
 
-/* The operation: the high bits, of which that of transactions is a flag. */
+/* The operation: the high bits; for transactions the highest bit is a flag. */
 static uint8
 type_of(const WpRecord *rec)
 {
@@ -28,8 +28,8 @@ wp_stats_file(WpStats *s, uint32 page_size)
 }
 
 /*
- * Compact block headers have 0, 1 or 2 bytes of data length, instead of always
- * 2.
+ * The length with compact block headers, which have 0, 1 or 2 bytes of data
+ * length, instead of always 2.
  */
 static uint32
 compact_length(const WpRecord *rec)
@@ -37,7 +37,8 @@ compact_length(const WpRecord *rec)
 	uint32		len = rec->tot_len;
 
 	for (uint32 i = 0; i < rec->nblocks; i++)
-		len -= rec->blocks[i].data_len == 0 ? 2 : rec->blocks[i].data_len < 256 ? 1 : 0;
+		len -= rec->blocks[i].data_len == 0 ? 2 :
+			rec->blocks[i].data_len < 256 ? 1 : 0;
 	return len;
 }
 
@@ -46,7 +47,8 @@ count_record(WpStats *s, const WpRecord *rec)
 {
 	WpTypeStats *t = &s->types[rec->rmid][type_of(rec)];
 	uint32		compact = compact_length(rec);
-	uint32		headers = rec->main_id == WP_ID_MAIN_LONG ? 5 : rec->main_id != 0 ? 2 : 0;
+	uint32		headers = rec->main_id == WP_ID_MAIN_LONG ? 5 :
+		rec->main_id != 0 ? 2 : 0;
 	uint32		data = rec->main_len;
 	uint32		images = 0;
 
@@ -70,7 +72,7 @@ count_record(WpStats *s, const WpRecord *rec)
 	s->padding += WP_ALIGN8(rec->tot_len) - rec->tot_len;
 }
 
-/* Bytes that are no record. */
+/* Count bytes that are not a record. */
 static void
 count_other(WpStats *s, const uint8 *p, size_t n)
 {
@@ -78,7 +80,7 @@ count_other(WpStats *s, const uint8 *p, size_t n)
 		*(p[i] == 0 ? &s->zeros : &s->other) += 1;
 }
 
-/* Nothing continues what is pending. */
+/* Give up the pending bytes, which nothing continues. */
 static void
 lose_track(WpStats *s)
 {
@@ -88,7 +90,7 @@ lose_track(WpStats *s)
 	s->skip = 0;
 }
 
-/* Count the whole records at the start of what is pending. */
+/* Count the complete records at the start of the pending bytes. */
 static void
 count_records(WpStats *s)
 {
@@ -103,7 +105,8 @@ count_records(WpStats *s)
 
 		if (len >= WP_REC_HEADER && len <= 0x40000000 && WP_ALIGN8(len) > avail)
 			break;
-		if (!wp_record_parse(p, avail, &rec) || wp_record_crc(p, len) != rec.crc)
+		if (!wp_record_parse(p, avail, &rec) ||
+			wp_record_crc(p, len) != rec.crc)
 		{
 			memmove(s->pending.data, p, avail);
 			s->pending.used = avail;
@@ -114,7 +117,8 @@ count_records(WpStats *s)
 		done += WP_ALIGN8(len);
 	}
 	if (done > 0)
-		memmove(s->pending.data, s->pending.data + done, s->pending.used - done);
+		memmove(s->pending.data, s->pending.data + done,
+				s->pending.used - done);
 	s->pending.used -= done;
 }
 
@@ -206,9 +210,10 @@ average(uint64 bytes, uint64 n)
 static void
 print_line(const char *name, const WpTypeStats *t, uint64 total)
 {
-	printf("%-28s %10llu %10.2f %10.2f %10.2f %10.2f %7.2f\n", name, (unsigned long long) t->records,
-		   average(t->bytes, t->records), average(t->aligned, t->records),
-		   average(t->compact, t->records), average(t->compact_aligned, t->records),
+	printf("%-28s %10llu %10.2f %10.2f %10.2f %10.2f %7.2f\n", name,
+		   (unsigned long long) t->records, average(t->bytes, t->records),
+		   average(t->aligned, t->records), average(t->compact, t->records),
+		   average(t->compact_aligned, t->records),
 		   total > 0 ? 100.0 * t->aligned / total : 0);
 }
 
@@ -245,13 +250,14 @@ wp_stats_print(WpStats *s)
 			sum.compact_aligned += t->compact_aligned;
 		}
 	qsort(lines, n, sizeof(TypeLine), compare_lines);
-	printf("%-28s %10s %10s %10s %10s %10s %7s\n", "record type", "records", "length", "aligned",
-		   "compact", "aligned", "% WAL");
+	printf("%-28s %10s %10s %10s %10s %10s %7s\n", "record type", "records",
+		   "length", "aligned", "compact", "aligned", "% WAL");
 	for (int i = 0; i < n; i++)
 	{
 		char		name[64];
 
-		wp_type_name(s->magic, lines[i].rmid, lines[i].type, name, sizeof(name));
+		wp_type_name(s->magic, lines[i].rmid, lines[i].type, name,
+					 sizeof(name));
 		print_line(name, lines[i].stats, s->total);
 	}
 	print_line("all", &sum, s->total);

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * wp_stats.h
- *	  What WAL consists of, record type by record type.
+ *	  Contents of WAL by record type.
  *-------------------------------------------------------------------------
  */
 #ifndef WP_STATS_H
@@ -22,11 +22,11 @@ typedef struct WpTypeStats
 typedef struct WpStats
 {
 	WpContext	ctx;			/* for errors: out of memory */
-	WpBuf		pending;		/* payload that is not a whole record yet */
-	uint32		page_size;		/* of the file at hand */
+	WpBuf		pending;		/* payload that is not a complete record yet */
+	uint32		page_size;		/* of the current file */
 	uint16		magic;			/* of the last page */
-	uint64		next_address;	/* of the page that continues pending; 0: none
-								 * does */
+	uint64		next_address;	/* of the page that continues pending; 0 if
+								 * none */
 	uint64		skip;			/* rest of a record whose start is unknown */
 	WpTypeStats types[256][256];	/* by resource manager and record type */
 	uint64		total;
@@ -41,16 +41,20 @@ typedef struct WpStats
 	uint64		other;
 } WpStats;
 
-/* A file begins, with WAL pages of this size, or none if 0. */
+/* Begin a file with WAL pages of this size, or without if 0. */
 extern void wp_stats_file(WpStats *s, uint32 page_size);
 
-/* The next bytes of the file, whole pages; false: out of memory. */
+/*
+ * Add the next bytes of the file, whole pages.  Returns false if out of
+ * memory.
+ */
 extern bool wp_stats_add(WpStats *s, const uint8 *data, uint32 len);
 
 /* After the last file: print the tables. */
 extern void wp_stats_print(WpStats *s);
 
 /* Name of a record type in WAL of this page magic: "Heap/INSERT" into buf. */
-extern void wp_type_name(uint16 magic, uint8 rmid, uint8 type, char *buf, size_t size);
+extern void wp_type_name(uint16 magic, uint8 rmid, uint8 type, char *buf,
+						 size_t size);
 
 #endif							/* WP_STATS_H */

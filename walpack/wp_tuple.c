@@ -10,13 +10,13 @@
 #define HAS_NULLS			0x0001	/* infomask */
 #define NATTS_MASK			0x07FF	/* infomask2 */
 #define ATTEMPTS			4
-#define SAMPLE				64	/* tuples that a layout is guessed from */
+#define SAMPLE				64	/* tuples from which a layout is guessed */
 #define FEW					8
 #define MAX_RUN				12
 #define MAX_ALIGN			8
 #define PREFETCH			256 /* bytes of texts */
-#define MAX_STEPS(natts)	(500 + 8 * (natts)) /* attributes tried until a
-												 * guess is given up: the
+#define MAX_STEPS(natts)	(500 + 8 * (natts)) /* attributes tried before a
+												 * guess is abandoned: the
 												 * right one mostly takes 2
 												 * each */
 
@@ -32,8 +32,8 @@ typedef struct Tuple
 } Tuple;
 
 /*
- * The tuple at offset *pos, which then is that of the next one; false if there
- * is none that is whole.
+ * Get the tuple at offset *pos, which becomes that of the next one.  Returns
+ * false if there is no complete tuple.
  */
 static bool
 next_tuple(const uint8 *data, uint32 len, uint32 *pos, Tuple *t)
@@ -48,8 +48,8 @@ next_tuple(const uint8 *data, uint32 len, uint32 *pos, Tuple *t)
 	t->skip = t->start[6] - WP_TUPLE_FIXED;
 	t->data = t->start + WP_TUPLE_HEADER;
 	*pos += WP_TUPLE_HEADER;
-	if (t->start[6] < WP_TUPLE_FIXED || t->len > len - *pos || t->skip > t->len ||
-		(t->has_nulls && t->skip < (t->natts + 7) / 8))
+	if (t->start[6] < WP_TUPLE_FIXED || t->len > len - *pos ||
+		t->skip > t->len || (t->has_nulls && t->skip < (t->natts + 7) / 8))
 		return false;
 	*pos += t->len;
 	return true;
@@ -62,8 +62,8 @@ is_null(const uint8 *bitmap, bool has_nulls, uint32 i)
 }
 
 /*
- * Skip zeros up to the alignment; false if there are others, or the end is in
- * between.
+ * Skip zeros up to the alignment.  Returns false if there are other bytes, or
+ * the end is in between.
  */
 static inline bool
 skip_padding(const Tuple *t, uint32 *pos, uint32 align)
@@ -75,8 +75,8 @@ skip_padding(const Tuple *t, uint32 *pos, uint32 align)
 }
 
 /*
- * The value at *pos: *start is behind the padding, *pos then behind the value.
- * False if it does not fit.
+ * Get the value at *pos.  *start is behind the padding; *pos moves behind the
+ * value.  Returns false if it does not fit.
  */
 static inline bool
 next_value(const Tuple *t, uint32 len, uint32 align, uint32 *pos, uint32 *start)
@@ -85,7 +85,7 @@ next_value(const Tuple *t, uint32 len, uint32 align, uint32 *pos, uint32 *start)
 	if (len == 0 && *pos < t->len && (t->data[*pos] & 1) != 0)
 	{
 		len = t->data[*pos] >> 1;
-		/* 0 stands for a pointer to a value that is elsewhere */
+		/* 0 stands for a pointer to an external value */
 		if (len == 0)
 			return false;
 	}
@@ -111,12 +111,15 @@ next_value(const Tuple *t, uint32 len, uint32 align, uint32 *pos, uint32 *start)
 
 /* ---- the layout ---- */
 
-/* What attributes may be, in the order in which that is tried. */
+/* The candidates for an attribute, in the order of the attempts. */
 static const struct
 {
 	uint8		len;
 	uint8		align;
-}			candidates[] = {{0, 4}, {4, 4}, {8, 8}, {1, 1}, {2, 2}, {16, 1}, {16, 8}, {64, 1}, {8, 4}, {6, 2}, {12, 4}, {32, 8}};
+}			candidates[] = {
+	{0, 4}, {4, 4}, {8, 8}, {1, 1}, {2, 2}, {16, 1},
+	{16, 8}, {64, 1}, {8, 4}, {6, 2}, {12, 4}, {32, 8}
+};
 
 typedef struct Guess
 {
@@ -130,7 +133,7 @@ typedef struct Guess
 								 * each */
 } Guess;
 
-/* Does this candidate fit attribute i of all tuples? */
+/* True if this candidate fits attribute i of all tuples. */
 static bool
 candidate_fits(Guess *g, uint32 i, uint32 c)
 {
@@ -144,7 +147,8 @@ candidate_fits(Guess *g, uint32 i, uint32 c)
 
 		next[k] = pos[k];
 		if (!is_null(t->data, t->has_nulls, i) &&
-			!next_value(t, candidates[c].len, candidates[c].align, &next[k], &start))
+			!next_value(t, candidates[c].len, candidates[c].align, &next[k],
+						&start))
 			return false;
 		if (i + 1 == g->natts && next[k] != t->len)
 			return false;
@@ -153,9 +157,9 @@ candidate_fits(Guess *g, uint32 i, uint32 c)
 }
 
 /*
- * A layout with at most max_run attributes of fixed length side by side, depth
- * first.  A varlena that fits all tuples is hardly ever wrong, but any fixed
- * length fits anything: so few in a row are tried before many.
+ * Search depth first for a layout with at most max_run adjacent attributes of
+ * fixed length.  A varlena that fits all tuples is hardly ever wrong, but a
+ * fixed length fits any bytes, so few in a row are tried before many.
  */
 static bool
 find_layout(Guess *g, uint32 max_run)
@@ -167,7 +171,8 @@ find_layout(Guess *g, uint32 max_run)
 	g->run[0] = 0;
 	while (i < g->natts)
 	{
-		if (g->choice[i] == lengthof(candidates) || (g->choice[i] > 0 && g->run[i] == max_run))
+		if (g->choice[i] == lengthof(candidates) ||
+			(g->choice[i] > 0 && g->run[i] == max_run))
 		{
 			if (i == 0)
 				return false;
@@ -194,7 +199,8 @@ guess_layout(WpContext *ctx, WpTuples *t, const uint8 *data, uint32 len)
 	uint32		pos = 0;
 	uint8	   *choice;
 
-	while (pos < len && g->n < SAMPLE && next_tuple(data, len, &pos, &g->tuples[g->n]))
+	while (pos < len && g->n < SAMPLE &&
+		   next_tuple(data, len, &pos, &g->tuples[g->n]))
 	{
 		if (g->n == 0)
 			g->natts = g->tuples[0].natts;
@@ -220,7 +226,7 @@ guess_layout(WpContext *ctx, WpTuples *t, const uint8 *data, uint32 len)
 		ctx->arena_used = mark;
 		return;
 	}
-	/* the guess's memory stays in use: there are few of them */
+	/* the guess's memory is not freed, because guesses are few */
 	t->atts = wp_zalloc(ctx, t->natts * sizeof(WpAttribute));
 	for (uint32 i = 0; i < t->natts; i++)
 	{
@@ -257,8 +263,8 @@ typedef struct Span
 } Span;
 
 /*
- * Find the values of a tuple, those that are null left out; false if the
- * layout does not fit.
+ * Find the values of a tuple, except nulls.  Returns false if the layout does
+ * not fit.
  */
 static bool
 split_tuple(const WpTuples *t, const Tuple *tuple, Span *spans)
@@ -271,7 +277,8 @@ split_tuple(const WpTuples *t, const Tuple *tuple, Span *spans)
 	{
 		if (is_null(tuple->data, tuple->has_nulls, i))
 			continue;
-		if (!next_value(tuple, t->atts[i].len, t->atts[i].align, &pos, &spans->start))
+		if (!next_value(tuple, t->atts[i].len, t->atts[i].align, &pos,
+						&spans->start))
 			return false;
 		spans++->end = pos;
 	}
@@ -279,7 +286,8 @@ split_tuple(const WpTuples *t, const Tuple *tuple, Span *spans)
 }
 
 static void
-put_attributes(WpContext *ctx, WpTuples *t, const Tuple *tuple, const Span *span)
+put_attributes(WpContext *ctx, WpTuples *t, const Tuple *tuple,
+			   const Span *span)
 {
 	for (uint32 i = 0; i < t->natts; i++)
 	{
@@ -299,7 +307,8 @@ put_attributes(WpContext *ctx, WpTuples *t, const Tuple *tuple, const Span *span
 		else
 			wp_copy_short(wp_group_add(ctx, &a->values, head), src, head);
 		if (text > 0)
-			wp_copy_short(wp_group_extend(ctx, &a->texts, text), src + head, text);
+			wp_copy_short(wp_group_extend(ctx, &a->texts, text), src + head,
+						  text);
 	}
 }
 
@@ -323,12 +332,14 @@ wp_tuples_put(WpContext *ctx, WpTuples *t, const uint8 *data, uint32 len)
 		*wp_group_add(ctx, &t->fits, 1) = fits;
 		if (!fits)
 		{
-			memcpy(wp_group_add(ctx, &t->others, WP_TUPLE_HEADER + tuple.len), tuple.start,
-				   WP_TUPLE_HEADER + tuple.len);
+			memcpy(wp_group_add(ctx, &t->others, WP_TUPLE_HEADER + tuple.len),
+				   tuple.start, WP_TUPLE_HEADER + tuple.len);
 			continue;
 		}
-		memcpy(wp_group_add(ctx, &t->headers, WP_TUPLE_HEADER - 2), tuple.start + 2, WP_TUPLE_HEADER - 2);
-		wp_copy_short(wp_group_add(ctx, &t->bitmaps, tuple.skip), tuple.data, tuple.skip);
+		memcpy(wp_group_add(ctx, &t->headers, WP_TUPLE_HEADER - 2),
+			   tuple.start + 2, WP_TUPLE_HEADER - 2);
+		wp_copy_short(wp_group_add(ctx, &t->bitmaps, tuple.skip), tuple.data,
+					  tuple.skip);
 		put_attributes(ctx, t, &tuple, spans);
 	}
 	return n;
@@ -355,21 +366,23 @@ wp_tuples_write(WpContext *ctx, WpTuples *t, WpBuf *sections)
 
 /* ---- decoder ---- */
 
-/* Check once what would else be checked for each value. */
+/* Check in advance what otherwise each value would check. */
 static void
 start_values(WpContext *ctx, WpAttribute *a)
 {
 	const WpGroup *values = &a->values;
 
-	if (a->len > 0 && values->n > 0 && (values->minlen != a->len || values->maxlen != a->len))
-		wp_fail(ctx, "an attribute has %u bytes instead of %u", values->minlen, a->len);
+	if (a->len > 0 && values->n > 0 &&
+		(values->minlen != a->len || values->maxlen != a->len))
+		wp_fail(ctx, "an attribute has %u bytes instead of %u", values->minlen,
+				a->len);
 	if (a->texts.n > 1)
 		wp_fail(ctx, "texts in several rows");
 	a->value = values->data;
 	a->value_end = values->data + values->used;
 	a->head = values->lens;
 	a->all_short = a->len == 0 && values->minlen == 1 && values->maxlen == 1;
-	/* a place that can be read in any case, where all are empty */
+	/* a readable place, where all are empty */
 	a->text = a->texts.n > 0 ? a->texts.data : values->data;
 	a->text_end = a->text + a->texts.used;
 }
@@ -396,7 +409,8 @@ wp_tuples_read(WpContext *ctx, WpTuples *t, WpReader *sections, size_t *budget)
 
 		a->len = row[0];
 		a->align = row[1];
-		if (a->align == 0 || a->align > MAX_ALIGN || (a->align & (a->align - 1)) != 0)
+		if (a->align == 0 || a->align > MAX_ALIGN ||
+			(a->align & (a->align - 1)) != 0)
 			wp_fail(ctx, "an attribute's alignment is not 1, 2, 4 or 8");
 		wp_group_read(ctx, &a->values, sections, budget);
 		if (a->len == 0)
@@ -405,7 +419,7 @@ wp_tuples_read(WpContext *ctx, WpTuples *t, WpReader *sections, size_t *budget)
 	}
 }
 
-/* Where a tuple is written; behind the end is WP_SLACK. */
+/* The place where a tuple is written; behind the end is WP_SLACK. */
 typedef struct Output
 {
 	uint8	   *p;
@@ -424,8 +438,8 @@ output_room(WpContext *ctx, Output *out, uint32 n)
 }
 
 /*
- * Alignment takes less than MAX_ALIGN bytes; that many can be written in any
- * case.
+ * Write padding.  Alignment takes less than MAX_ALIGN bytes; that many can be
+ * written in any case.
  */
 static inline void
 zero_padding(uint8 *p)
@@ -434,8 +448,8 @@ zero_padding(uint8 *p)
 }
 
 /*
- * The next value of an attribute of fixed length; the attributes begin at
- * start.
+ * Write the next value of an attribute of fixed length; the attributes begin
+ * at start.
  */
 static inline void
 take_fixed(WpContext *ctx, WpAttribute *a, const uint8 *start, Output *out)
@@ -451,8 +465,9 @@ take_fixed(WpContext *ctx, WpAttribute *a, const uint8 *start, Output *out)
 }
 
 /*
- * A varlena, where all have headers of one byte.  Whether it is empty, and how
- * long, the processor can't foresee: so there is nothing that depends on it.
+ * Write a varlena, where all have headers of one byte.  The processor can't
+ * predict whether it is empty, and how long it is, so no branch depends on
+ * that.
  */
 static inline void
 take_short(WpContext *ctx, WpAttribute *a, Output *out)
@@ -500,7 +515,7 @@ take_varlena(WpContext *ctx, WpAttribute *a, const uint8 *start, Output *out)
 	a->value += head;
 	if (len == head)
 		return;
-	/* there are too many texts for the processor to see that each goes on */
+	/* with this many texts the processor cannot overlap them */
 	__builtin_prefetch(a->text + PREFETCH);
 	wp_copy_short(p + pad + head, a->text, len - head);
 	a->text += len - head;
@@ -515,7 +530,8 @@ take_tuple(WpContext *ctx, WpTuples *t, Output *out)
 	uint32		skip;
 	bool		has_nulls;
 
-	memcpy(start + 2, wp_group_take(ctx, &t->headers, WP_TUPLE_HEADER - 2), WP_TUPLE_HEADER - 2);
+	memcpy(start + 2, wp_group_take(ctx, &t->headers, WP_TUPLE_HEADER - 2),
+		   WP_TUPLE_HEADER - 2);
 	has_nulls = (wp_get16(start + 4) & HAS_NULLS) != 0;
 	bitmap = wp_group_next(ctx, &t->bitmaps, &skip);
 	if (has_nulls && skip < (t->natts + 7) / 8)

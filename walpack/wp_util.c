@@ -14,9 +14,7 @@
 
 #define HUGE_PAGE			(2 * 1024 * 1024)
 
-/*
- * Under AddressSanitizer what is not allocated in the arena can't be touched.
- */
+/* Under AddressSanitizer, unallocated memory in the arena is poisoned. */
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #define FENCE(p, size)		ASAN_POISON_MEMORY_REGION(p, size)
@@ -63,8 +61,8 @@ wp_arena_reset(WpContext *ctx, size_t size)
 #ifdef MADV_HUGEPAGE
 
 		/*
-		 * tables are searched, and columns written, all over it; without huge
-		 * pages it is slower, no more
+		 * tables and columns are accessed all over it; without huge pages it
+		 * is only slower
 		 */
 		(void) madvise(ctx->arena, size, MADV_HUGEPAGE);
 #endif
@@ -95,7 +93,7 @@ wp_alloc(WpContext *ctx, size_t size)
 	return p;
 }
 
-/* A block of at least this size, if one was given back. */
+/* Get a block of at least this size, if one was released. */
 static void *
 take_back(WpContext *ctx, size_t size)
 {
@@ -129,7 +127,8 @@ wp_realloc(WpContext *ctx, void *old, size_t used, size_t size)
 	uint8	   *top = ctx->arena + ctx->arena_used;
 	void	   *p;
 
-	if (old != NULL && (uint8 *) old + ((used + 15) & ~(size_t) 15) + FENCE_SIZE == top)
+	if (old != NULL &&
+		(uint8 *) old + ((used + 15) & ~(size_t) 15) + FENCE_SIZE == top)
 	{
 		ctx->arena_used = (uint8 *) old - ctx->arena;
 		return wp_alloc(ctx, size);

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * wp_util.h
- *	  What all parts of the codec need: errors, growing buffers, bounded
+ *	  Definitions for all parts of the codec: errors, growing buffers, bounded
  *	  readers, little-endian integers, the hash.
  *
  * The codec is built for servers and for frontend programs; it uses no
@@ -25,7 +25,7 @@
 
 #define WP_BLOCK_LOGS	32
 
-/* Where errors go, and memory that is given back as a whole. */
+/* The target of errors, and memory that is freed as a whole. */
 typedef struct WpContext
 {
 	jmp_buf		jump;
@@ -36,28 +36,30 @@ typedef struct WpContext
 	void	   *given_back[WP_BLOCK_LOGS];	/* by wp_realloc: a list for each
 											 * power of two that blocks hold */
 	struct ZSTD_CCtx_s *trial;	/* encoder: to compress samples with */
-	uint64		checked;		/* encoder: bytes of what may be records whose
+	uint64		checked;		/* encoder: bytes of possible records whose
 								 * CRC was computed */
 	size_t		lz4_images;		/* encoder: bytes of opaque images that lz4
 								 * compressed */
-	int32		repeat_bits[WP_MAX_SAMPLE]; /* encoder: what a byte saves that
-											 * has been there so often */
+	int32		repeat_bits[WP_MAX_SAMPLE]; /* encoder: saving of a byte that
+											 * has occurred this often */
 } WpContext;
 
-pg_noreturn extern void wp_fail(WpContext *ctx, const char *fmt,...) pg_attribute_printf(2, 3);
+pg_noreturn extern void wp_fail(WpContext *ctx, const char *fmt,...)
+			pg_attribute_printf(2, 3);
 
 /* Memory from the arena, not cleared and cleared. */
 extern void *wp_alloc(WpContext *ctx, size_t size);
 extern void *wp_zalloc(WpContext *ctx, size_t size);
 
 /*
- * A bigger place for what is at old, at the same one if nothing came after it.
- * Sizes that are powers of two waste nothing.
+ * Get a bigger place for the contents at old, in place if no allocation came
+ * after it.  Sizes that are powers of two waste nothing.
  */
 extern void *wp_realloc(WpContext *ctx, void *old, size_t used, size_t size);
 
 /*
- * Empty the arena and make it at least this big; false if there is no memory.
+ * Empty the arena and make it at least this big.  Returns false if there is no
+ * memory.
  */
 extern bool wp_arena_reset(WpContext *ctx, size_t size);
 extern void wp_arena_free(WpContext *ctx);
@@ -104,7 +106,7 @@ typedef struct WpBuf
 extern void wp_buf_grow(WpContext *ctx, WpBuf *buf, size_t more);
 extern void wp_buf_free(WpBuf *buf);
 
-/* Room for n more bytes, which become part of the buffer. */
+/* Make room for n more bytes, which become part of the buffer. */
 static inline uint8 *
 wp_buf_add(WpContext *ctx, WpBuf *buf, size_t n)
 {
@@ -161,7 +163,7 @@ wp_get_u8(WpContext *ctx, WpReader *r)
 
 extern uint64 wp_get_varint(WpContext *ctx, WpReader *r);
 
-/* A number that must not be above max. */
+/* Read a number that must not exceed max. */
 extern uint32 wp_get_limited(WpContext *ctx, WpReader *r, uint64 max);
 
 /* ---- unaligned little-endian integers ---- */

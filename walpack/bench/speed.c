@@ -6,9 +6,10 @@
  *
  * One thread, in memory, CPU time.  Packing includes decoding back and
  * comparing, as it always does.  Each step is followed by zstd's, so that both
- * meet the same load of the machine; of the rounds' ratios the median counts.
- * Prints: bytes raw, packed, zstd -3; medians of MB/s for packing, zstd -3,
- * unpacking, zstd -d; medians of speed relative to zstd, packing and unpacking.
+ * run under the same load of the machine; the result is the median of the
+ * rounds' ratios. Prints: bytes raw, packed, zstd -3; medians of MB/s for
+ * packing, zstd -3, unpacking, zstd -d; medians of speed relative to zstd,
+ * packing and unpacking.
  *-------------------------------------------------------------------------
  */
 #include "postgres_fe.h"
@@ -21,7 +22,7 @@
 
 #define MAX_ROUNDS	100
 
-/* Of all segments in one round. */
+/* Times of all segments in one round. */
 typedef struct Sums
 {
 	double		seconds[4];
@@ -68,7 +69,8 @@ measure(WpCodec *codec, ZSTD_CCtx *c, ZSTD_DCtx *d, const char *path, Sums *s)
 	fclose(file);
 
 	start = now();
-	check(wp_codec_pack(codec, raw, len, wp_codec_page_size(raw, len), &packed, &packed_len),
+	check(wp_codec_pack(codec, raw, len, wp_codec_page_size(raw, len), &packed,
+						&packed_len),
 		  wp_codec_error(codec));
 	s->seconds[0] += now() - start;
 	start = now();
@@ -77,11 +79,13 @@ measure(WpCodec *codec, ZSTD_CCtx *c, ZSTD_DCtx *d, const char *path, Sums *s)
 	check(!ZSTD_isError(zstd_len), "zstd failed");
 	memcpy(&header, packed, sizeof(header));
 	start = now();
-	check(wp_codec_unpack(codec, &header, packed + sizeof(header), back), wp_codec_error(codec));
+	check(wp_codec_unpack(codec, &header, packed + sizeof(header), back),
+		  wp_codec_error(codec));
 	s->seconds[2] += now() - start;
 	check(memcmp(raw, back, len) == 0, "unpacked bytes differ");
 	start = now();
-	check(ZSTD_decompressDCtx(d, back, sizeof(back), zstd_out, zstd_len) == len, "zstd -d failed");
+	check(ZSTD_decompressDCtx(d, back, sizeof(back), zstd_out, zstd_len) == len,
+		  "zstd -d failed");
 	s->seconds[3] += now() - start;
 	s->bytes[0] += len;
 	s->bytes[1] += packed_len;
@@ -128,7 +132,7 @@ report(const Sums *sums, int rounds)
 int
 main(int argc, char **argv)
 {
-	static Sums sums[MAX_ROUNDS + 1];	/* the first round only warms up */
+	static Sums sums[MAX_ROUNDS + 1];	/* the first round is a warm-up */
 	int			level = WP_DEFAULT_LEVEL;
 	int			rounds = 5;
 	int			opt;

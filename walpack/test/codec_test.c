@@ -6,12 +6,11 @@
  *
  *		codec_test SEED SECONDS [SEGMENT...]
  *
- * Every case must hold these: packing succeeds, the result is at most SLACK
- * bytes larger than the input, and unpacks to the input.  A damaged
- * packed chunk is refused or unpacks to something; what may not happen is
- * that more is written than the chunk's length, or a crash, or a hang.
- * A failure prints the seed of its case: run codec_test with that
- * seed and 0 seconds to get only that one.
+ * Every case checks the following: packing succeeds, the result is at most
+ * SLACK bytes larger than the input, and unpacks to the input.  A damaged
+ * packed chunk is refused or unpacks to something.  It must not write beyond
+ * the chunk's length, crash, or hang. A failure prints the seed of its case:
+ * run codec_test with that seed and 0 seconds to get only that one.
  *-------------------------------------------------------------------------
  */
 #include "postgres_fe.h"
@@ -52,7 +51,8 @@ check(bool ok, const char *what)
 {
 	if (ok)
 		return;
-	printf("FAILED: %s; seed of the case: %llu\n", what, (unsigned long long) case_seed);
+	printf("FAILED: %s; seed of the case: %llu\n", what,
+		   (unsigned long long) case_seed);
 	exit(1);
 }
 
@@ -116,7 +116,10 @@ put32(uint8 *p, uint32 v)
 	return p + 4;
 }
 
-/* Bytes with some regularity; some that came before, as the key of an index entry. */
+/*
+ * Make bytes with some regularity; some repeat earlier ones, like the key of
+ * an index entry.
+ */
 static uint8 *
 put_payload(uint8 *p, uint32 len)
 {
@@ -129,14 +132,18 @@ put_payload(uint8 *p, uint32 len)
 	if (len >= 24 && len <= 128)
 	{
 		if (one_in(3))
-			memcpy(p + 8, earlier + below(sizeof(earlier) - len), len - 8 - below(8));
+			memcpy(p + 8, earlier + below(sizeof(earlier) - len),
+				   len - 8 - below(8));
 		else
 			memcpy(earlier + below(sizeof(earlier) - len), p, len);
 	}
 	return p + len;
 }
 
-/* The tuples of a multi-insert: int4, text, bool, text, some of them null; sometimes something else.  At most 4 kB. */
+/*
+ * Make the tuples of a multi-insert: int4, text, bool, text, some of them
+ * null; sometimes other contents.  At most 4 kB.
+ */
 static uint8 *
 put_tuples(uint8 *start)
 {
@@ -183,7 +190,7 @@ put_tuples(uint8 *start)
 	return p;
 }
 
-/* A page with tuples; returns its length without the hole. */
+/* Make a page with tuples; returns its length without the hole. */
 static uint32
 make_page(uint8 *page, bool hole, uint16 *hole_off)
 {
@@ -220,7 +227,7 @@ make_page(uint8 *page, bool hole, uint16 *hole_off)
 	return lower + 8192 - upper;
 }
 
-/* Tokens as pglz writes them. */
+/* Make tokens as pglz writes them. */
 static uint32
 make_pglz(uint8 *p, uint32 len)
 {
@@ -230,14 +237,16 @@ make_pglz(uint8 *p, uint32 len)
 	return len;
 }
 
-/* A block's header to p, its data to the end of *data. */
+/* Write a block's header to p, and its data to the end of *data. */
 static uint8 *
-make_block(Maker *m, uint8 *p, uint8 id, bool same_rel, bool multi_insert, uint8 **data)
+make_block(Maker *m, uint8 *p, uint8 id, bool same_rel, bool multi_insert,
+		   uint8 **data)
 {
 	uint8		tuples[4096];
 	uint16		data_len = multi_insert ? put_tuples(tuples) - tuples :
 		one_in(3) ? 0 : one_in(10) ? 1 + below(600) : 1 + below(40);
-	uint8		flags = (data_len > 0 ? WP_HAS_DATA : 0) | (same_rel ? WP_SAME_REL : 0) | (one_in(9) ? 1 : 0);
+	uint8		flags = (data_len > 0 ? WP_HAS_DATA : 0) |
+		(same_rel ? WP_SAME_REL : 0) | (one_in(9) ? 1 : 0);
 	bool		image = one_in(6);
 
 	*p++ = id;
@@ -248,7 +257,8 @@ make_block(Maker *m, uint8 *p, uint8 id, bool same_rel, bool multi_insert, uint8
 		uint8		info = one_in(3) ? WP_IMG_PGLZ : one_in(5) ? 8 : 0;
 		bool		hole = one_in(2);
 		uint16		hole_off = below(8192);
-		uint32		len = info ? make_pglz(*data, below(3000)) : make_page(*data, hole, &hole_off);
+		uint32		len = info ? make_pglz(*data, below(3000)) :
+			make_page(*data, hole, &hole_off);
 
 		if (one_in(30))
 			len = below(len + 1);
@@ -276,7 +286,7 @@ make_block(Maker *m, uint8 *p, uint8 id, bool same_rel, bool multi_insert, uint8
 	return put32(p, one_in(2) ? below(100) : below(1000000));
 }
 
-/* A record to m->record; returns its length. */
+/* Make a record in m->record; returns its length. */
 static uint32
 make_record(Maker *m)
 {
@@ -284,8 +294,10 @@ make_record(Maker *m)
 	uint8	   *data = data_buf;
 	uint8	   *p = m->record + WP_REC_HEADER;
 	bool		multi_insert = one_in(8);
-	uint32		nblocks = multi_insert ? 1 : one_in(50) ? WP_MAX_BLOCK_ID + 1 : below(4);
-	uint32		main_len = one_in(4) ? 0 : one_in(100) ? below(30000) : one_in(10) ? below(600) : below(20);
+	uint32		nblocks = multi_insert ? 1 : one_in(50) ? WP_MAX_BLOCK_ID + 1 :
+		below(4);
+	uint32		main_len = one_in(4) ? 0 : one_in(100) ? below(30000) :
+		one_in(10) ? below(600) : below(20);
 	uint8		id = 0;
 	uint32		len;
 
@@ -331,7 +343,8 @@ make_record(Maker *m)
 		m->record[17] = WP_RMID_HEAP2;
 	}
 	put16(m->record + 18, one_in(500) ? 1 : 0);
-	put32(m->record + 20, one_in(200) ? random64() : wp_record_crc(m->record, len));
+	put32(m->record + 20,
+		  one_in(200) ? random64() : wp_record_crc(m->record, len));
 	return len;
 }
 
@@ -343,7 +356,8 @@ make_page_header(Maker *m, uint32 rem_len)
 
 	memset(p, 0, WP_LONG_HEADER);
 	put16(p, m->magic);
-	put16(p + 2, (first ? WP_XLP_LONG : 0) | (rem_len > 0 ? WP_XLP_CONTRECORD : 0) |
+	put16(p + 2, (first ? WP_XLP_LONG : 0) |
+		  (rem_len > 0 ? WP_XLP_CONTRECORD : 0) |
 		  (one_in(50) ? 0 : WP_XLP_REMOVABLE));
 	put32(p + 4, one_in(300) ? 2 : 1);
 	wp_set64(p + 8, m->address + m->pos);
@@ -383,7 +397,9 @@ make_bytes(Maker *m, const uint8 *p, uint32 len)
 uint32
 make_wal(uint32 *page_size)
 {
-	static const uint16 magics[] = {WP_MAGIC_15, WP_MAGIC_16, WP_MAGIC_17, WP_MAGIC_18, WP_MAGIC_19};
+	static const uint16 magics[] = {
+		WP_MAGIC_15, WP_MAGIC_16, WP_MAGIC_17, WP_MAGIC_18, WP_MAGIC_19
+	};
 	static Maker maker;
 	Maker	   *m = &maker;
 	uint32		end;
@@ -423,7 +439,7 @@ make_wal(uint32 *page_size)
 	return end;
 }
 
-/* A piece of a real segment, from its start so that it has a page size. */
+/* Take a piece of a real segment, from its start so that it has a page size. */
 static uint32
 take_piece(uint32 *page_size)
 {
@@ -435,8 +451,9 @@ take_piece(uint32 *page_size)
 	check(*page_size > 0, "a segment has no page size");
 	if (one_in(2) && segment_sizes[i] > len)
 	{
-		/* pages from further on, behind the first one */
-		uint32		from = *page_size * (1 + below((segment_sizes[i] - len) / *page_size));
+		/* pages from further on, after the first one */
+		uint32		from = *page_size *
+			(1 + below((segment_sizes[i] - len) / *page_size));
 
 		memcpy(wal + *page_size, segments[i] + from, len - *page_size);
 	}
@@ -477,7 +494,8 @@ damage(uint8 *p, uint32 len)
 
 /* Pack, unpack, compare. */
 static void
-round_trip(uint32 len, uint32 page_size, const uint8 **packed, size_t *packed_len)
+round_trip(uint32 len, uint32 page_size, const uint8 **packed,
+		   size_t *packed_len)
 {
 	uint32		raw_len;
 	uint32		rest_len;
@@ -495,7 +513,10 @@ round_trip(uint32 len, uint32 page_size, const uint8 **packed, size_t *packed_le
 	count.as_records += header.kind == WP_CHUNK_RECORDS;
 }
 
-/* Try to unpack damaged bytes: the header is sound, and so may be the zstd frame. */
+/*
+ * Try to unpack damaged bytes.  The header is valid, and the zstd frame may be
+ * valid.
+ */
 static void
 unpack_damaged(const uint8 *packed, size_t packed_len)
 {
@@ -513,11 +534,13 @@ unpack_damaged(const uint8 *packed, size_t packed_len)
 		uint32		body_len;
 
 		check(start < rest_len, "wrong stored length");
-		body_len = ZSTD_decompress(body, sizeof(body), bytes + start, rest_len - start);
+		body_len = ZSTD_decompress(body, sizeof(body), bytes + start,
+								   rest_len - start);
 		check(body_len == wp_get32(header.body_len), "wrong body length");
 		for (uint32 i = 1 + below(3); i > 0; i--)
 			damage(body, one_in(2) ? body_len : Min(body_len, 2000));
-		rest_len = ZSTD_compress(bytes + start, sizeof(bytes) - start, body, body_len, 1);
+		rest_len = ZSTD_compress(bytes + start, sizeof(bytes) - start, body,
+								 body_len, 1);
 		check(!ZSTD_isError(rest_len), "compression failed");
 		rest_len += start;
 		if (one_in(10))
@@ -529,8 +552,9 @@ unpack_damaged(const uint8 *packed, size_t packed_len)
 	if (one_in(50))
 		damage((uint8 *) &header, sizeof(header));
 	memset(back, 0xAA, sizeof(back));
-	if (!wp_codec_header(codec, &header, &raw_len, &rest_len) || raw_len > MAX_CASE ||
-		rest_len > sizeof(bytes) || !wp_codec_unpack(codec, &header, bytes, back))
+	if (!wp_codec_header(codec, &header, &raw_len, &rest_len) ||
+		raw_len > MAX_CASE || rest_len > sizeof(bytes) ||
+		!wp_codec_unpack(codec, &header, bytes, back))
 	{
 		count.refused++;
 		raw_len = wp_get32(header.raw_len);
@@ -551,7 +575,8 @@ run_case(uint64 seed)
 
 	case_seed = random_state = seed;
 	alarm(CASE_SECONDS);
-	len = nsegments > 0 && one_in(2) ? take_piece(&page_size) : make_wal(&page_size);
+	len = nsegments > 0 && one_in(2) ? take_piece(&page_size) :
+		make_wal(&page_size);
 	if (one_in(2))
 		for (uint32 i = 1 + below(5); i > 0; i--)
 			damage(wal, len);
@@ -562,7 +587,7 @@ run_case(uint64 seed)
 	for (int i = 0; i < 4; i++)
 	{
 		unpack_damaged(packed, packed_len);
-		/* unpacking uses the memory that packed points to only for its own */
+		/* unpacking does not reuse the memory that "packed" points to */
 	}
 	count.cases++;
 }
@@ -570,8 +595,8 @@ run_case(uint64 seed)
 /* ---- fixed cases ---- */
 
 /*
- * On every page what announces itself as a record up to the end: each CRC could be
- * computed over all that follows.
+ * Test pages of which each begins an apparent record that reaches to the end,
+ * so that each CRC could be computed over all of the rest.
  */
 static void
 test_bounded_work(void)
@@ -585,7 +610,8 @@ test_bounded_work(void)
 	{
 		uint8	   *p = wal + page * page_size;
 		uint32		header = page == 0 ? 40 : 24;
-		uint32		rest = MAX_CASE - page * page_size - header - (MAX_CASE / page_size - page - 1) * 24;
+		uint32		rest = MAX_CASE - page * page_size - header -
+			(MAX_CASE / page_size - page - 1) * 24;
 
 		wp_set16(p, 0xD110);
 		wp_set16(p + 2, page == 0 ? 2 : 0);
@@ -608,7 +634,10 @@ test_bounded_work(void)
 	check(wp_codec_checked(codec) <= 4 * MAX_CASE, "the work is not bounded by the length");
 }
 
-/* A layout whose alignment no server has must be refused, or it would be padded for ever. */
+/*
+ * A layout with an alignment that no server has must be refused; otherwise
+ * padding would not end.
+ */
 static void
 test_alignment(void)
 {
@@ -636,7 +665,8 @@ test_alignment(void)
 			continue;
 		packed += sizeof(header);
 		start = sizeof(WpBodyHeader) + wp_get32(packed);
-		body_len = ZSTD_decompress(body, sizeof(body), packed + start, packed_len - sizeof(header) - start);
+		body_len = ZSTD_decompress(body, sizeof(body), packed + start,
+								   packed_len - sizeof(header) - start);
 		check(body_len == wp_get32(header.body_len), "wrong body length");
 		memcpy(bytes, packed, start);
 		for (size_t i = 0; i + sizeof(layout) <= body_len; i++)
@@ -644,7 +674,8 @@ test_alignment(void)
 			if (memcmp(body + i, layout, sizeof(layout)) != 0)
 				continue;
 			body[i + 5] = 64;
-			packed_len = ZSTD_compress(bytes + start, sizeof(bytes) - start, body, body_len, 1);
+			packed_len = ZSTD_compress(bytes + start, sizeof(bytes) - start,
+									   body, body_len, 1);
 			check(!ZSTD_isError(packed_len), "compression failed");
 			wp_set32(header.packed_len, start + packed_len);
 			check(!wp_codec_unpack(codec, &header, bytes, back), "an alignment of 64 was accepted");
@@ -655,7 +686,7 @@ test_alignment(void)
 	check(found > 0, "no layout found");
 }
 
-/* Made-up WAL without errors must be understood, not carried literally. */
+/* Check that made-up WAL without errors is parsed, and not stored literally. */
 static void
 test_understood(uint64 seed)
 {
@@ -691,7 +722,8 @@ read_segment(const char *path)
 	len = fread(data, 1, WP_MAX_CHUNK, file);
 	fclose(file);
 	segments = realloc(segments, (nsegments + 1) * sizeof(*segments));
-	segment_sizes = realloc(segment_sizes, (nsegments + 1) * sizeof(*segment_sizes));
+	segment_sizes = realloc(segment_sizes,
+							(nsegments + 1) * sizeof(*segment_sizes));
 	segments[nsegments] = data;
 	segment_sizes[nsegments++] = len;
 }
@@ -729,8 +761,10 @@ main(int argc, char **argv)
 			run_case(seed * 1000000007 + i);
 	}
 	printf("seed %llu: %llu cases, %llu round trips as records; damaged chunks: %llu refused, %llu unpacked\n",
-		   (unsigned long long) seed, (unsigned long long) count.cases, (unsigned long long) count.as_records,
-		   (unsigned long long) count.refused, (unsigned long long) count.accepted);
+		   (unsigned long long) seed, (unsigned long long) count.cases,
+		   (unsigned long long) count.as_records,
+		   (unsigned long long) count.refused,
+		   (unsigned long long) count.accepted);
 	wp_codec_free(codec);
 	return 0;
 }

@@ -35,7 +35,8 @@ fsync(int fd)
 
 	if (next == NULL)
 		next = (int (*) (int)) dlsym(RTLD_NEXT, "fsync");
-	if (rival != NULL && writes_to_tmp(fd) && link(rival, getenv("RIVAL_NAME")) != 0 && errno != EEXIST)
+	if (rival != NULL && writes_to_tmp(fd) &&
+		link(rival, getenv("RIVAL_NAME")) != 0 && errno != EEXIST)
 		abort();
 	return next(fd);
 }

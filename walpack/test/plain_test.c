@@ -13,7 +13,7 @@
 
 #define PLAIN_SIZE		(8 * 1024 * 1024)	/* large enough for the estimate */
 
-/* Random bytes; within the first repeated ones, those of so many bytes before. */
+/* Make random bytes.  The first "repeated" ones repeat bytes at a distance. */
 static void
 fill_random(uint8 *p, size_t len, size_t repeated, size_t period)
 {
@@ -27,19 +27,27 @@ fill_random(uint8 *p, size_t len, size_t repeated, size_t period)
 		p[i] = p[i - period];
 }
 
-/* Where zstd alone needs a little less than the packed chunk, that must be noticed. */
+/*
+ * Check that a chunk is detected for which zstd alone needs a little less than
+ * the packed chunk.
+ */
 static void
 check_plain(const uint8 *p, size_t len, const char *what)
 {
 	static uint8 out[PLAIN_SIZE + PLAIN_SIZE / 8];
 	WpContext	ctx = {0};
 	ZSTD_CCtx  *zstd = ZSTD_createCCtx();
-	size_t		size = ZSTD_compress(out, sizeof(out), p, len, WP_DEFAULT_LEVEL);
+	size_t		size = ZSTD_compress(out, sizeof(out), p, len,
+									 WP_DEFAULT_LEVEL);
 
 	check(!ZSTD_isError(size) && wp_arena_reset(&ctx, 1024 * 1024), "setup");
 	check(setjmp(ctx.jump) == 0, ctx.error);
-	check(wp_plain_is_smaller(&ctx, zstd, WP_DEFAULT_LEVEL, p, len, size + size / 100), what);
-	check(!wp_plain_is_smaller(&ctx, zstd, WP_DEFAULT_LEVEL, p, len, size - size / 100), what);
+	check(wp_plain_is_smaller(&ctx, zstd, WP_DEFAULT_LEVEL, p, len,
+							  size + size / 100),
+		  what);
+	check(!wp_plain_is_smaller(&ctx, zstd, WP_DEFAULT_LEVEL, p, len,
+							   size - size / 100),
+		  what);
 	wp_arena_free(&ctx);
 	ZSTD_freeCCtx(zstd);
 }
@@ -56,8 +64,8 @@ test_plain(void)
 		check_plain(p, PLAIN_SIZE, "random bytes that repeat");
 
 		/*
-		 * still farther away, samples do not find what repeats in a half
-		 * only: a limit
+		 * a limit: at larger distances samples do not find repeats in only
+		 * one half
 		 */
 		if (i == lengthof(kilobytes) - 1)
 			break;

@@ -51,7 +51,7 @@ test_buckets(void)
 	}
 }
 
-/* Bit by bit, as CRC-32C is defined. */
+/* Compute CRC-32C bit by bit, as it is defined. */
 static uint32
 slow_crc(uint32 crc, const uint8 *p, uint32 n)
 {
@@ -64,13 +64,17 @@ slow_crc(uint32 crc, const uint8 *p, uint32 n)
 	return crc;
 }
 
-/* Every processor must get what the server gets, for records that are computed in one piece and in several. */
+/*
+ * Check that every processor gets the server's result, for records that are
+ * computed in one piece and in several.
+ */
 static void
 test_crc(void)
 {
 	static uint8 record[6000];
 
-	for (uint32 len = WP_REC_HEADER; len + 8 <= sizeof(record); len += 1 + below(len < 1700 ? 2 : 97))
+	for (uint32 len = WP_REC_HEADER; len + 8 <= sizeof(record);
+		 len += 1 + below(len < 1700 ? 2 : 97))
 	{
 		uint8	   *p = record + below(8);
 		uint32		crc;
@@ -83,9 +87,10 @@ test_crc(void)
 	}
 }
 
-/* Is this what the sections decode to? */
+/* True if the sections decode to these bytes. */
 static bool
-decodes_to(WpContext *ctx, const WpBuf *sections, const uint8 *expected, uint32 len)
+decodes_to(WpContext *ctx, const WpBuf *sections, const uint8 *expected,
+		   uint32 len)
 {
 	WpReader	readers[WP_SECTIONS];
 
@@ -102,8 +107,9 @@ decodes_to(WpContext *ctx, const WpBuf *sections, const uint8 *expected, uint32 
 }
 
 /*
- * What a packed chunk unpacks to is compared piece by piece: that must notice every difference.  Only a record's CRC
- * is not compared, four bytes, as the encoder has checked it.
+ * Check that the comparison of an unpacked chunk, piece by piece, detects
+ * every difference.  Only the four bytes of a record's CRC are not compared,
+ * as the encoder has checked them.
  */
 static void
 test_compare(void)
