@@ -2,7 +2,7 @@
  * compat.h
  *	  What differs between PostgreSQL's versions.
  *
- * Only files named compat* look at the version.  The names here are those of
+ * Only files named compat* examine the version.  The names here are those of
  * the newest version where that is possible, and Compat* elsewhere.  The code
  * uses nothing that the first minor releases of a version lack.
  *-------------------------------------------------------------------------
@@ -292,7 +292,10 @@ compat_read_recent(Relation rel, BlockNumber block, Buffer buffer)
 
 /* ---- slots ------------------------------------------------------------- */
 
-/* 17 asks a slot for what getsysattr cannot tell about some slots */
+/*
+ * 17 asks a slot whether the current transaction made its row, which
+ * getsysattr does not return for some slots
+ */
 #if PG_VERSION_NUM < 170000
 #define COMPAT_SLOT_IS_CURRENT_XACT_TUPLE(function)
 #else

@@ -361,7 +361,7 @@ check_meta(Check *c)
 	pb_index_new_meta(c->rel, &expected);
 
 	/*
-	 * since then an operator class may have got a function which says that
+	 * since the build an operator class may have got a function by which
 	 * equal keys are identical
 	 */
 	if ((meta.flags & ~expected.flags) ||

@@ -289,8 +289,7 @@ sync_existing(const char *path, WpError *error)
 
 	/* it may have become read-only since */
 	if (fd < 0)
-		return wp_io_fail_errno(error, "could not open file \"%s\"",
-								path);
+		return wp_io_fail_errno(error, "could not open file \"%s\"", path);
 	snprintf(tmp, sizeof(tmp), "%s%s", path, WP_TMP_SUFFIX);
 	if (wp_io_same_file(fd, tmp))
 		unlink(tmp);
@@ -348,8 +347,7 @@ wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable,
 
 	/* without the source, the destination should not be attempted */
 	if (!exists(src))
-		return wp_io_fail_errno(error, "could not open file \"%s\"",
-								src);
+		return wp_io_fail_errno(error, "could not open file \"%s\"", src);
 	if (!replace && exists(dst))
 		return unpacked_before(f, src, dst, error);
 	if (!wp_output_open(&to.out, dst, wp_io_mode_in(dst), error))

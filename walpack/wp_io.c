@@ -67,12 +67,10 @@ wp_io_open(const char *path, int *fd, uint64 *size, WpError *error)
 		/* that of a socket */
 		if (errno == ENXIO)
 			return wp_io_fail(error, "\"%s\" is not a regular file", path);
-		return wp_io_fail_errno(error, "could not open file \"%s\"",
-								path);
+		return wp_io_fail_errno(error, "could not open file \"%s\"", path);
 	}
 	if (fstat(*fd, &st) != 0)
-		wp_io_fail_errno(error, "could not stat file \"%s\"",
-						 path);
+		wp_io_fail_errno(error, "could not stat file \"%s\"", path);
 	else if (!S_ISREG(st.st_mode))
 		wp_io_fail(error, "\"%s\" is not a regular file", path);
 	else if ((uint64) st.st_size > WP_MAX_FILE)
@@ -96,8 +94,7 @@ wp_io_read(int fd, const char *path, void *buf, size_t len, WpError *error)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return wp_io_fail_errno(error, "could not read file \"%s\"",
-									path);
+			return wp_io_fail_errno(error, "could not read file \"%s\"", path);
 		if (n == 0)
 			return wp_io_fail(error, "file \"%s\" ends too early", path);
 		done += n;
@@ -153,13 +150,11 @@ wp_io_sync_directory(const char *path, WpError *error)
 	directory_of(path, dir);
 	fd = open(dir, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return wp_io_fail_errno(error, "could not open file \"%s\"",
-								dir);
+		return wp_io_fail_errno(error, "could not open file \"%s\"", dir);
 	/* some file systems can't flush directories */
 	ok = fsync(fd) == 0 || errno == EBADF || errno == EINVAL;
 	if (!ok)
-		wp_io_fail_errno(error, "could not fsync file \"%s\"",
-						 dir);
+		wp_io_fail_errno(error, "could not fsync file \"%s\"", dir);
 	close(fd);
 	return ok;
 }
@@ -219,8 +214,7 @@ open_tmp(WpOutput *out, mode_t mode, int *links, WpError *error)
 		return wp_io_fail_errno(error, "could not create file \"%s\"",
 								out->tmp);
 	if (fstat(out->fd, &st) != 0)
-		wp_io_fail_errno(error, "could not stat file \"%s\"",
-						 out->tmp);
+		wp_io_fail_errno(error, "could not stat file \"%s\"", out->tmp);
 	else if (!S_ISREG(st.st_mode))
 		wp_io_fail(error, "\"%s\" is not a regular file", out->tmp);
 	else if (flock(out->fd, LOCK_EX | LOCK_NB) != 0)
@@ -234,8 +228,7 @@ open_tmp(WpOutput *out, mode_t mode, int *links, WpError *error)
 	 * name
 	 */
 	else if (fstat(out->fd, &st) != 0)
-		wp_io_fail_errno(error, "could not stat file \"%s\"",
-						 out->tmp);
+		wp_io_fail_errno(error, "could not stat file \"%s\"", out->tmp);
 	else
 	{
 		*links = st.st_nlink;
@@ -265,8 +258,7 @@ wp_output_open(WpOutput *out, const char *dst, mode_t mode, WpError *error)
 	}
 	if (ftruncate(out->fd, 0) == 0)
 		return true;
-	wp_io_fail_errno(error, "could not truncate file \"%s\"",
-					 out->tmp);
+	wp_io_fail_errno(error, "could not truncate file \"%s\"", out->tmp);
 	close(out->fd);
 	return false;
 }
@@ -315,8 +307,7 @@ wp_output_finish(WpOutput *out, const char *dst, bool durable, bool replace,
 {
 	if (durable && fsync(out->fd) != 0)
 	{
-		wp_io_fail_errno(error, "could not fsync file \"%s\"",
-						 out->tmp);
+		wp_io_fail_errno(error, "could not fsync file \"%s\"", out->tmp);
 		wp_output_abandon(out);
 		return WP_OUTCOME_FAILED;
 	}
@@ -325,15 +316,13 @@ wp_output_finish(WpOutput *out, const char *dst, bool durable, bool replace,
 		WpOutcome	outcome = errno == EEXIST ?
 			WP_OUTCOME_EXISTS : WP_OUTCOME_FAILED;
 
-		wp_io_fail_errno(error, "could not rename file \"%s\"",
-						 out->tmp);
+		wp_io_fail_errno(error, "could not rename file \"%s\"", out->tmp);
 		wp_output_abandon(out);
 		return outcome;
 	}
 	if (close(out->fd) != 0)
 	{
-		wp_io_fail_errno(error, "could not close file \"%s\"",
-						 dst);
+		wp_io_fail_errno(error, "could not close file \"%s\"", dst);
 		return WP_OUTCOME_FAILED;
 	}
 	return !durable || wp_io_sync_directory(dst, error) ?

@@ -2,14 +2,15 @@
  * wp_plain.c
  *	  Encoder: a test whether zstd alone would need less than the packed chunk.
  *
- * To find out by compressing the whole chunk takes as long as zstd does.  So
- * all blocks of the chunk are looked at cheaply, and put into an order by what
- * zstd should need for them; then some of them, evenly from that order, are
- * compressed with what is in front of them as history.  A block needs at least
- * what the less one of the samples next to it in that order needs: that gives
+ * Compression of the whole chunk would take as long as zstd does.  So all
+ * blocks of the chunk are examined cheaply, and sorted by their expected size;
+ * then some of them, evenly spread in that order, are compressed with the
+ * bytes in front of them as history.  A block is assumed to need at least as
+ * much as the smaller one of the samples next to it in that order: that gives
  * a low estimate of the whole.  Then the chunk is compressed from its start,
- * until what that has given, and the low estimate of the rest, are more than
- * the packed chunk: at once, where the packed chunk is much the smaller one.
+ * until the output so far and the low estimate of the rest together exceed the
+ * packed chunk, which is immediately the case if the packed chunk is much
+ * smaller.
  *-------------------------------------------------------------------------
  */
 #include "wp_port.h"

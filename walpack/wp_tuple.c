@@ -515,7 +515,7 @@ take_varlena(WpContext *ctx, WpAttribute *a, const uint8 *start, Output *out)
 	a->value += head;
 	if (len == head)
 		return;
-	/* with this many texts the processor cannot overlap them */
+	/* there are too many texts for the processor to prefetch each by itself */
 	__builtin_prefetch(a->text + PREFETCH);
 	wp_copy_short(p + pad + head, a->text, len - head);
 	a->text += len - head;
