@@ -126,7 +126,7 @@ extern int	tidset_member_batch(const TidSet *set, const TidSetTid *tids, int n,
 /* End a run of additions, and free its working memory. */
 extern void tidset_seal(TidSet *set);
 
-/* ---- iteration, in order of blocks; the set must not change in between ---- */
+/* ---- iteration, in order of blocks; the set must not change ---- */
 
 typedef struct TidSetIter
 {
