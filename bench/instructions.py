@@ -65,8 +65,8 @@ UPSERT = 'ON CONFLICT (id) DO UPDATE SET n = t.n + 1'
 
 def loop(count, body, most=20000):
     """A call of a procedure that runs a body for so many random r, a transaction each; and what makes it, to come in front."""
-    return ('CREATE OR REPLACE PROCEDURE work(n int) LANGUAGE plpgsql AS $$ DECLARE r int; BEGIN PERFORM setseed(0.5); COMMIT; '
-            f'FOR i IN 1 .. n LOOP r := 1 + floor(random() * {most})::int; {body} COMMIT; END LOOP; END $$', count)
+    return ('CREATE OR REPLACE PROCEDURE work(times int) LANGUAGE plpgsql AS $$ DECLARE r int; BEGIN PERFORM setseed(0.5); COMMIT; '
+            f'FOR i IN 1 .. times LOOP r := 1 + floor(random() * {most})::int; {body} COMMIT; END LOOP; END $$', count)
 
 
 # by name: the setup, then (what, statement or loop, how many rows or transactions that is)
