@@ -156,14 +156,18 @@ pb_change_try(PbChange *c)
 }
 
 #ifdef USE_ASSERT_CHECKING
-/* A look at all keys of the pages takes much more than the change: at a backend's first ones, and at one in 16. */
+/*
+ * A look at all keys of the pages takes much more than the change: at a
+ * backend's first ones, at one in 16, and at all changes of several pages,
+ * which are few, and the ones that move links and fences.
+ */
 static bool
-looks_at_keys(void)
+looks_at_keys(const PbChange *c)
 {
 	static uint64 changes;
 
 	changes++;
-	return changes < 500 || changes % 16 == 0;
+	return changes < 500 || changes % 16 == 0 || c->nblocks > 1;
 }
 
 /* Is the block's page one of the tree?  made: blocks that the change makes are there. */
@@ -210,7 +214,7 @@ look_before(PbChange *c)
 {
 	for (int i = 0; i < c->nblocks; i++)
 		Assert(pb_index_is_locked(c->blocks[i].buffer, PB_WRITE));	/* I3 */
-	c->index = c->rel->rd_amcache != NULL && looks_at_keys() ? pb_index_get(c->rel) : NULL;
+	c->index = c->rel->rd_amcache != NULL && looks_at_keys(c) ? pb_index_get(c->rel) : NULL;
 	if (c->index != NULL && pages_problem(c, false) != NULL)
 	{
 		pfree(c->index);
