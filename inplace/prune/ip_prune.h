@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_prune.h
- *	  Putting back aborted changes, and dropping what nobody needs any more.
+ *	  Pruning a data page.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_PRUNE_H
@@ -55,18 +55,6 @@ typedef enum IpNeed
  */
 extern IpNeed ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids,
 							BlockNumber undo_block);
-
-/*
- * v stands on the newest version of a row whose last change has aborted.  Put back the version before; false if there are too many
- * aborted changes (IPV_FAR).  Lock: the buffer exclusively, held on return.
- */
-extern bool ip_prune_restore(IpVersion *v, Buffer buffer);
-
-/*
- * The same for a row with too many of them.  If it changes meanwhile, nothing happens.  False: it is damaged, which is an error unless soft.  No lock
- * is held.
- */
-extern bool ip_prune_restore_far(Relation rel, const ItemPointerData *tid, bool soft);
 
 /* ---- is a page worth a prune? ------------------------------------------------------- */
 

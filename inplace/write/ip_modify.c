@@ -13,6 +13,7 @@
 #include "ip_page.h"
 #include "ip_prune.h"
 #include "ip_rel.h"
+#include "ip_restore.h"
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
@@ -89,11 +90,11 @@ ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid, Transact
 			ip_version_missing(v);
 		if (ip_version_status(v) == IP_STATUS_ABORTED)
 		{
-			if (ip_prune_restore(v, *buffer))
+			if (ip_restore_row(v, *buffer))
 				continue;
 			UnlockReleaseBuffer(*buffer);
 			CHECK_FOR_INTERRUPTS();
-			(void) ip_prune_restore_far(rel, tid, false);
+			(void) ip_restore_row_far(rel, tid, false);
 			if (!lock_page(rel, block, buffer))
 				return IPF_NONE;
 		}
