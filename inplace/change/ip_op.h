@@ -40,7 +40,8 @@ typedef enum IpOp
 	IP_OP_CHANGED,				/* the default changer changes a row */
 	IP_OP_DROP,					/* nobody needs these undo records at home */
 	IP_OP_RESTORE,				/* put back rows' last change */
-	IP_OP_KEYS,					/* IP_KEYS_* of a data page */
+	IP_OP_KEYS,					/* IP_KEYS_* of a data page; it is quiet only
+								 * if all see all of its rows now */
 	IP_OP_UNDO_PAGES,			/* metapage: these blocks are undo or lock
 								 * pages, or one is no more */
 	IP_OP_MOVED,				/* the default changer moves a row */

@@ -278,6 +278,15 @@ apply_undo_pages(Page page, ByteReader *r)
 	ip_runs_set(page, first, bytes_get_u32(r));
 }
 
+/* I23: what a prune leaves is known when it has been applied. */
+static void
+apply_keys(Page page, IpSpecial *special, uint8 keys)
+{
+	if ((keys & IP_KEYS_QUIET) && !ip_map_is_plain(page))
+		keys &= ~IP_KEYS_QUIET;
+	special->keys = keys;
+}
+
 static void
 apply_visible(Page page)
 {
@@ -342,7 +351,7 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 		case IP_OP_FREEZE:
 			return ip_page_apply_freeze(page, block, r);
 		case IP_OP_KEYS:
-			special->keys = bytes_get_u8(r);
+			apply_keys(page, special, bytes_get_u8(r));
 			return NULL;
 		case IP_OP_BASE:
 			special->w.data.xid_base = bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;

@@ -25,9 +25,6 @@
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
-/* The row being looked at. */
-static IpVersion row_v;
-
 /* The same for all of its rows: prune_page follows. */
 static void
 begin_page(IpPrune *p, Relation rel, Buffer buffer, bool thorough, bool soft, IpXid horizon, Buffer map)
@@ -106,7 +103,7 @@ prune_homes(IpPrune *p)
 static void
 prune_row(IpPrune *p, OffsetNumber off)
 {
-	IpVersion  *v = &row_v;
+	IpVersion  *v = &p->row;
 	IpPruneAction action;
 
 	if (ip_prune_row_at_once(p, off))
@@ -135,15 +132,29 @@ prune_row(IpPrune *p, OffsetNumber off)
 }
 
 /*
- * Does nothing stay that would keep the page from being all-visible?  Exactly, if nothing has been done to it; else IP_OP_VISIBLE
- * looks again.
+ * May all see all rows of the page?  Exactly, if nothing has been done to it;
+ * else IP_OP_VISIBLE and IP_OP_KEYS look again.
  */
+static bool
+may_be_plain(IpPrune *p, IpXid next)
+{
+	return p->oldest >= next && p->nfar == 0 && (p->changed || ip_map_is_plain(p->page));
+}
+
+/* Can VACUUM be told that each row of the page has one version? */
+static bool
+may_be_quiet(IpPrune *p, IpXid next)
+{
+	return p->quiets && IpPageGetSpecial(p->page)->keys == IP_KEYS_STALE && may_be_plain(p, next);
+}
+
+/* Can the page become all-visible, or its bits in the map be set? */
 static bool
 may_be_visible(IpPrune *p, IpXid next)
 {
 	const uint8 both = VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN;
 
-	if (BufferIsInvalid(p->map) || p->oldest < next || p->nfar > 0 || IpPageGetSpecial(p->page)->keys != 0)
+	if (BufferIsInvalid(p->map) || IpPageGetSpecial(p->page)->keys != 0 || !may_be_plain(p, next))
 		return false;
 	return p->changed || (ip_map_is_visible(p->page) &&
 						  (!PageIsAllVisible(p->page) || visibilitymap_get_status(p->rel, p->block, &p->map) != both));
@@ -208,6 +219,11 @@ prune_page(IpPrune *p)
 		ip_op_base(p->w, ip_xid_data_base(next));
 		p->changed = true;
 	}
+	if (may_be_quiet(p, next))
+	{
+		ip_op_keys(p->w, IP_KEYS_STALE | IP_KEYS_QUIET);
+		p->changed = true;
+	}
 	if (may_be_visible(p, next))
 	{
 		ip_change_visible(&p->change, p->map);
@@ -226,7 +242,7 @@ prune_page(IpPrune *p)
 }
 
 void
-ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from, Buffer map)
+ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from, Buffer map, bool quiets)
 {
 	IpPrune		p;
 
@@ -235,6 +251,7 @@ ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from, Buffe
 	{
 		begin_page(&p, rel, buffer, true, false, horizon, map);
 		p.kept_from = kept_from;
+		p.quiets = quiets;
 		prune_page(&p);
 		if (p.nfar == 0)
 			return;
@@ -329,7 +346,7 @@ needs_saved_bytes(IpVersion *v, BlockNumber undo_block)
 static IpNeed
 prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 {
-	IpVersion  *v = &row_v;
+	IpVersion  *v = &p->row;
 	IpPruneAction action;
 
 	if (!ip_row_is_sound(p->page, off))

@@ -22,7 +22,7 @@ ip_prune_begin(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid hor
 	p->horizon = horizon;
 	p->kept_from = ip_xid_kept_from(vacuum_freeze_min_age);
 	p->map = InvalidBuffer;
-	p->soft = p->damaged = p->waits = false;
+	p->soft = p->damaged = p->waits = p->quiets = false;
 	p->changed = p->changer_is_over = false;
 	p->killer = IP_XID_NONE;
 	p->unflushed = InvalidXLogRecPtr;

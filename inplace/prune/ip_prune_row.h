@@ -28,6 +28,7 @@ typedef struct IpPrune
 	Relation	rel;
 	BlockNumber block;
 	Page		page;
+	IpVersion	row;			/* that is looked at */
 	bool		thorough;
 	bool		soft;			/* damage is no error, ... */
 	bool		damaged;		/* ... but told here; nothing is pruned then */
@@ -35,6 +36,7 @@ typedef struct IpPrune
 	IpXid		kept_from;		/* see ip_xid_kept_from */
 	Buffer		map;			/* the visibility map's page, if the page may
 								 * become all-visible; or invalid */
+	bool		quiets;			/* see ip_prune_page */
 	IpChange	change;
 	ByteWriter *w;
 	bool		changed;

@@ -169,8 +169,8 @@ ip_restore_row(IpVersion *v, Buffer buffer)
 bool
 ip_restore_row_far(Relation rel, const ItemPointerData *tid, bool soft)
 {
-	static IpVersion far_v;
-	static IpVersion top;
+	IpVersion	far_v;
+	IpVersion	top;
 	IpRowOp		op = {0};
 	IpPrune		p;
 	Buffer		buffer;

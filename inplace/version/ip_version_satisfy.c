@@ -444,9 +444,6 @@ ip_version_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid,
 
 /* ---- the versions below one ---------------------------------------------------------- */
 
-/* Stands on versions below the one that is asked about. */
-static IpVersion below;
-
 static bool
 is_far(const IpFar *far, IpVersion *v)
 {
@@ -456,26 +453,26 @@ is_far(const IpFar *far, IpVersion *v)
 
 /* ip_version_keys_changed from where "below" stands. */
 static IpvResult
-keys_changed_below(Snapshot snapshot, const IpFar *far, bool *changed)
+keys_changed_below(IpVersion *below, Snapshot snapshot, const IpFar *far, bool *changed)
 {
 	IpvResult	result;
 
 	*changed = false;
-	while (!*changed && !(below.state & IP_ROW_INSERTED) &&
-		   !ip_version_change_visible(&below, snapshot))
+	while (!*changed && !(below->state & IP_ROW_INSERTED) &&
+		   !ip_version_change_visible(below, snapshot))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (is_far(far, &below))
+		if (is_far(far, below))
 		{
 			*changed = far->keys_changed;
 			return IPV_OK;
 		}
-		result = ip_version_load_rec(&below);
+		result = ip_version_load_rec(below);
 		if (result == IPV_OK)
 		{
-			*changed = (below.rec.flags & IP_REC_KEYS) &&
-				ip_version_status(&below) == IP_STATUS_COMMITTED;
-			result = ip_version_older(&below);
+			*changed = (below->rec.flags & IP_REC_KEYS) &&
+				ip_version_status(below) == IP_STATUS_COMMITTED;
+			result = ip_version_older(below);
 		}
 		if (result != IPV_OK)	/* none: visible to all */
 			return result == IPV_NONE ? IPV_OK : result;
@@ -486,16 +483,19 @@ keys_changed_below(Snapshot snapshot, const IpFar *far, bool *changed)
 IpvResult
 ip_version_keys_changed(IpVersion *v, Snapshot snapshot, const IpFar *far, bool *changed)
 {
+	IpVersion	below;
+
 	*changed = false;
 	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
 		return IPV_OK;
 	ip_version_begin_below(&below, v);
-	return keys_changed_below(snapshot, far, changed);
+	return keys_changed_below(&below, snapshot, far, changed);
 }
 
 IpvResult
 ip_version_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target, LockTupleMode mode, bool *newer)
 {
+	IpVersion	below;
 	IpXidStatus status;
 	IpvResult	result;
 
@@ -512,7 +512,7 @@ ip_version_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *targe
 			return result == IPV_NONE ? IPV_OK : result;
 	}
 	if (mode == LockTupleKeyShare)
-		return keys_changed_below(snapshot, NULL, newer);
+		return keys_changed_below(&below, snapshot, NULL, newer);
 	*newer = !ip_version_change_visible(&below, snapshot) && !ip_version_is_target(&below, target);
 	return below.forgotten ? IPV_STALE : IPV_OK;
 }
@@ -520,6 +520,7 @@ ip_version_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *targe
 IpvResult
 ip_version_inserter(IpVersion *v, const IpFar *far, IpXid *inserter)
 {
+	IpVersion	below;
 	IpvResult	result = IPV_OK;
 
 	*inserter = IP_XID_NONE;

@@ -42,7 +42,7 @@ renew_base(Relation rel, BlockNumber block, Buffer buffer)
 				 ip_page_check_hint(rel)));
 	if (!ip_prune_base_is_old(BufferGetPage(buffer)))
 		return true;
-	ip_prune_page(rel, buffer, IP_XID_NONE, ip_xid_kept_from(vacuum_freeze_min_age), InvalidBuffer);
+	ip_prune_page(rel, buffer, IP_XID_NONE, ip_xid_kept_from(vacuum_freeze_min_age), InvalidBuffer, false);
 	return ip_page_kind(rel, block, BufferGetPage(buffer)) == IP_PAGE_DATA;
 }
 
@@ -212,7 +212,7 @@ last_command(IpVersion *v, Relation rel, ItemPointerData tid, CommandId *last)
 TM_Result
 ip_modify_self_failure(Relation rel, const IpTarget *target, Snapshot snapshot, CommandId cid, TM_Result result, TM_FailureData *tmfd)
 {
-	static IpVersion ended;
+	IpVersion	ended;
 	IpVersion  *v = &ended;
 	int			stale = 0;
 	bool		is_last = false;
