@@ -6,7 +6,7 @@
 #include "tidset_test.h"
 #include "../bench/tidset_shapes.h"
 
-/* Half of what TidStore of PostgreSQL 17 takes, 6 bytes, or all of that: see docs/tidset.md. */
+/* Half of what TidStore of PostgreSQL 17 takes, 6 bytes, or all of that: see docs/figures/tidset.md. */
 static const double ceilings[NSHAPES] = {0.40, 0.20, 2.02, 4.11, 6.0, 6.0, 0.30, 0.10, 2.34};
 
 void
