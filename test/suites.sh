@@ -138,13 +138,15 @@ gives_up() {
 	fi
 }
 
-# The order of the house: modules in layers, invariants cited, code as pgindent leaves it, versions in one place.
+# The order of the house: modules in layers, invariants cited, code as pgindent leaves it, versions in one place, links that lead
+# somewhere.
 suite_house() {
 	house_step layers "$PYTHON" -B "$ROOT/test/layers.py" "$ROOT"/{inplace,common,pagedelta,tidset} \
 		"$("$PG_CONFIG" --includedir-server)"
 	logged pbtree_build "${PART_MAKE[@]}" -C "$ROOT/pbtree"
 	house_step layers_pbtree "$PYTHON" -B "$ROOT/test/layers.py" "$ROOT"/{pbtree,common} "$("$PG_CONFIG" --includedir-server)"
 	house_step versions "$PYTHON" -B "$ROOT/test/versions.py" "$ROOT"
+	house_step links "$PYTHON" -B "$ROOT/test/links.py" "$ROOT"
 	house_indent
 }
 
