@@ -247,7 +247,7 @@ StaticAssertDecl(sizeof(IpLockSet) % MAXIMUM_ALIGNOF == 0, "lock sets are aligne
 /*
  * Line pointers of rows and undo records are redirections to heap code, which thus does not take
  * them for tuples.  Some of it looks at the tuple's header all the same: lp_off is so much less
- * than the item's start that t_infomask is the item's first two bytes.  See docs/users/compatibility.md.
+ * than the item's start that t_infomask is the item's first two bytes.  See docs/internals/heap-code.md.
  */
 #define IP_ITEM_BIAS			offsetof(HeapTupleHeaderData, t_infomask)
 
