@@ -2,7 +2,7 @@
  * pb_op.c
  *	  Operations on pages: what WAL records are made of.
  *
- * An operation is a byte that says which, and its arguments; docs/users/pbtree.md
+ * An operation is a byte that says which, and its arguments; docs/internals/pbtree-format.md
  * lists them.
  *-------------------------------------------------------------------------
  */
