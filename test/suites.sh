@@ -10,7 +10,7 @@ QUICK=(house release regress isolation diff tidset/{scalar,server} pagedelta
 	pbtree/{sql,ways-to-build,keys-twins,keys-vacuum-under-load,unique,differences,crash,standby,damage}
 	tap/{010_crash_tpcb,020_crash_mixed,025_full_disk,030_standby,040_minimal_unlogged,050_corruption,054_met_damage,057_small_tables}
 	tap/{058_frozen_rows,059_overlaid,061_moved,070_2pc_restart,075_row_locks,076_damaged_locks,090_horizons,120_dump,150_rewrites}
-	tap/{160_logical,176_origins,190_tools,235_undo_ages,240_queue,255_long_chain_damage,258_brin_summary,280_update})
+	tap/{160_logical,176_origins,190_tools,235_undo_ages,240_queue,255_long_chain_damage,258_brin_summary,280_update,330_examples})
 LIMIT=1200										# seconds of processor time, for a suite or a file of tap
 IDLE=300										# seconds without any
 MINUTES=0										# what would start later is left out; 0: nothing
@@ -607,8 +607,8 @@ cmd_test() {
 	build
 	say "Starting a cluster"
 	new_cluster --data-checksums < <(test_settings)
-	cp -r "$ROOT/test" "$FOLDER/test"
-	give_server "$FOLDER/test"
+	cp -r "$ROOT"/{test,README.md,docs} "$FOLDER"
+	give_server "$FOLDER/test" "$FOLDER/docs" "$FOLDER/README.md"
 	export INPLACE_SEED=${INPLACE_SEED:-1}
 	((FULL == 0)) || LIMIT=$((LIMIT * 5))
 	((FULL == 0)) || export INPLACE_CRASH_ROUNDS=${INPLACE_CRASH_ROUNDS:-40}
