@@ -101,7 +101,7 @@ ROWS = {
     'simple_update': (BENCH, ('simple-update', loop(2000, SIMPLE_UPDATE), 2000)),
     'held': (BENCH + '; ' + HELD, ('simple-update under a held snapshot', loop(4000, SIMPLE_UPDATE), 4000),
              ('scan of what it left', 'SELECT sum(abalance) FROM accounts', 20000)),
-    'lookup': (PLAIN, ('lookup by key, a transaction each', loop(2000, 'PERFORM n FROM t WHERE id = r;'), 2000),
+    'lookup': (PLAIN, ('lookup by key, a transaction each', loop(2000, 'PERFORM t.n FROM t WHERE id = r;'), 2000),
                ('range by the key', 'SELECT sum(n) FROM t WHERE id BETWEEN 1000 AND 6000', 5001)),
     'range': (KEYED, ('range by another index', 'SELECT sum(n) FROM t WHERE k BETWEEN 1000 AND 6000', 5001),
               ('index-only', 'SELECT count(*) FROM t WHERE k BETWEEN 1000 AND 6000', 5001)),
