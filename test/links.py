@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 LINK = re.compile(r'\[[^][]*\]\(\s*<?([^()\s<>]+)>?(?:\s+"[^"]*")?\s*\)')
 REFERENCE = re.compile(r'^ {0,3}\[[^]]+\]:\s*<?(\S+?)>?\s*$', re.M)
-CODE = re.compile(r'(`+)(.+?)\1')
+CODE = re.compile(r'(`+)((?:(?!\n\s*\n)[^`])+?)\1')
 HEADING = re.compile(r'^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$')
 ANCHOR = re.compile(r'<a\s+(?:name|id)="([^"]+)"')
 FENCE = re.compile(r'^ {0,3}(```|~~~)')
@@ -81,16 +81,18 @@ def faults_of(root, path, tree):
         return (any(os.path.normpath(os.path.join(place, name.split('/')[0])) in tree for place in places)
                 and not any(os.path.normpath(os.path.join(place, name)) in tree for place in places))
 
+    def fault_at(offset, what, fault):
+        return '%s:%d: %s: %s' % (path, text.count('\n', 0, offset) + 1, what, fault)
+
     text = '\n'.join(prose_of(read(path)))
-    for number, line in enumerate(text.split('\n'), 1):
-        for _, code in CODE.findall(line):
-            if PATH.fullmatch(code) and is_gone(code):
-                yield '%s:%d: %s: no such file' % (path, number, code)
-        line = CODE.sub('`code`', line)
-        for target in LINK.findall(line) + REFERENCE.findall(line):
-            fault = fault_of_link(target)
-            if fault:
-                yield '%s:%d: %s: %s' % (path, number, target, fault)
+    for code in CODE.finditer(text):
+        if PATH.fullmatch(code.group(2)) and is_gone(code.group(2)):
+            yield fault_at(code.start(), code.group(2), 'no such file')
+    text = CODE.sub(lambda code: re.sub('[^\n]', 'x', code.group()), text)
+    for link in sorted([*LINK.finditer(text), *REFERENCE.finditer(text)], key=lambda link: link.start()):
+        fault = fault_of_link(link.group(1))
+        if fault:
+            yield fault_at(link.start(), link.group(1), fault)
 
 
 def files_of(root):
@@ -118,7 +120,8 @@ def self_test():
             '`b/c.md` `no_slash.c` `see b/none.c there` `access/heapam.h`\n\n```\n[x](none.md)\n```\n## Same\n## Same\n[e](#same-1) ![p](p.svg)\n')
     bad = {'[a](none.md)': 'no such file', '[a](b/c.md#three)': 'no such heading', '[a](../out.md)': 'leaves the tree',
            '[a](/etc/hosts)': 'leaves the tree', '[a](#none)': 'no such heading', '`b/none.c`': 'no such file',
-           '[a]: none.md': 'no such file', '![a](none.svg)': 'no such file'}
+           '[a]: none.md': 'no such file', '![a](none.svg)': 'no such file',
+           '[two\nlines](none.md)': 'no such file'}
     with tempfile.TemporaryDirectory() as root:
         os.mkdir(os.path.join(root, 'b'))
         for name, text in (('b/c.md', 'Text\n\n## Two words\n[up](../a.md)\n'), ('p.svg', '')):
