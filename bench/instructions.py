@@ -65,8 +65,8 @@ UPSERT = 'ON CONFLICT (id) DO UPDATE SET n = t.n + 1'
 
 def loop(count, body, most=20000):
     """A call of a procedure that runs a body for so many random r, a transaction each; and what makes it, to come in front."""
-    return ('CREATE OR REPLACE PROCEDURE work(n int) LANGUAGE plpgsql AS $$ DECLARE r int; BEGIN PERFORM setseed(0.5); COMMIT; '
-            f'FOR i IN 1 .. n LOOP r := 1 + floor(random() * {most})::int; {body} COMMIT; END LOOP; END $$', count)
+    return ('CREATE OR REPLACE PROCEDURE work(times int) LANGUAGE plpgsql AS $$ DECLARE r int; BEGIN PERFORM setseed(0.5); COMMIT; '
+            f'FOR i IN 1 .. times LOOP r := 1 + floor(random() * {most})::int; {body} COMMIT; END LOOP; END $$', count)
 
 
 # by name: the setup, then (what, statement or loop, how many rows or transactions that is)
@@ -101,7 +101,7 @@ ROWS = {
     'simple_update': (BENCH, ('simple-update', loop(2000, SIMPLE_UPDATE), 2000)),
     'held': (BENCH + '; ' + HELD, ('simple-update under a held snapshot', loop(4000, SIMPLE_UPDATE), 4000),
              ('scan of what it left', 'SELECT sum(abalance) FROM accounts', 20000)),
-    'lookup': (PLAIN, ('lookup by key, a transaction each', loop(2000, 'PERFORM t.n FROM t WHERE id = r;'), 2000),
+    'lookup': (PLAIN, ('lookup by key, a transaction each', loop(2000, 'PERFORM n FROM t WHERE id = r;'), 2000),
                ('range by the key', 'SELECT sum(n) FROM t WHERE id BETWEEN 1000 AND 6000', 5001)),
     'range': (KEYED, ('range by another index', 'SELECT sum(n) FROM t WHERE k BETWEEN 1000 AND 6000', 5001),
               ('index-only', 'SELECT count(*) FROM t WHERE k BETWEEN 1000 AND 6000', 5001)),
