@@ -9,13 +9,13 @@ from pathlib import Path
 
 EVEN = 1.02             # what costs no more than this much of heap's is no loss
 MORE_IS_BETTER = ('TPS',)
-LATER = ('again', 'the ', 'VACUUM after', 'index-only')     # a statement that says nothing without the row's first one
+LATER = ('again', 'the ', 'VACUUM after', 'index-only')
 
 
 def number(value, unit):
     if unit == 'MB':
         value /= 1e6
-    return f'{value:,.0f}' if abs(value) >= 1000 else f'{value:.1f}' if abs(value) >= 10 else f'{value:.2f}'
+    return f'{value:,.0f}' if abs(value) >= 1000 or unit == 'instructions' else f'{value:.1f}' if abs(value) >= 10 else f'{value:.2f}'
 
 
 def of_benchmark(found):
