@@ -9,7 +9,7 @@ from pathlib import Path
 
 EVEN = 1.02             # what costs no more than this much of heap's is no loss
 MORE_IS_BETTER = ('TPS',)
-LATER = ('again', 'the ', 'VACUUM after', 'index-only')
+LATER = ('again', 'the ', 'VACUUM after', 'index-only', 'scan of what')
 
 
 def number(value, unit):
