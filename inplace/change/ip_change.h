@@ -28,7 +28,7 @@
 #include "ip_op.h"
 
 
-/* Resource manager id; also in docs/on-disk-format.md. */
+/* Resource manager id; also in docs/internals/on-disk-format.md. */
 #define IP_RMGR_ID				164
 
 /* Record types: what a change is for.  Redo is the same for all of them. */
