@@ -204,8 +204,8 @@ typedef enum Found
 	FOUND_STALE					/* look again */
 } Found;
 
-/* The page is locked, and may have the row; see fetch_pinned. */
-static Found
+/* The page is locked, and may have the row, which is not plain; see fetch_pinned. */
+static pg_noinline Found
 find_row(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot)
 {
 	static uint8 space[BLCKSZ];
@@ -218,14 +218,12 @@ find_row(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot, 
 		.rel = rel,.page = page,.snapshot = snapshot,.horizon = v->horizon,.known = &known,.space = space,.tid = *tid
 	};
 
-	if (snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() &&
-		ip_version_store_plain(rel, block, page, off, slot))
-		return FOUND_STORED;
 	if (!ip_row_is_at(page, off))
 	{
 		fetch->gone_lsn = gone_lsn(rel, fetch->buffer, off);
 		return FOUND_GONE;
 	}
+	s.item = ip_row_sound_item(page, PageGetItemId(page, off), &s.hdr);
 	switch (ip_sight(&s))
 	{
 		case IP_SIGHT_NEWEST:
@@ -278,7 +276,11 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapsh
 	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
 	{
 		fetch->stale = fetch->match != NULL && may_be_stale(fetch, page, snapshot);
-		found = find_row(fetch, v, tid, snapshot, slot);
+		if (snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() &&
+			ip_version_store_plain(rel, block, page, ItemPointerGetOffsetNumberNoCheck(tid), slot))
+			found = FOUND_STORED;
+		else
+			found = find_row(fetch, v, tid, snapshot, slot);
 	}
 	LockBuffer(fetch->buffer, BUFFER_LOCK_UNLOCK);
 	return found;

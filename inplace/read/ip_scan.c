@@ -255,16 +255,15 @@ store_sight(IpScan *scan, const IpSight *s, TupleTableSlot *slot)
 }
 
 IpSightOf
-ip_scan_sight(IpScan *scan, OffsetNumber off, Snapshot snapshot, IpSight *s)
+ip_scan_sight(IpScan *scan, OffsetNumber off, const uint8 *item, uint16 hdr, Snapshot snapshot)
 {
-	s->rel = scan->rs_base.rs_rd;
-	s->page = scan->copy.data;
-	s->is_copy = true;
+	IpSight    *s = &scan->sight;
+
 	s->snapshot = snapshot;
 	s->horizon = scan->horizon;
-	s->known = &scan->known;
-	s->space = scan->v.bodybuf[0];
 	ItemPointerSet(&s->tid, scan->block, off);
+	s->item = item;
+	s->hdr = hdr;
 	return ip_sight(s);
 }
 
@@ -311,7 +310,6 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	const uint8 *item = ip_row_sound_item(scan->copy.data, lp, &hdr);
 	IpVersion  *v = &scan->v;
 	IpvResult	result;
-	IpSight		sight;
 
 	Assert(OffsetNumberIsValid(off) && off <= scan->max_off);
 	slot->tts_tableOid = RelationGetRelid(rel);
@@ -324,11 +322,11 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	if (!ip_item_is_used(lp) || ip_item_is_undo(scan->copy.data, lp))
 		return false;
 	ip_scan_reuse_version(scan, slot);
-	switch (ip_scan_sight(scan, off, snapshot, &sight))
+	switch (ip_scan_sight(scan, off, item, hdr, snapshot))
 	{
 		case IP_SIGHT_NEWEST:
 		case IP_SIGHT_PREVIOUS:
-			store_sight(scan, &sight, slot);
+			store_sight(scan, &scan->sight, slot);
 			return true;
 		case IP_SIGHT_NOTHING:
 			return false;
@@ -341,7 +339,7 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	if (result == IPV_STALE)
 	{
 		/* the page has changed since it was copied */
-		result = ip_version_fetch_satisfy(v, rel, &sight.tid, snapshot, NULL);
+		result = ip_version_fetch_satisfy(v, rel, &scan->sight.tid, snapshot, NULL);
 	}
 	if (result != IPV_OK)
 		return false;
@@ -510,6 +508,11 @@ ip_scan_begin(Relation rel, Snapshot snapshot, int nkeys, struct ScanKeyData *ke
 	scan->rs_base.rs_nkeys = nkeys;
 	scan->rs_base.rs_flags = flags;
 	scan->rs_base.rs_parallel = pscan;
+	scan->sight.rel = rel;
+	scan->sight.page = scan->copy.data;
+	scan->sight.is_copy = true;
+	scan->sight.known = &scan->known;
+	scan->sight.space = scan->v.bodybuf[0];
 	if (pscan != NULL)
 		scan->worker = palloc(sizeof(ParallelBlockTableScanWorkerData));
 	/* a serializable transaction reads all of it; TIDs lock for themselves */

@@ -44,6 +44,7 @@ typedef struct IpScan
 	bool		is_undo;		/* but one of undo */
 	IpXid		horizon;		/* of pg_xact, before the page was copied */
 	IpKnownXids known;
+	IpSight		sight;			/* of the copy's rows; see ip_scan_sight */
 	IpHeals		heals;			/* may it put pages in order? */
 	OffsetNumber off;			/* last returned; 0 or max_off + 1 at the ends */
 	bool		has_before;		/* a dirty snapshot's: see
@@ -113,10 +114,11 @@ extern bool ip_scan_store_plain(IpScan *scan, OffsetNumber off, TupleTableSlot *
 
 /*
  * What the snapshot sees of the row at off of the page copy, as far as that
- * tells; its body may be scan->v's (ip_scan_reuse_version).  known is about
- * rs_snapshot: another snapshot may not be an MVCC one.
+ * tells: in scan->sight.  Its body may be scan->v's (ip_scan_reuse_version).
+ * item and hdr: see ip_row_sound_item.  known is about rs_snapshot: another
+ * snapshot may not be an MVCC one.
  */
-extern IpSightOf ip_scan_sight(IpScan *scan, OffsetNumber off, Snapshot snapshot, IpSight *s);
+extern IpSightOf ip_scan_sight(IpScan *scan, OffsetNumber off, const uint8 *item, uint16 hdr, Snapshot snapshot);
 
 /* scan->v is about to stand on another row; a slot other than the one that will have it may have borrowed the body. */
 static inline void

@@ -62,7 +62,6 @@ analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows, 
 	ItemId		lp = PageGetItemId(scan->copy.data, off);
 	IpVersion  *v = &scan->v;
 	IpvResult	result;
-	IpSight		sight;
 
 	slot->tts_tableOid = RelationGetRelid(rel);
 	if (ip_scan_store_plain(scan, off, slot))
@@ -72,7 +71,7 @@ analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows, 
 	}
 	if (!ItemIdIsDead(lp) && !ip_row_is_at(scan->copy.data, off))
 		return false;
-	if (ItemIdIsDead(lp) || ip_scan_sight(scan, off, SnapshotSelf, &sight) == IP_SIGHT_NOTHING)
+	if (ItemIdIsDead(lp) || ip_scan_sight(scan, off, NULL, 0, SnapshotSelf) == IP_SIGHT_NOTHING)
 	{
 		*deadrows += 1;
 		return false;
@@ -84,7 +83,7 @@ analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows, 
 	if (result == IPV_OK)
 		result = ip_version_satisfy(v, SnapshotSelf);
 	if (result == IPV_STALE)
-		result = ip_version_fetch_satisfy(v, rel, &sight.tid, SnapshotSelf, NULL);
+		result = ip_version_fetch_satisfy(v, rel, &scan->sight.tid, SnapshotSelf, NULL);
 	*(result == IPV_OK ? liverows : deadrows) += 1;
 	if (result == IPV_OK)
 		ip_scan_store_version(scan, v, slot);

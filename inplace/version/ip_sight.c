@@ -121,13 +121,11 @@ ip_sight(IpSight *s)
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&s->tid);
 	ItemId		lp = PageGetItemId(s->page, off);
 	bool		is_mvcc = s->snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable();
-	uint16		hdr = 0;
-	const uint8 *item = ip_row_sound_item(s->page, lp, &hdr);
 
 	Assert(ip_page_is_locked(s->page, false) && (!s->is_copy || !ip_page_in_buffers(s->page)));
 	s->end_xid = IP_XID_NONE;
 	s->end_cid = 0;
-	if (is_mvcc && item != NULL && ip_row_read_live(s->page, item, ItemIdGetLength(lp), hdr, &s->row))
+	if (is_mvcc && s->item != NULL && ip_row_read_live(s->page, s->item, ItemIdGetLength(lp), s->hdr, &s->row))
 		return sight_of_change(s);
 	if (!ip_row_read_deleted(s->rel, ItemPointerGetBlockNumberNoCheck(&s->tid), s->page, off, &s->row))
 		return IP_SIGHT_WALK;

@@ -37,6 +37,8 @@ typedef struct IpSight
 	IpKnownXids *known;
 	uint8	   *space;			/* BLCKSZ, for a body that is not on the page */
 	ItemPointerData tid;
+	const uint8 *item;			/* of the row, as ip_row_sound_item has it */
+	uint16		hdr;
 	/* NEWEST, PREVIOUS: the version; NOTHING: the row on its page */
 	IpRow		row;
 	/* PREVIOUS: the change that ended it */
