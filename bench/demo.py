@@ -55,16 +55,16 @@ class Phase:
             row('WAL bytes per transaction', lambda am: self.total(am, 'wal_bytes') / self.total(am, 'transactions')),
         ]
 
-    def plots(self):
+    def charts(self):
+        """Arguments of report.draw."""
         starts = [number * self.seconds for number in range(len(self.runs['heap']))]
         holds = [] if self.hold == NEVER else [[start + edge for edge in self.hold] for start in starts]
 
         def points(name):
             return {am: [point for run, start in zip(self.runs[am], starts) for point in getattr(run, name)(start)]
                     for am in AMS}
-        return report.plots([
-            report.plot('Transactions per second', 'TPS', points('tps_points'), holds),
-            report.plot(f'Size of {self.workload.table}: table, indexes, undo', 'MB', points('size_points'), holds)])
+        return [('Transactions per second', 'TPS', points('tps_points'), holds),
+                (f'Size of {self.workload.table}: table, indexes, undo', 'MB', points('size_points'), holds)]
 
 
 def options():
@@ -74,6 +74,7 @@ def options():
     parser.add_argument('--seconds', type=int, default=8, help='of the shortest run; the longest takes 2.5'
                                                                ' times as much (%(default)s)')
     parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--picture', type=Path, help='SVG file for the charts of the hot counters, too')
     parser.add_argument('--out', type=Path, default=Path('.'), help='folder for demo.html')
     return parser.parse_args()
 
@@ -84,7 +85,7 @@ def write_report(path, phases, heads, environment):
                               ' snapshot is held, it is for half of each run.'),
              report.html_table(heads, [row for phase in phases for row in phase.rows()])]
     for phase in phases:
-        parts += [report.heading(phase.title), phase.plots()]
+        parts += [report.heading(phase.title), report.plots(report.plot(*chart) for chart in phase.charts())]
     report.write_page(path, 'inplace against heap', parts + [report.heading('Where'), report.definitions(environment)])
 
 
@@ -107,6 +108,8 @@ def main():
     print(report.text_table(heads, [row for phase in phases for row in phase.rows()]))
     path = args.out / 'demo.html'
     write_report(path, phases, heads, db.environment())
+    if args.picture:
+        report.write_picture(args.picture, phases[-1].charts())
     print(f'\n{progress.elapsed():.0f} s; with plots: {path}')
 
 

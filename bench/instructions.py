@@ -65,8 +65,8 @@ UPSERT = 'ON CONFLICT (id) DO UPDATE SET n = t.n + 1'
 
 def loop(count, body, most=20000):
     """A call of a procedure that runs a body for so many random r, a transaction each; and what makes it, to come in front."""
-    return ('CREATE OR REPLACE PROCEDURE work(n int) LANGUAGE plpgsql AS $$ DECLARE r int; BEGIN PERFORM setseed(0.5); COMMIT; '
-            f'FOR i IN 1 .. n LOOP r := 1 + floor(random() * {most})::int; {body} COMMIT; END LOOP; END $$', count)
+    return ('CREATE OR REPLACE PROCEDURE work(times int) LANGUAGE plpgsql AS $$ DECLARE r int; BEGIN PERFORM setseed(0.5); COMMIT; '
+            f'FOR i IN 1 .. times LOOP r := 1 + floor(random() * {most})::int; {body} COMMIT; END LOOP; END $$', count)
 
 
 # by name: the setup, then (what, statement or loop, how many rows or transactions that is)
@@ -107,6 +107,8 @@ ROWS = {
               ('index-only', 'SELECT count(*) FROM t WHERE k BETWEEN 1000 AND 6000', 5001)),
     'analyze': (WIDER, ('ANALYZE', 'ANALYZE t', 20000)),
     'delete': (NARROW, ('DELETE of half', 'DELETE FROM t WHERE a % 2 = 0', 10000), ('VACUUM after it', 'VACUUM t', 20000)),
+    'rollback': (NARROW + '; BEGIN; UPDATE t SET b = b + 1; ROLLBACK', ('VACUUM after a rolled-back UPDATE of all', 'VACUUM t', 20000)),
+    'rollback_wider': (WIDER + '; BEGIN; UPDATE t SET n = n + 1; ROLLBACK', ('VACUUM after a rolled-back UPDATE of all, six columns', 'VACUUM t', 20000)),
     'insert': (KEYED, ('INSERT ... SELECT, two indexes', "INSERT INTO t SELECT g, g, 0, repeat('x', 60) FROM generate_series(20001, 40000) g", 20000),
                ('VACUUM after it', 'VACUUM t', 40000)),
 }

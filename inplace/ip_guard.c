@@ -4,7 +4,7 @@
  *
  * Extensions write into their own tables with heap's functions, pg_visibility
  * and pageinspect look at rows as heap tuples, pg_repack swaps files between
- * tables.  What such code does to our pages is in docs/heap-code.md; here it is
+ * tables.  What such code does to our pages is in docs/internals/heap-code.md; here it is
  * stopped before it begins, where that is possible:
  *
  * A function manager hook puts a test before those functions.

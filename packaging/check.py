@@ -101,7 +101,8 @@ def check_parts(meta):
                   'debian/%s has no package of %s' % (name, part))
         check(re.search(r' loop %s postgresql-%%v-%s$' % (part, part), read('debian/rules'), re.M), 'debian/rules does not build %s' % part)
         check(re.search(r'^%%\{ask pkglibdir\}/(lib)?%s\.(so|a)$' % part, spec, re.M), 'the spec has no files of %s' % part)
-        check(os.path.exists(os.path.join(ROOT, 'docs', part + '.md')) or part == 'inplace', 'docs has no %s.md' % part)
+        check(os.path.exists(os.path.join(ROOT, 'docs', 'users', part + '.md')) or part == 'inplace',
+              'docs/users has no %s.md' % part)
     check(set(meta['provides']) == set(parts), 'META.json provides what the Makefile does not have')
 
 

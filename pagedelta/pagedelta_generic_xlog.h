@@ -6,7 +6,7 @@
  *
  *	-include pagedelta_generic_xlog.h
  *
- * and needs no other change: see docs/pagedelta.md.
+ * and needs no other change: see docs/users/pagedelta.md.
  *-------------------------------------------------------------------------
  */
 #ifndef PAGEDELTA_GENERIC_XLOG_H

@@ -43,10 +43,7 @@ pb_change_begin(PbChange *c, Relation rel, uint8 info)
 	c->info = info;
 	c->simple = false;
 	c->has_conflict = false;
-	c->nblocks = 0;
-	c->w.p = change_space;
-	c->w.end = change_space + PB_CHANGE_SPACE;
-	c->w.bad = false;
+	page_change_begin(&c->pages, change_space, PB_CHANGE_SPACE);
 	tried = false;
 }
 
@@ -61,44 +58,15 @@ pb_change_conflict(PbChange *c, TransactionId xid, bool catalog)
 	c->has_conflict = true;
 }
 
-static void
-end_block(PbChange *c)
-{
-	if (c->nblocks > 0)
-	{
-		PbChangeBlock *b = &c->blocks[c->nblocks - 1];
-
-		b->len = c->w.p - b->ops;
-	}
-	if (c->w.bad)
-		elog(ERROR, "operations of a pbtree index's change are too long");
-}
-
 #ifdef USE_ASSERT_CHECKING
-/*
- * True if the page is locked, so that its contents cannot change, and is not
- * part of the change yet.  A lock for reading suffices: VACUUM may find that
- * there is nothing to do.
- */
-static bool
-may_add_block(const PbChange *c, Buffer buffer)
-{
-	for (int i = 0; i < c->nblocks; i++)
-	{
-		if (c->blocks[i].buffer == buffer)
-			return false;
-	}
-	return pb_index_is_locked(buffer, PB_READ);
-}
-
 /* The length of the operations of all blocks, which are complete. */
 static uint32
 operations_len(const PbChange *c)
 {
 	uint32		len = 0;
 
-	for (int i = 0; i < c->nblocks; i++)
-		len += c->blocks[i].len;
+	for (int i = 0; i < c->pages.nblocks; i++)
+		len += c->pages.blocks[i].len;
 	return len;
 }
 
@@ -110,43 +78,39 @@ operations_len(const PbChange *c)
 static bool
 may_be_simple(const PbChange *c)
 {
-	if (c->blocks[0].init ||
-		!pb_op_is_simple(c->blocks[0].ops, c->blocks[0].len))
+	if (c->pages.blocks[0].init ||
+		!pb_op_is_simple(c->pages.blocks[0].ops, c->pages.blocks[0].len))
 		return false;
-	for (int i = 1; i < c->nblocks; i++)
+	for (int i = 1; i < c->pages.nblocks; i++)
 	{
-		if (c->blocks[i].init ||
-			!pb_op_cannot_fail(c->blocks[i].ops, c->blocks[i].len))
+		if (c->pages.blocks[i].init ||
+			!pb_op_cannot_fail(c->pages.blocks[i].ops, c->pages.blocks[i].len))
 			return false;
 	}
 	return true;
 }
 #endif
 
+/*
+ * The page is locked, so that its contents cannot change.  A lock for reading
+ * suffices here: VACUUM may find that there is nothing to do.
+ */
 ByteWriter *
 pb_change_block(PbChange *c, Buffer buffer, bool init)
 {
-	PbChangeBlock *b;
-
-	Assert(c->nblocks < PB_CHANGE_MAX_BLOCKS);
-	Assert(may_add_block(c, buffer));
+	Assert(pb_index_is_locked(buffer, PB_READ));
 	Assert(!tried);
-	end_block(c);
-	b = &c->blocks[c->nblocks++];
-	b->buffer = buffer;
-	b->init = init;
-	b->ops = c->w.p;
-	return &c->w;
+	return page_change_block(&c->pages, buffer, init);
 }
 
 /* Carry out the change on copies of the pages.  Returns false if it fails. */
 bool
 pb_change_try(PbChange *c)
 {
-	end_block(c);
-	for (int i = 0; i < c->nblocks; i++)
+	page_change_end(&c->pages);
+	for (int i = 0; i < c->pages.nblocks; i++)
 	{
-		PbChangeBlock *b = &c->blocks[i];
+		PageChangeBlock *b = &c->pages.blocks[i];
 
 		memcpy(trial[i].data, BufferGetPage(b->buffer), BLCKSZ);
 		if (!pb_op_apply(trial[i].data, b->ops, b->len))
@@ -162,15 +126,16 @@ pb_change_try(PbChange *c)
 #ifdef USE_ASSERT_CHECKING
 /*
  * A check of all keys of the pages takes much longer than the change.  It is
- * made for a backend's first changes, and for one in 16.
+ * made for a backend's first changes, for one in 16, and for all changes of
+ * several pages: these are few, and move links and fences.
  */
 static bool
-looks_at_keys(void)
+looks_at_keys(const PbChange *c)
 {
 	static uint64 changes;
 
 	changes++;
-	return changes < 500 || changes % 16 == 0;
+	return changes < 500 || changes % 16 == 0 || c->pages.nblocks > 1;
 }
 
 /*
@@ -180,8 +145,8 @@ looks_at_keys(void)
 static bool
 is_of_tree(const PbChange *c, int i, bool made)
 {
-	return (made || !c->blocks[i].init) &&
-		!(PbPageGetSpecial(BufferGetPage(c->blocks[i].buffer))->flags &
+	return (made || !c->pages.blocks[i].init) &&
+		!(PbPageGetSpecial(BufferGetPage(c->pages.blocks[i].buffer))->flags &
 		  (PB_PAGE_META | PB_PAGE_DELETED));
 }
 
@@ -194,26 +159,26 @@ pages_problem(const PbChange *c, bool made)
 {
 	const char *problem = NULL;
 
-	for (int i = 0; problem == NULL && i < c->nblocks; i++)
+	for (int i = 0; problem == NULL && i < c->pages.nblocks; i++)
 	{
-		Page		page = BufferGetPage(c->blocks[i].buffer);
+		Page		page = BufferGetPage(c->pages.blocks[i].buffer);
 
-		if (made || !c->blocks[i].init)
+		if (made || !c->pages.blocks[i].init)
 			problem = pb_page_problem(page);
 		if (problem == NULL && is_of_tree(c, i, made))
 			problem = pb_verify_page(c->rel, c->index, page);
 	}
-	for (int i = 0; problem == NULL && i < c->nblocks * c->nblocks; i++)
+	for (int i = 0; problem == NULL && i < c->pages.nblocks * c->pages.nblocks; i++)
 	{
-		int			a = i / c->nblocks;
-		int			b = i % c->nblocks;
+		int			a = i / c->pages.nblocks;
+		int			b = i % c->pages.nblocks;
 
 		if (a != b && is_of_tree(c, a, made) && is_of_tree(c, b, made))
 			problem = pb_verify_pair(c->index,
-									 BufferGetPage(c->blocks[a].buffer),
-									 BufferGetBlockNumber(c->blocks[a].buffer),
-									 BufferGetPage(c->blocks[b].buffer),
-									 BufferGetBlockNumber(c->blocks[b].buffer));
+									 BufferGetPage(c->pages.blocks[a].buffer),
+									 BufferGetBlockNumber(c->pages.blocks[a].buffer),
+									 BufferGetPage(c->pages.blocks[b].buffer),
+									 BufferGetBlockNumber(c->pages.blocks[b].buffer));
 	}
 	return problem;
 }
@@ -226,9 +191,9 @@ pages_problem(const PbChange *c, bool made)
 static void
 look_before(PbChange *c)
 {
-	for (int i = 0; i < c->nblocks; i++)
-		Assert(pb_index_is_locked(c->blocks[i].buffer, PB_WRITE));	/* I3 */
-	c->index = c->rel->rd_amcache != NULL && looks_at_keys() ?
+	for (int i = 0; i < c->pages.nblocks; i++)
+		Assert(pb_index_is_locked(c->pages.blocks[i].buffer, PB_WRITE));	/* I3 */
+	c->index = c->rel->rd_amcache != NULL && looks_at_keys(c) ?
 		pb_index_get(c->rel) : NULL;
 	if (c->index != NULL && pages_problem(c, false) != NULL)
 	{
@@ -251,8 +216,8 @@ look_after(PbChange *c)
 				(errcode(ERRCODE_INDEX_CORRUPTED),
 				 errmsg_internal("change 0x%02X of index \"%s\" leaves a damaged page, block %u or one of %d others",
 								 c->info, RelationGetRelationName(c->rel),
-								 BufferGetBlockNumber(c->blocks[0].buffer),
-								 c->nblocks - 1),
+								 BufferGetBlockNumber(c->pages.blocks[0].buffer),
+								 c->pages.nblocks - 1),
 				 errdetail_internal("%s", problem)));
 	Assert(problem == NULL);
 	pfree(c->index);
@@ -265,14 +230,8 @@ log_change(PbChange *c)
 	XLogBeginInsert();
 	if (c->has_conflict)
 		CompatXLogRegisterData(&c->conflict, sizeof(c->conflict));
-	for (int i = 0; i < c->nblocks; i++)
-	{
-		PbChangeBlock *b = &c->blocks[i];
-
-		XLogRegisterBuffer(i, b->buffer,
-						   (b->init ? REGBUF_WILL_INIT : 0) | REGBUF_STANDARD);
-		CompatXLogRegisterBufData(i, b->ops, b->len);
-	}
+	for (int i = 0; i < c->pages.nblocks; i++)
+		page_change_register(&c->pages, i, 0);
 	return XLogInsert(PB_RMGR_ID, c->info);
 }
 
@@ -284,22 +243,22 @@ log_change(PbChange *c)
 void
 pb_change_apply(PbChange *c)
 {
-	end_block(c);
-	Assert(c->nblocks > 0);
+	page_change_end(&c->pages);
+	Assert(c->pages.nblocks > 0);
 	Assert(!c->simple || may_be_simple(c)); /* I8 */
 	Assert(!tried || c->tried_len == operations_len(c));
 #ifdef USE_ASSERT_CHECKING
 	look_before(c);
 #endif
 	if (!c->simple && !tried && !pb_change_try(c))
-		pb_index_corrupt(c->rel, BufferGetBlockNumber(c->blocks[0].buffer), -1,
+		pb_index_corrupt(c->rel, BufferGetBlockNumber(c->pages.blocks[0].buffer), -1,
 						 "The page does not match the change.");
-	if (c->nblocks > XLR_NORMAL_MAX_BLOCK_ID + 1)
-		XLogEnsureRecordSpace(c->nblocks - 1, c->nblocks + 1);
+	if (c->pages.nblocks > XLR_NORMAL_MAX_BLOCK_ID + 1)
+		XLogEnsureRecordSpace(c->pages.nblocks - 1, c->pages.nblocks + 1);
 	START_CRIT_SECTION();
-	for (int i = 0; i < c->nblocks; i++)
+	for (int i = 0; i < c->pages.nblocks; i++)
 	{
-		PbChangeBlock *b = &c->blocks[i];
+		PageChangeBlock *b = &c->pages.blocks[i];
 		Page		page = BufferGetPage(b->buffer);
 
 		if (!c->simple)
@@ -320,8 +279,8 @@ pb_change_apply(PbChange *c)
 	{
 		XLogRecPtr	lsn = log_change(c);
 
-		for (int i = 0; i < c->nblocks; i++)
-			PageSetLSN(BufferGetPage(c->blocks[i].buffer), lsn);
+		for (int i = 0; i < c->pages.nblocks; i++)
+			PageSetLSN(BufferGetPage(c->pages.blocks[i].buffer), lsn);
 	}
 	END_CRIT_SECTION();
 #ifdef USE_ASSERT_CHECKING

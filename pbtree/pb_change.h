@@ -12,6 +12,7 @@
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
+#include "page_change.h"
 #include "pb_index.h"
 #include "pb_op.h"
 
@@ -50,13 +51,8 @@ typedef struct PbConflict
 #define PB_UNLINK_LEVELS		10
 #define PB_CHANGE_MAX_BLOCKS	(3 * PB_UNLINK_LEVELS + 1)
 
-typedef struct PbChangeBlock
-{
-	Buffer		buffer;
-	bool		init;
-	uint8	   *ops;
-	uint32		len;
-} PbChangeBlock;
+StaticAssertDecl(PB_CHANGE_MAX_BLOCKS <= PAGE_CHANGE_MAX_BLOCKS,
+				 "a change has room for the blocks");
 
 typedef struct PbChange
 {
@@ -66,9 +62,7 @@ typedef struct PbChange
 								 * needed */
 	bool		has_conflict;
 	PbConflict	conflict;
-	int			nblocks;
-	PbChangeBlock blocks[PB_CHANGE_MAX_BLOCKS];
-	ByteWriter	w;
+	PageChange	pages;
 #ifdef USE_ASSERT_CHECKING
 	PbIndex    *index;			/* for the check of pages; or NULL */
 	uint32		tried_len;		/* length of the operations that were tried */

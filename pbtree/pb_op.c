@@ -2,7 +2,7 @@
  * pb_op.c
  *	  Operations on pages, of which WAL records consist.
  *
- * An operation is a byte that says which, and its arguments; docs/pbtree.md
+ * An operation is a byte that says which, and its arguments; docs/internals/pbtree-format.md
  * lists them.
  *-------------------------------------------------------------------------
  */

@@ -41,28 +41,11 @@ removes_rows(uint8 info)
 		info == PB_XLOG_SPLIT;
 }
 
-static Buffer
-redo_block(XLogReaderState *record, int id, bool cleanup)
+static const char *
+redo_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, void *arg)
 {
-	bool		init = (XLogRecGetBlock(record, id)->flags &
-						BKPBLOCK_WILL_INIT) != 0;
-	Buffer		buffer;
-	char	   *ops;
-	Size		len;
-
-	if (XLogReadBufferForRedoExtended(record, id,
-									  init ? RBM_ZERO_AND_LOCK : RBM_NORMAL,
-									  cleanup, &buffer) != BLK_NEEDS_REDO)
-		return buffer;
-	Assert(pb_index_is_locked(buffer, PB_WRITE));
-	Assert(!(init && cleanup)); /* I12: rows leave a page that was there */
-	ops = XLogRecGetBlockData(record, id, &len);
-	if (!pb_op_apply(BufferGetPage(buffer), (uint8 *) ops, len))
-		elog(PANIC, "could not redo change of block %u of a pbtree index",
-			 BufferGetBlockNumber(buffer));
-	PageSetLSN(BufferGetPage(buffer), record->EndRecPtr);
-	MarkBufferDirty(buffer);
-	return buffer;
+	return pb_op_apply(page, ops, len) ? NULL :
+		"a page of a pbtree index does not match its operations";
 }
 
 /*
@@ -82,7 +65,8 @@ pb_wal_redo(XLogReaderState *record)
 	if (max >= PB_CHANGE_MAX_BLOCKS)
 		elog(PANIC, "pbtree WAL record has too many blocks");
 	for (int id = 0; id <= max; id++)
-		buffers[id] = redo_block(record, id, id == 0 && removes_rows(info));
+		buffers[id] = page_change_redo(record, id, id == 0 && removes_rows(info),
+									   redo_ops, NULL, NULL);
 	for (int id = 0; id <= max; id++)
 	{
 		if (BufferIsInvalid(buffers[id]))
@@ -96,7 +80,6 @@ pb_wal_redo(XLogReaderState *record)
 void
 pb_wal_desc(StringInfo buf, XLogReaderState *record)
 {
-	int			max = XLogRecMaxBlockId(record);
 	const char *sep = "";
 
 	if (XLogRecGetDataLen(record) >= sizeof(PbConflict))
@@ -108,17 +91,7 @@ pb_wal_desc(StringInfo buf, XLogReaderState *record)
 						 conflict.catalog ? " of a catalog table" : "");
 		sep = "; ";
 	}
-	for (int id = 0; id <= max; id++)
-	{
-		Size		len;
-		char	   *ops = XLogRecGetBlockData(record, id, &len);
-
-		if (ops == NULL || len == 0)
-			continue;
-		appendStringInfo(buf, "%sblk %d: ", sep, id);
-		pb_op_desc(buf, (uint8 *) ops, len);
-		sep = "; ";
-	}
+	page_change_desc(buf, record, sep, pb_op_desc);
 }
 
 const char *

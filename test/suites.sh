@@ -10,7 +10,7 @@ QUICK=(house release regress isolation diff tidset/{scalar,server} pagedelta
 	pbtree/{sql,ways-to-build,keys-twins,keys-vacuum-under-load,unique,differences,crash,standby,damage}
 	tap/{010_crash_tpcb,020_crash_mixed,025_full_disk,030_standby,040_minimal_unlogged,050_corruption,054_met_damage,057_small_tables}
 	tap/{058_frozen_rows,059_overlaid,061_moved,070_2pc_restart,075_row_locks,076_damaged_locks,090_horizons,120_dump,150_rewrites}
-	tap/{160_logical,176_origins,190_tools,235_undo_ages,240_queue,255_long_chain_damage,258_brin_summary,280_update})
+	tap/{160_logical,176_origins,190_tools,235_undo_ages,240_queue,255_long_chain_damage,258_brin_summary,280_update,330_examples})
 LIMIT=1200										# seconds of processor time, for a suite or a file of tap
 IDLE=300										# seconds without any
 MINUTES=0										# what would start later is left out; 0: nothing
@@ -138,7 +138,8 @@ gives_up() {
 	fi
 }
 
-# The order of the house: modules in layers, invariants cited, code as pgindent leaves it and in 80 columns, versions in one place.
+# The order of the house: modules in layers, invariants cited, code as pgindent leaves it and in 80 columns, versions in one place,
+# links that lead somewhere.
 suite_house() {
 	house_step layers "$PYTHON" -B "$ROOT/test/layers.py" "$ROOT"/{inplace,common,pagedelta,tidset} \
 		"$("$PG_CONFIG" --includedir-server)"
@@ -146,6 +147,7 @@ suite_house() {
 	house_step layers_pbtree "$PYTHON" -B "$ROOT/test/layers.py" "$ROOT"/{pbtree,common} "$("$PG_CONFIG" --includedir-server)"
 	house_step versions "$PYTHON" -B "$ROOT/test/versions.py" "$ROOT"
 	house_step columns "$PYTHON" -B "$ROOT/test/columns.py" "$ROOT"/{common,pagedelta,tidset,pbtree,walpack}
+	house_step links "$PYTHON" -B "$ROOT/test/links.py" "$ROOT"
 	house_indent
 }
 
@@ -606,8 +608,8 @@ cmd_test() {
 	build
 	say "Starting a cluster"
 	new_cluster --data-checksums < <(test_settings)
-	cp -r "$ROOT/test" "$FOLDER/test"
-	give_server "$FOLDER/test"
+	cp -r "$ROOT"/{test,README.md,docs} "$FOLDER"
+	give_server "$FOLDER/test" "$FOLDER/docs" "$FOLDER/README.md"
 	export INPLACE_SEED=${INPLACE_SEED:-1}
 	((FULL == 0)) || LIMIT=$((LIMIT * 5))
 	((FULL == 0)) || export INPLACE_CRASH_ROUNDS=${INPLACE_CRASH_ROUNDS:-40}

@@ -65,9 +65,8 @@ def html_table(heads, rows):
     return f'<table><tr>{head}</tr>{"".join(map(cells, rows))}</table>'
 
 
-def plot(title, unit, series, holds=()):
-    """One chart as SVG text: series maps access methods to (second, value) pairs; holds are shaded."""
-    figure, axes = pyplot.subplots(figsize=(6.2, 2.9), layout='constrained')
+def draw(axes, title, unit, series, holds=()):
+    """One chart: series maps access methods to (second, value) pairs; holds are shaded."""
     for begin, end in holds:
         axes.axvspan(begin, end, color='#888', alpha=0.15, linewidth=0)
     for am, points in series.items():
@@ -79,10 +78,30 @@ def plot(title, unit, series, holds=()):
     axes.set_ylim(0, 1.08 * max(value for points in series.values() for _, value in points))
     axes.grid(alpha=0.25)
     axes.legend(fontsize=8, frameon=False)
+
+
+def svg(figure):
     text = io.StringIO()
     figure.savefig(text, format='svg', metadata=dict.fromkeys(('Creator', 'Date', 'Format', 'Type')))
     pyplot.close(figure)
     return text.getvalue()[text.getvalue().index('<svg'):]
+
+
+def plot(*chart):
+    """One chart, the arguments of draw, as SVG text."""
+    figure, axes = pyplot.subplots(figsize=(6.2, 2.9), layout='constrained')
+    draw(axes, *chart)
+    return svg(figure)
+
+
+def write_picture(path, charts):
+    """Charts side by side in an SVG file that is small and the same for the same values: for the README."""
+    with matplotlib.rc_context({'svg.fonttype': 'none', 'svg.hashsalt': 'demo', 'font.family': 'sans-serif'}):
+        figure, axes = pyplot.subplots(1, len(charts), figsize=(4.6 * len(charts), 2.7), layout='constrained')
+        figure.patch.set_facecolor('white')
+        for each, chart in zip(axes, charts):
+            draw(each, *chart)
+        Path(path).write_text(svg(figure), encoding='utf-8')
 
 
 def definitions(environment):

@@ -16,8 +16,8 @@ WIDE_ROW = (', '.join([f"md5('{number}' || i)" for number in range(8)])
             + """, i, jsonb_build_object('state', 'new', 'count', i, 'tags', ARRAY['a', 'b'], 'name', md5('doc' || i)), 'note'""")
 WIDE_CHANGES = {
     'n = n + 1 in a row of 450 bytes': 'n = n + 1',
-    'the same of a counter that is a key of a jsonb': """doc = jsonb_set(doc, '{count}', to_jsonb((doc->>'count')::int + 1))""",
-    'k = k + 1 in such a row, k indexed': 'k = k + 1',
+    'a counter that is a key of a jsonb, row of 450 bytes': """doc = jsonb_set(doc, '{count}', to_jsonb((doc->>'count')::int + 1))""",
+    'k = k + 1 in a row of 450 bytes, k indexed': 'k = k + 1',
 }
 
 

@@ -37,69 +37,34 @@ ip_change_begin(IpChange *c, Relation rel, uint8 info, TransactionId xid)
 	c->made.start = NULL;
 	c->dead_until = 0;
 	c->map = InvalidBuffer;
-	c->nblocks = 0;
-	c->w.p = change_space;
-	c->w.end = change_space + IP_CHANGE_SPACE;
-	c->w.bad = false;
+	page_change_begin(&c->pages, change_space, IP_CHANGE_SPACE);
 }
-
-static void
-end_block(IpChange *c)
-{
-	if (c->nblocks > 0)
-	{
-		IpChangeBlock *b = &c->blocks[c->nblocks - 1];
-
-		b->len = c->w.p - b->ops;
-	}
-	if (c->w.bad)
-		elog(ERROR, "operations of an inplace table's change are too long");
-}
-
-#ifdef USE_ASSERT_CHECKING
-/* I10: is the buffer locked for the change, and not part of it yet? */
-static bool
-may_add_buffer(const IpChange *c, Buffer buffer)
-{
-	for (int i = 0; i < c->nblocks; i++)
-	{
-		if (c->blocks[i].buffer == buffer)
-			return false;
-	}
-	return ip_page_is_locked(BufferGetPage(buffer), true);
-}
-#endif
 
 ByteWriter *
 ip_change_block(IpChange *c, Buffer buffer, bool init)
 {
-	IpChangeBlock *b;
+	ByteWriter *w;
 
-	Assert(c->nblocks < IP_CHANGE_MAX_BLOCKS);
-	Assert(may_add_buffer(c, buffer));
-	end_block(c);
-	b = &c->blocks[c->nblocks++];
-	b->buffer = buffer;
-	b->init = init;
-	b->vm = InvalidBuffer;
-	b->ops = c->w.p;
+	Assert(c->pages.nblocks < IP_CHANGE_MAX_BLOCKS);
+	Assert(ip_page_is_locked(BufferGetPage(buffer), true)); /* I10 */
+	w = page_change_block(&c->pages, buffer, init);
 	if (c->replay)
-		ip_op_xid(&c->w, c->xid);
-	return &c->w;
+		ip_op_xid(w, c->xid);
+	return w;
 }
 
 void
 ip_change_lost(IpChange *c)
 {
 	c->named = ip_xid_next() - 1;
-	ip_op_lost(&c->w, c->named + 1);
+	ip_op_lost(&c->pages.w, c->named + 1);
 }
 
 void
 ip_change_visible(IpChange *c, Buffer map)
 {
-	Assert(c->nblocks == 1 && BufferIsValid(map));
-	ip_op_simple(&c->w, IP_OP_VISIBLE);
+	Assert(c->pages.nblocks == 1 && BufferIsValid(map));
+	ip_op_simple(&c->pages.w, IP_OP_VISIBLE);
 	c->map = map;
 }
 
@@ -116,13 +81,14 @@ find_visible(IpChange *c)
 	uint16		visible = 0;
 
 	StaticAssertStmt(IP_CHANGE_MAX_BLOCKS <= 16, "a bit for each block");
-	for (int i = 0; i < c->nblocks; i++)
+	for (int i = 0; i < c->pages.nblocks; i++)
 	{
-		IpChangeBlock *b = &c->blocks[i];
+		PageChangeBlock *b = &c->pages.blocks[i];
 
+		c->vm[i] = InvalidBuffer;
 		if (!b->init && c->info != IP_XLOG_LOCK && PageIsAllVisible(BufferGetPage(b->buffer)))
 		{
-			visibilitymap_pin(c->rel, BufferGetBlockNumber(b->buffer), &b->vm);
+			visibilitymap_pin(c->rel, BufferGetBlockNumber(b->buffer), &c->vm[i]);
 			visible |= 1 << i;
 		}
 	}
@@ -132,24 +98,24 @@ find_visible(IpChange *c)
 static void
 clear_visible(IpChange *c)
 {
-	for (int i = 0; i < c->nblocks; i++)
+	for (int i = 0; i < c->pages.nblocks; i++)
 	{
-		IpChangeBlock *b = &c->blocks[i];
+		PageChangeBlock *b = &c->pages.blocks[i];
 
-		if (BufferIsInvalid(b->vm))
+		if (BufferIsInvalid(c->vm[i]))
 			continue;
 		PageClearAllVisible(BufferGetPage(b->buffer));
-		CompatMapClear(c->rel, BufferGetBlockNumber(b->buffer), b->vm);
+		CompatMapClear(c->rel, BufferGetBlockNumber(b->buffer), c->vm[i]);
 	}
 }
 
 static void
 release_visible(IpChange *c)
 {
-	for (int i = 0; i < c->nblocks; i++)
+	for (int i = 0; i < c->pages.nblocks; i++)
 	{
-		if (BufferIsValid(c->blocks[i].vm))
-			ReleaseBuffer(c->blocks[i].vm);
+		if (BufferIsValid(c->vm[i]))
+			ReleaseBuffer(c->vm[i]);
 	}
 }
 
@@ -195,9 +161,9 @@ visible_pages(const IpChange *c, Buffer *pages)
 {
 	int			n = 0;
 
-	for (int i = 0; i < c->nblocks; i++)
+	for (int i = 0; i < c->pages.nblocks; i++)
 	{
-		Buffer		vm = c->blocks[i].vm;
+		Buffer		vm = c->vm[i];
 		int			same = 0;
 
 		while (same < n && pages[same] != vm)
@@ -216,7 +182,7 @@ static void
 register_visible(const IpChange *c, const Buffer *pages, int n)
 {
 	for (int i = 0; i < n; i++)
-		XLogRegisterBuffer(c->nblocks + i, pages[i], REGBUF_NO_IMAGE | REGBUF_NO_CHANGE);
+		XLogRegisterBuffer(c->pages.nblocks + i, pages[i], REGBUF_NO_IMAGE | REGBUF_NO_CHANGE);
 }
 
 /* The page of the map in which bits are set is changed by the record, unlike those others. */
@@ -226,8 +192,8 @@ register_map(const IpChange *c)
 	static const uint8 op = IP_OP_VISIBLE;
 
 	/* the map's pages are not of the standard layout */
-	XLogRegisterBuffer(c->nblocks, c->map, 0);
-	CompatXLogRegisterBufData(c->nblocks, &op, 1);
+	XLogRegisterBuffer(c->pages.nblocks, c->map, 0);
+	CompatXLogRegisterBufData(c->pages.nblocks, &op, 1);
 }
 
 static XLogRecPtr
@@ -241,18 +207,16 @@ log_change(IpChange *c, uint16 visible, bool set)
 
 	XLogBeginInsert();
 	register_main_data(c, visible, head);
-	for (int i = 0; i < c->nblocks; i++)
+	for (int i = 0; i < c->pages.nblocks; i++)
 	{
-		IpChangeBlock *b = &c->blocks[i];
-
-		uint8		flags = REGBUF_STANDARD | (b->init ? REGBUF_WILL_INIT : 0);
+		const PageChangeBlock *b = &c->pages.blocks[i];
+		uint8		flags = 0;
 
 		if (ip_change_is_hint(b->ops, b->len))
 			flags |= REGBUF_NO_IMAGE;
 		if (c->logical_rows && i == IP_REF_DATA)
 			flags |= REGBUF_KEEP_DATA;
-		XLogRegisterBuffer(i, b->buffer, flags);
-		CompatXLogRegisterBufData(i, b->ops, b->len);
+		page_change_register(&c->pages, i, flags);
 	}
 	if (set)
 		register_map(c);
@@ -276,7 +240,7 @@ static void
 set_map(IpChange *c)
 {
 	LockBuffer(c->map, BUFFER_LOCK_EXCLUSIVE);
-	ip_map_set(BufferGetPage(c->map), BufferGetBlockNumber(c->blocks[0].buffer));
+	ip_map_set(BufferGetPage(c->map), BufferGetBlockNumber(c->pages.blocks[0].buffer));
 	MarkBufferDirty(c->map);
 }
 
@@ -286,10 +250,10 @@ write_wal(IpChange *c, uint16 visible, bool set)
 {
 	XLogRecPtr	lsn = log_change(c, visible, set);
 
-	for (int i = 0; i < c->nblocks; i++)
+	for (int i = 0; i < c->pages.nblocks; i++)
 	{
-		if (!ip_change_is_hint(c->blocks[i].ops, c->blocks[i].len))
-			PageSetLSN(BufferGetPage(c->blocks[i].buffer), lsn);
+		if (!ip_change_is_hint(c->pages.blocks[i].ops, c->pages.blocks[i].len))
+			PageSetLSN(BufferGetPage(c->pages.blocks[i].buffer), lsn);
 	}
 	if (set)
 		PageSetLSN(BufferGetPage(c->map), lsn);
@@ -304,16 +268,16 @@ ip_change_apply(IpChange *c)
 	uint16		visible;
 	int			nrefs;			/* at most */
 
-	end_block(c);
-	Assert(c->rows == NULL || c->nblocks == 1);
+	page_change_end(&c->pages);
+	Assert(c->rows == NULL || c->pages.nblocks == 1);
 	Assert(c->dead_until == 0 || wal);	/* I16 */
-	Assert(c->nblocks > 0 && (c->nblocks == 1 || BufferIsInvalid(c->map)));
+	Assert(c->pages.nblocks > 0 && (c->pages.nblocks == 1 || BufferIsInvalid(c->map)));
 	Assert(!c->logical_rows || c->logical != NULL);
 	Assert(c->replay || c->xid == InvalidTransactionId || c->xid == GetCurrentTransactionIdIfAny());
 	visible = find_visible(c);
-	nrefs = c->nblocks + (visible != 0 ? c->nblocks : 0);
+	nrefs = c->pages.nblocks + (visible != 0 ? c->pages.nblocks : 0);
 	if (wal && nrefs > XLR_NORMAL_MAX_BLOCK_ID + 1)
-		XLogEnsureRecordSpace(nrefs - 1, 2 * c->nblocks + 3);
+		XLogEnsureRecordSpace(nrefs - 1, 2 * c->pages.nblocks + 3);
 	ctx.xid = c->xid;
 	ctx.rows = c->rows;
 	ctx.home = c->home;
@@ -322,16 +286,16 @@ ip_change_apply(IpChange *c)
 	ctx.nrestored = c->nrestored;
 	ctx.made = c->made;
 	ctx.dead_until = c->dead_until;
-	ctx.data_block = BufferGetBlockNumber(c->blocks[IP_REF_DATA].buffer);
-	ctx.undo_block = c->nblocks > IP_REF_UNDO ?
-		BufferGetBlockNumber(c->blocks[IP_REF_UNDO].buffer) : InvalidBlockNumber;
+	ctx.data_block = BufferGetBlockNumber(c->pages.blocks[IP_REF_DATA].buffer);
+	ctx.undo_block = c->pages.nblocks > IP_REF_UNDO ?
+		BufferGetBlockNumber(c->pages.blocks[IP_REF_UNDO].buffer) : InvalidBlockNumber;
 
 	START_CRIT_SECTION();
 	if (visible != 0)
 		clear_visible(c);
-	for (int i = 0; i < c->nblocks; i++)
+	for (int i = 0; i < c->pages.nblocks; i++)
 	{
-		IpChangeBlock *b = &c->blocks[i];
+		PageChangeBlock *b = &c->pages.blocks[i];
 		const char *problem;
 
 		Assert(ip_page_is_locked(BufferGetPage(b->buffer), true));	/* I10 */
@@ -343,7 +307,7 @@ ip_change_apply(IpChange *c)
 				 BufferGetBlockNumber(b->buffer), RelationGetRelationName(c->rel), problem);
 		Assert(c->info == IP_XLOG_LOCK || BufferIsValid(c->map) || !PageIsAllVisible(BufferGetPage(b->buffer)));	/* I10, I12 */
 	}
-	set = BufferIsValid(c->map) && PageIsAllVisible(BufferGetPage(c->blocks[0].buffer));
+	set = BufferIsValid(c->map) && PageIsAllVisible(BufferGetPage(c->pages.blocks[0].buffer));
 	if (set)
 		set_map(c);
 	if (wal)

@@ -26,9 +26,9 @@
 #include "lib/stringinfo.h"
 
 #include "ip_op.h"
+#include "page_change.h"
 
-
-/* Resource manager id; also in docs/on-disk-format.md. */
+/* Resource manager id; also in docs/internals/on-disk-format.md. */
 #define IP_RMGR_ID				164
 
 /* Record types: what a change is for.  Redo is the same for all of them. */
@@ -66,16 +66,6 @@
 #define IP_REF_DATA				0
 #define IP_REF_UNDO				1
 
-typedef struct IpChangeBlock
-{
-	Buffer		buffer;
-	bool		init;			/* the operations make the page from nothing */
-	Buffer		vm;				/* page of the visibility map whose bits are
-								 * cleared */
-	uint8	   *ops;
-	uint32		len;
-} IpChangeBlock;
-
 typedef struct IpChange
 {
 	Relation	rel;
@@ -103,9 +93,9 @@ typedef struct IpChange
 								 * ip_dead.h */
 	Buffer		map;			/* of its IP_OP_VISIBLE: the visibility map's
 								 * page, or invalid */
-	int			nblocks;
-	IpChangeBlock blocks[IP_CHANGE_MAX_BLOCKS];
-	ByteWriter	w;
+	PageChange	pages;
+	Buffer		vm[IP_CHANGE_MAX_BLOCKS];	/* pages of the visibility map
+											 * whose bits are cleared */
 } IpChange;
 
 /* xid: the record's transaction id, or invalid if no operation needs it. */

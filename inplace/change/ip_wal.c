@@ -87,32 +87,31 @@ redo_clear_visible(XLogReaderState *record, int id)
 	FreeFakeRelcacheEntry(rel);
 }
 
-static Buffer
-redo_block(XLogReaderState *record, int id, IpOpContext *ctx, bool visible)
+/* What a block's operations need. */
+typedef struct Redo
 {
-	bool		init = (XLogRecGetBlock(record, id)->flags & BKPBLOCK_WILL_INIT) != 0;
-	Buffer		buffer;
-	const char *problem;
-	char	   *ops;
-	Size		len;
+	IpOpContext ctx;
+	bool		visible;		/* the page is no longer all-visible */
+} Redo;
 
-	if (visible)
+static const char *
+redo_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, void *arg)
+{
+	Redo	   *redo = arg;
+
+	if (redo->visible)
+		PageClearAllVisible(page);
+	return ip_page_apply(page, block, ops, len, &redo->ctx);
+}
+
+/* visible: see IP_MAIN_VISIBLE. */
+static Buffer
+redo_block(XLogReaderState *record, int id, Redo *redo, uint16 visible)
+{
+	redo->visible = (visible & (1 << id)) != 0;
+	if (redo->visible)
 		redo_clear_visible(record, id);
-	if (XLogReadBufferForRedoExtended(record, id, init ? RBM_ZERO_AND_LOCK : RBM_NORMAL,
-									  false, &buffer) != BLK_NEEDS_REDO)
-		return buffer;
-	ops = XLogRecGetBlockData(record, id, &len);
-	if (visible)
-		PageClearAllVisible(BufferGetPage(buffer));
-	problem = ip_page_apply(BufferGetPage(buffer), BufferGetBlockNumber(buffer),
-							(uint8 *) ops, len, ctx);
-	if (problem)
-		elog(PANIC, "could not redo change of block %u: %s",
-			 BufferGetBlockNumber(buffer), problem);
-	if (!ip_change_is_hint((uint8 *) ops, len))
-		PageSetLSN(BufferGetPage(buffer), record->EndRecPtr);
-	MarkBufferDirty(buffer);
-	return buffer;
+	return page_change_redo(record, id, false, redo_ops, redo, ip_change_is_hint);
 }
 
 /*
@@ -184,15 +183,15 @@ ip_wal_redo(XLogReaderState *record)
 	Size		space = 0;
 	bool		tells;
 	IpMainData	data;
-	IpOpContext ctx = {XLogRecGetXid(record), InvalidBlockNumber, InvalidBlockNumber, NULL};
+	Redo		redo = {{XLogRecGetXid(record), InvalidBlockNumber, InvalidBlockNumber}};
 
 	Assert(InRecovery);
 	ip_wal_main_data(record, &data);
 	redo_conflict(record, data.conflict);
 	redo_named((TransactionId) data.named);
-	XLogRecGetBlockTag(record, IP_REF_DATA, NULL, NULL, &ctx.data_block);
+	XLogRecGetBlockTag(record, IP_REF_DATA, NULL, NULL, &redo.ctx.data_block);
 	if (max >= IP_REF_UNDO)
-		XLogRecGetBlockTag(record, IP_REF_UNDO, NULL, NULL, &ctx.undo_block);
+		XLogRecGetBlockTag(record, IP_REF_UNDO, NULL, NULL, &redo.ctx.undo_block);
 
 	/*
 	 * Data pages come before the undo page: the order in which readers lock
@@ -201,13 +200,12 @@ ip_wal_redo(XLogReaderState *record)
 	for (int id = 0; id <= max; id++)
 	{
 		if (id != IP_REF_UNDO)
-			buffers[id] = redo_block(record, id, &ctx, data.visible & (1 << id));
+			buffers[id] = redo_block(record, id, &redo, data.visible);
 	}
 	if (max >= IP_REF_UNDO)
-		buffers[IP_REF_UNDO] = redo_block(record, IP_REF_UNDO, &ctx,
-										  data.visible & (1 << IP_REF_UNDO));
+		buffers[IP_REF_UNDO] = redo_block(record, IP_REF_UNDO, &redo, data.visible);
 	if (set)
-		redo_map(record, max + 1, ctx.data_block);
+		redo_map(record, max + 1, redo.ctx.data_block);
 	tells = set && BufferIsValid(buffers[IP_REF_DATA]);
 	if (tells)
 		space = PageGetFreeSpace(BufferGetPage(buffers[IP_REF_DATA]));
@@ -223,7 +221,6 @@ ip_wal_redo(XLogReaderState *record)
 void
 ip_wal_desc(StringInfo buf, XLogReaderState *record)
 {
-	int			max = XLogRecMaxBlockId(record);
 	const char *sep = "";
 	IpMainData	data;
 
@@ -233,17 +230,7 @@ ip_wal_desc(StringInfo buf, XLogReaderState *record)
 		appendStringInfo(buf, "logical: %u bytes", data.logical_len);
 		sep = "; ";
 	}
-	for (int id = 0; id <= max; id++)
-	{
-		Size		len;
-		char	   *ops = XLogRecGetBlockData(record, id, &len);
-
-		if (ops == NULL || len == 0)
-			continue;
-		appendStringInfo(buf, "%sblk %d: ", sep, id);
-		ip_page_desc(buf, (uint8 *) ops, len);
-		sep = "; ";
-	}
+	page_change_desc(buf, record, sep, ip_page_desc);
 }
 
 const char *

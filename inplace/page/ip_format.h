@@ -2,7 +2,7 @@
  * ip_format.h
  *	  On-disk format of inplace tables, version 1.
  *
- * docs/on-disk-format.md draws every structure byte by byte.  All pages live
+ * docs/internals/on-disk-format.md draws every structure byte by byte.  All pages live
  * in the main fork, have PostgreSQL's standard page header and keep no data
  * between pd_lower and pd_upper.  Their kind is in the special space.
  *
@@ -247,7 +247,7 @@ StaticAssertDecl(sizeof(IpLockSet) % MAXIMUM_ALIGNOF == 0, "lock sets are aligne
 /*
  * Line pointers of rows and undo records are redirections to heap code, which thus does not take
  * them for tuples.  Some of it looks at the tuple's header all the same: lp_off is so much less
- * than the item's start that t_infomask is the item's first two bytes.  See docs/heap-code.md.
+ * than the item's start that t_infomask is the item's first two bytes.  See docs/internals/heap-code.md.
  */
 #define IP_ITEM_BIAS			offsetof(HeapTupleHeaderData, t_infomask)
 

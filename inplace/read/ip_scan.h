@@ -15,6 +15,7 @@
 #include "compat_reads.h"
 #include "ip_heal.h"
 #include "ip_ring.h"
+#include "ip_sight.h"
 #include "ip_slot.h"
 #include "ip_version_satisfy.h"
 
@@ -43,6 +44,7 @@ typedef struct IpScan
 	bool		is_undo;		/* but one of undo */
 	IpXid		horizon;		/* of pg_xact, before the page was copied */
 	IpKnownXids known;
+	IpSight		sight;			/* of the copy's rows; see ip_scan_sight */
 	IpHeals		heals;			/* may it put pages in order? */
 	OffsetNumber off;			/* last returned; 0 or max_off + 1 at the ends */
 	bool		has_before;		/* a dirty snapshot's: see
@@ -109,6 +111,14 @@ extern void ip_scan_pass_undo(IpScan *scan, BlockNumber block);
 
 /* Store a row that everybody sees; false: it may not be one. */
 extern bool ip_scan_store_plain(IpScan *scan, OffsetNumber off, TupleTableSlot *slot);
+
+/*
+ * What the snapshot sees of the row at off of the page copy, as far as that
+ * tells: in scan->sight.  Its body may be scan->v's (ip_scan_reuse_version).
+ * item and hdr: see ip_row_sound_item.  known is about rs_snapshot: another
+ * snapshot may not be an MVCC one.
+ */
+extern IpSightOf ip_scan_sight(IpScan *scan, OffsetNumber off, const uint8 *item, uint16 hdr, Snapshot snapshot);
 
 /* scan->v is about to stand on another row; a slot other than the one that will have it may have borrowed the body. */
 static inline void

@@ -146,7 +146,7 @@ class Generator:
         else:
             query += ' ORDER BY ' + statements.unique_order(session, table)
         if cursor['ordered'] and not cursor['scroll'] and 'locks' in self.features and r.random() < 0.3:
-            # not FOR KEY SHARE: docs/differences.md
+            # not FOR KEY SHARE: docs/users/limits.md
             query += ' ' + r.choice(statements.LOCK_MODES[:3])
             cursor['current'] = True
         session.cursors[name] = cursor

@@ -25,7 +25,7 @@ my $variants =
   ? $ENV{INPLACE_FLIPS}
   : 200;
 
-# What the test knows about the format; see docs/on-disk-format.md.
+# What the test knows about the format; see docs/internals/on-disk-format.md.
 use constant {
 	BLCKSZ       => 8192,
 	PAGE_HEADER  => 24,

@@ -124,7 +124,7 @@ refused('verify_heapam',   "SELECT * FROM verify_heapam('i.t')",   'heap AM');
 refused('heap_force_kill', "SELECT heap_force_kill('i.t', ARRAY['(1,1)']::tid[])", 'heap AM');
 refused('heap_force_freeze', "SELECT heap_force_freeze('i.t', ARRAY['(1,1)']::tid[])", 'heap AM');
 answer_is('bt_index_check', "SELECT bt_index_check(i, true), bt_index_parent_check(i, true, true) FROM unnest('{i.t_pkey,i.t_n}'::regclass[]) i", "|\n|");
-# pg_amcheck skips our tables; the query of docs/heap-code.md does not.
+# pg_amcheck skips our tables; the query of docs/users/operations.md does not.
 $node->command_ok([ 'pg_amcheck', '--port' => $node->port, '--host' => $node->host, 'postgres' ], 'pg_amcheck');
 $node->command_fails_like([ 'pg_amcheck', '--port' => $node->port, '--host' => $node->host, '--table' => 'i.t', 'postgres' ],
 	qr/no heap tables to check matching "i\.t"/, 'pg_amcheck of an inplace table');

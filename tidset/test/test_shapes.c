@@ -8,7 +8,7 @@
 
 /*
  * The ceiling is half of TidStore's size in PostgreSQL 17, 6 bytes, or all of
- * TidStore's size: see docs/tidset.md.
+ * TidStore's size: see docs/figures/tidset.md.
  */
 static const double ceilings[NSHAPES] = {
 	0.40, 0.20, 2.02, 4.11, 6.0, 6.0, 0.30, 0.10, 2.34

@@ -1037,7 +1037,7 @@ def archive_command():
     return f"{len(names)} segments"
 
 
-# ---- together with backup tools: the recipes of docs/walpack.md ----
+# ---- together with backup tools: the recipes of docs/users/walpack.md ----
 
 def not_run(tool):
     """Why a recipe is not tried, or None; with --full it has to be."""
