@@ -107,6 +107,8 @@ ROWS = {
               ('index-only', 'SELECT count(*) FROM t WHERE k BETWEEN 1000 AND 6000', 5001)),
     'analyze': (WIDER, ('ANALYZE', 'ANALYZE t', 20000)),
     'delete': (NARROW, ('DELETE of half', 'DELETE FROM t WHERE a % 2 = 0', 10000), ('VACUUM after it', 'VACUUM t', 20000)),
+    'rollback': (NARROW + '; BEGIN; UPDATE t SET b = b + 1; ROLLBACK', ('VACUUM after a rolled-back UPDATE of all', 'VACUUM t', 20000)),
+    'rollback_wider': (WIDER + '; BEGIN; UPDATE t SET n = n + 1; ROLLBACK', ('VACUUM after a rolled-back UPDATE of all, six columns', 'VACUUM t', 20000)),
     'insert': (KEYED, ('INSERT ... SELECT, two indexes', "INSERT INTO t SELECT g, g, 0, repeat('x', 60) FROM generate_series(20001, 40000) g", 20000),
                ('VACUUM after it', 'VACUUM t', 40000)),
 }

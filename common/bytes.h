@@ -3,8 +3,8 @@
  *	  Bounded readers and writers of bytes.
  *
  *	  Integers of a fixed size are in the machine's byte order, not aligned.  A
- *	  varint has 7 bits a byte, low bits first; zigzag is a varint with the sign in
- *	  the lowest bit.  No server dependencies.
+ *	  varint has 7 bits a byte, low bits first; zigzag is a varint with the
+ *	  sign in the lowest bit.  No server dependencies.
  *-------------------------------------------------------------------------
  */
 #ifndef PG_INPLACE_BYTES_H
@@ -51,7 +51,7 @@ bytes_put(ByteWriter *w, const void *data, uint32 len)
 		w->bad = true;
 		return;
 	}
-	/* C wants a pointer even to no bytes */
+	/* C wants a pointer to copy from even where there are no bytes */
 	if (len > 0)
 		memcpy(w->p, data, len);
 	w->p += len;

@@ -3,8 +3,8 @@
  *	  What differs between PostgreSQL's versions.
  *
  * Only files named compat* look at the version.  The names here are those of
- * the newest version where that is possible, and Compat* elsewhere.  Nothing is
- * used that the first minor releases of a version lack.
+ * the newest version where that is possible, and Compat* elsewhere.  The code
+ * uses nothing that the first minor releases of a version lack.
  *-------------------------------------------------------------------------
  */
 #ifndef PG_INPLACE_COMPAT_H
@@ -16,26 +16,32 @@
 #error "pg_inplace supports PostgreSQL 15 to 19"
 #endif
 
-/* META.json's */
+/* the version in META.json */
 #define PG_INPLACE_VERSION		"1.0.0"
 
 /* 18 shows a module's name and version: pg_get_loaded_modules() */
 #if PG_VERSION_NUM >= 180000
-#define COMPAT_MODULE_MAGIC(module) PG_MODULE_MAGIC_EXT(.name = module, .version = PG_INPLACE_VERSION)
+#define COMPAT_MODULE_MAGIC(module) \
+	PG_MODULE_MAGIC_EXT(.name = module, .version = PG_INPLACE_VERSION)
 #else
 #define COMPAT_MODULE_MAGIC(module) PG_MODULE_MAGIC
 #endif
 
-/* it is empty outside of Windows in 15, but we hide symbols by default */
+/*
+ * 15 defines it as empty outside of Windows, but symbols are hidden by default
+ */
 #undef PGDLLEXPORT
 #define PGDLLEXPORT __attribute__((visibility("default")))
 
-/* 18 has it in front of a declaration, and not behind */
+/* 18 puts it in front of a declaration, not behind */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn				__attribute__((noreturn))
 #endif
 
-/* A function at which tests stop processes: a debugger finds it by its name, and all calls of it. */
+/*
+ * Attribute of a function at which tests stop processes.  A debugger finds the
+ * function by its name, and each call of it.
+ */
 #ifdef __clang__
 #define COMPAT_STOP				pg_noinline
 #else
@@ -79,7 +85,7 @@
 #include "storage/sinvaladt.h"
 #endif
 
-/* ---- files --------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------- */
 
 #if PG_VERSION_NUM < 160000
 typedef RelFileNode RelFileLocator;
@@ -89,7 +95,7 @@ typedef Oid RelFileNumber;
 #define CompatLocatorDatabase(locator) ((locator).dbNode)
 #define CompatLocator(rel) ((rel)->rd_node)
 #define CompatRelNumber(rel)	((rel)->rd_node.relNode)
-/* made by the current transaction, which may truncate it in place */
+/* The current transaction has made the file, and may truncate it in place. */
 #define CompatFileIsNew(rel) \
 	((rel)->rd_createSubid != InvalidSubTransactionId || \
 	 (rel)->rd_firstRelfilenodeSubid != InvalidSubTransactionId)
@@ -104,15 +110,19 @@ typedef Oid RelFileNumber;
 #endif
 
 /*
- * Does the relation have this block?  Cheap unless it is near the end.  The storage manager's cached size may be too low, but not too
- * high: a backend that truncates a relation invalidates all caches before it releases its lock.
+ * True if the relation has this block.  The test is cheap unless the block is
+ * near the end.  The storage manager's cached size may be too low, but not too
+ * high: a backend that truncates a relation invalidates all caches before it
+ * releases its lock.
  */
 static inline bool
 compat_has_block(Relation rel, BlockNumber block)
 {
-	BlockNumber cached = RelationGetSmgr(rel)->smgr_cached_nblocks[MAIN_FORKNUM];
+	BlockNumber cached =
+		RelationGetSmgr(rel)->smgr_cached_nblocks[MAIN_FORKNUM];
 
-	return (cached != InvalidBlockNumber && block < cached) || block < RelationGetNumberOfBlocks(rel);
+	return (cached != InvalidBlockNumber && block < cached) ||
+		block < RelationGetNumberOfBlocks(rel);
 }
 
 /* A page to read a file into, also by direct I/O. */
@@ -122,14 +132,17 @@ typedef PGAlignedBlock CompatIOBlock;
 typedef PGIOAlignedBlock CompatIOBlock;
 #endif
 
-/* Would the server accept this page, which was read from a file? */
+/* True if the server would accept this page, which was read from a file. */
 static inline bool
 compat_page_is_verified(CompatIOBlock *page, BlockNumber block)
 {
 #if PG_VERSION_NUM < 180000
 	return PageIsVerifiedExtended((Page) page->data, block, 0);
 #else
-	return PageIsVerified((Page) page->data, block, ignore_checksum_failure ? PIV_IGNORE_CHECKSUM_FAILURE : 0, NULL);
+	return PageIsVerified((Page) page->data, block,
+						  ignore_checksum_failure ?
+						  PIV_IGNORE_CHECKSUM_FAILURE : 0,
+						  NULL);
 #endif
 }
 
@@ -138,7 +151,8 @@ static inline void
 CompatCountBufferHit(Relation rel)
 {
 #if PG_VERSION_NUM >= 160000
-	IOObject	object = RelationUsesLocalBuffers(rel) ? IOOBJECT_TEMP_RELATION : IOOBJECT_RELATION;
+	IOObject	object = RelationUsesLocalBuffers(rel) ?
+		IOOBJECT_TEMP_RELATION : IOOBJECT_RELATION;
 #endif
 
 	pgstat_count_buffer_read(rel);
@@ -150,14 +164,14 @@ CompatCountBufferHit(Relation rel)
 #endif
 }
 
-/* ---- processes and transactions ------------------------------------------------------ */
+/* ---- processes and transactions ---------------------------------------- */
 
 #if PG_VERSION_NUM < 170000
 #define CompatMyProcNo			(MyProc->pgprocno)
 #define CompatMyLocalXid		(MyProc->lxid)
 #define TransamVariables		ShmemVariableCache
 #define AmAutoVacuumWorkerProcess() IsAutoVacuumWorkerProcess()
-/* may old snapshots be ignored, and then have to find that pages have changed? */
+/* True if old snapshots may be ignored, and must then notice changed pages. */
 #define CompatSnapshotsGrowTooOld() (old_snapshot_threshold >= 0)
 #else
 #define CompatMyProcNo			MyProcNumber
@@ -165,7 +179,10 @@ CompatCountBufferHit(Relation rel)
 #define CompatSnapshotsGrowTooOld() false
 #endif
 
-/* A transaction that is running, or prepared; its xid, if it has one.  Two prepared ones may share a vxid: *more. */
+/*
+ * The xid of a transaction that is running or prepared, if it has one.  *more
+ * is set if two prepared transactions may share the vxid.
+ */
 static inline TransactionId
 compat_vxid_xid(VirtualTransactionId vxid, bool *more)
 {
@@ -186,38 +203,49 @@ compat_vxid_xid(VirtualTransactionId vxid, bool *more)
 	return TwoPhaseGetXidByVirtualXID(vxid, more);
 }
 
-/* ---- buffers ------------------------------------------------------------------------- */
+/* ---- buffers ----------------------------------------------------------- */
 
-/* Has this backend locked the content of the buffer, which is a shared one?  exclusive: in that mode. */
+/*
+ * True if this backend holds the content lock of the shared buffer; with
+ * exclusive, only if it holds it in that mode.
+ */
 static inline bool
 compat_buffer_is_locked(Buffer buffer, bool exclusive)
 {
 #if PG_VERSION_NUM < 190000
-	LWLock	   *lock = BufferDescriptorGetContentLock(GetBufferDescriptor(buffer - 1));
+	BufferDesc *desc = GetBufferDescriptor(buffer - 1);
+	LWLock	   *lock = BufferDescriptorGetContentLock(desc);
 
-	return exclusive ? LWLockHeldByMeInMode(lock, LW_EXCLUSIVE) : LWLockHeldByMe(lock);
+	return exclusive ? LWLockHeldByMeInMode(lock, LW_EXCLUSIVE) :
+		LWLockHeldByMe(lock);
 #else
-	return exclusive ? BufferIsLockedByMeInMode(buffer, BUFFER_LOCK_EXCLUSIVE) : BufferIsLockedByMe(buffer);
+	return exclusive ? BufferIsLockedByMeInMode(buffer, BUFFER_LOCK_EXCLUSIVE) :
+		BufferIsLockedByMe(buffer);
 #endif
 }
 
 /*
- * ReadRecentBuffer.  19's leaves a pin behind if this backend has pinned the buffer, as it reads the page ahead, and the page has not
- * come yet.  One that is there, and pinned by us, stays there.
+ * ReadRecentBuffer, without its leaked pin: 19's leaves a pin behind if this
+ * backend has pinned the buffer for a read ahead that has not finished.  A
+ * valid buffer that this backend has pinned stays pinned.
  */
 static inline bool
 compat_read_recent(Relation rel, BlockNumber block, Buffer buffer)
 {
 #if PG_VERSION_NUM >= 190000
-	if (!BufferIsLocal(buffer) && !(pg_atomic_read_u64(&GetBufferDescriptor(buffer - 1)->state) & BM_VALID))
+	if (!BufferIsLocal(buffer) &&
+		!(pg_atomic_read_u64(&GetBufferDescriptor(buffer - 1)->state) &
+		  BM_VALID))
 		return false;
 #endif
 	return ReadRecentBuffer(CompatLocator(rel), MAIN_FORKNUM, block, buffer);
 }
 
 /*
- * Hints are changes of a page that is locked for reading: from 19 on by one backend at a time, and not while the page is
- * written.  So it is asked for before the first; false: leave the page alone.
+ * Hints change a page that is locked for reading.  From 19 on one backend at a
+ * time may set them, and not while the page is written.  CompatBeginHint asks
+ * for permission before the first hint; if it returns false, the page must not
+ * be changed.
  */
 #if PG_VERSION_NUM < 190000
 #define CompatBeginHint(buffer) true
@@ -228,11 +256,13 @@ compat_read_recent(Relation rel, BlockNumber block, Buffer buffer)
 #endif
 
 /*
- * Both bits of a block in the visibility map, whose page is pinned: core locks that page exclusively, but from 19 on leaves it to its
- * caller, without a change of the function's parameters.  Needs access/visibilitymap.h.
+ * Clear both bits of a block in the visibility map, whose page is pinned.
+ * Core locks that page exclusively, but from 19 on leaves the lock to its
+ * caller, with unchanged parameters.  Needs access/visibilitymap.h.
  */
 #if PG_VERSION_NUM < 190000
-#define CompatMapClear(rel, block, map) visibilitymap_clear(rel, block, map, VISIBILITYMAP_VALID_BITS)
+#define CompatMapClear(rel, block, map) \
+	visibilitymap_clear(rel, block, map, VISIBILITYMAP_VALID_BITS)
 #else
 #define CompatMapClear(rel, block, map) \
 	(LockBuffer(map, BUFFER_LOCK_EXCLUSIVE), \
@@ -240,31 +270,34 @@ compat_read_recent(Relation rel, BlockNumber block, Buffer buffer)
 	 LockBuffer(map, BUFFER_LOCK_UNLOCK))
 #endif
 
-/* ---- descriptors --------------------------------------------------------------------- */
+/* ---- descriptors ------------------------------------------------------- */
 
-/* After the last TupleDescInitEntry. */
+/* To be called after the last TupleDescInitEntry. */
 #if PG_VERSION_NUM < 190000
 #define CompatFinalizeDesc(desc) ((void) 0)
 #else
 #define CompatFinalizeDesc(desc) TupleDescFinalize(desc)
 #endif
 
-/* ---- snapshots ----------------------------------------------------------------------- */
+/* ---- snapshots --------------------------------------------------------- */
 
-/* 19 lets the caller choose whether the horizon may be computed anew. */
+/* 19 lets the caller choose whether the horizon may be recomputed. */
 #if PG_VERSION_NUM < 190000
-#define CompatIsRemovableFullXid(state, fxid) GlobalVisTestIsRemovableFullXid(state, fxid)
+#define CompatIsRemovableFullXid(state, fxid) \
+	GlobalVisTestIsRemovableFullXid(state, fxid)
 #else
-#define CompatIsRemovableFullXid(state, fxid) GlobalVisTestIsRemovableFullXid(state, fxid, true)
+#define CompatIsRemovableFullXid(state, fxid) \
+	GlobalVisTestIsRemovableFullXid(state, fxid, true)
 #endif
 
-/* ---- slots --------------------------------------------------------------------------- */
+/* ---- slots ------------------------------------------------------------- */
 
 /* 17 asks a slot for what getsysattr cannot tell about some slots */
 #if PG_VERSION_NUM < 170000
 #define COMPAT_SLOT_IS_CURRENT_XACT_TUPLE(function)
 #else
-#define COMPAT_SLOT_IS_CURRENT_XACT_TUPLE(function) .is_current_xact_tuple = function,
+#define COMPAT_SLOT_IS_CURRENT_XACT_TUPLE(function) \
+	.is_current_xact_tuple = function,
 #endif
 
 /* copy_minimal_tuple: 18 wants "extra" bytes before the tuple */
@@ -278,9 +311,12 @@ compat_read_recent(Relation rel, BlockNumber block, Buffer buffer)
 	heap_form_minimal_tuple(desc, values, isnull, extra)
 #endif
 
-/* ---- changes (see also inplace/compat_table.c) ----------------------------------------------- */
+/* ---- changes (see also inplace/compat_table.c) ------------------------- */
 
-/* Options of an insertion, as callbacks get them; 19 has options of an update and a deletion, too. */
+/*
+ * Options of an insertion, as callbacks get them.  19 also has options of an
+ * update and of a deletion.
+ */
 #if PG_VERSION_NUM < 190000
 typedef int CompatOptions;
 
@@ -292,8 +328,9 @@ typedef uint32 CompatOptions;
 #endif
 
 /*
- * 16 tells apart columns that only summarizing indexes (BRIN) use: an update of
- * these can be made in place, and is then inserted into such indexes only.
+ * 16 distinguishes columns that only summarizing indexes (BRIN) use.  An
+ * update of these columns can be made in place; it is then inserted into such
+ * indexes only.
  */
 #if PG_VERSION_NUM < 160000
 typedef bool CompatUpdateIndexes;
@@ -307,17 +344,21 @@ typedef bool CompatUpdateIndexes;
 #define CompatCountUpdate(rel, hot, newpage) \
 	((void) (newpage), pgstat_count_heap_update(rel, hot))
 #define CompatDeadTuples(entry) ((entry)->n_dead_tuples)
-#define CompatVacuums(entry) ((entry)->vacuum_count + (entry)->autovac_vacuum_count)
-#define CompatPendingDead(rel) ((rel)->pgstat_info->t_counts.t_delta_dead_tuples)
+#define CompatVacuums(entry) \
+	((entry)->vacuum_count + (entry)->autovac_vacuum_count)
+#define CompatPendingDead(rel) \
+	((rel)->pgstat_info->t_counts.t_delta_dead_tuples)
 #else
 typedef TU_UpdateIndexes CompatUpdateIndexes;
 
 #define COMPAT_TU_NONE			TU_None
 #define COMPAT_TU_SUMMARIZING	TU_Summarizing
 #define COMPAT_TU_ALL			TU_All
-#define CompatSummarizedColumns(rel) RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_SUMMARIZED)
+#define CompatSummarizedColumns(rel) \
+	RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_SUMMARIZED)
 #define CompatIsSummarizing(index) ((index)->rd_indam->amsummarizing)
-#define CompatCountUpdate(rel, hot, newpage) pgstat_count_heap_update(rel, hot, newpage)
+#define CompatCountUpdate(rel, hot, newpage) \
+	pgstat_count_heap_update(rel, hot, newpage)
 #define CompatDeadTuples(entry) ((entry)->dead_tuples)
 #define CompatVacuums(entry) ((entry)->vacuum_count + (entry)->autovacuum_count)
 #define CompatPendingDead(rel) ((rel)->pgstat_info->counts.delta_dead_tuples)
@@ -326,23 +367,31 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 /* INSERT ... ON CONFLICT DO SELECT */
 #define COMPAT_HAS_DO_SELECT	(PG_VERSION_NUM >= 190000)
 
-/* A table's statistics, or NULL. */
+/* A table's cumulative statistics, or NULL. */
 #if PG_VERSION_NUM < 190000
-#define CompatTableStats(rel) pgstat_fetch_stat_tabentry_ext((rel)->rd_rel->relisshared, RelationGetRelid(rel))
+#define CompatTableStats(rel) \
+	pgstat_fetch_stat_tabentry_ext((rel)->rd_rel->relisshared, \
+								   RelationGetRelid(rel))
 #else
-#define CompatTableStats(rel) pgstat_fetch_stat_tabentry_ext((rel)->rd_rel->relisshared, RelationGetRelid(rel), NULL)
+#define CompatTableStats(rel) \
+	pgstat_fetch_stat_tabentry_ext((rel)->rd_rel->relisshared, \
+								   RelationGetRelid(rel), NULL)
 #endif
 
-/* ---- TOAST --------------------------------------------------------------------------- */
+/* ---- TOAST ------------------------------------------------------------- */
 
-/* Before 18 it is made in what room points to.  Needs access/toast_internals.h. */
+/*
+ * The snapshot for TOAST tables.  Before 18 it is made in the space that room
+ * points to.  Needs access/toast_internals.h.
+ */
 #if PG_VERSION_NUM < 180000
-#define CompatToastSnapshot(room)	(init_toast_snapshot(room), (Snapshot) (room))
+#define CompatToastSnapshot(room) \
+	(init_toast_snapshot(room), (Snapshot) (room))
 #else
 #define CompatToastSnapshot(room)	((void) (room), get_toast_snapshot())
 #endif
 
-/* ---- scans (see also compat_reads.h) -------------------------------------------------- */
+/* ---- scans (see also compat_reads.h) ----------------------------------- */
 
 #if PG_VERSION_NUM < 180000
 #define CompatScanMinTid(scan)	((scan)->rs_mintid)
@@ -352,7 +401,7 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 #define CompatScanMaxTid(scan)	((scan)->st.tidrange.rs_maxtid)
 #endif
 
-/* 18 can count searches; 19 takes flags, as for all scans */
+/* 18 can count searches; 19 takes the flags of a scan */
 #if PG_VERSION_NUM < 180000
 #define CompatIndexBeginScan(heap, index, snapshot, nkeys, norderbys) \
 	index_beginscan(heap, index, snapshot, nkeys, norderbys)
@@ -366,10 +415,11 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 #if PG_VERSION_NUM < 190000
 #define CompatBeginParallelScan(rel, pscan) table_beginscan_parallel(rel, pscan)
 #else
-#define CompatBeginParallelScan(rel, pscan) table_beginscan_parallel(rel, pscan, SO_NONE)
+#define CompatBeginParallelScan(rel, pscan) \
+	table_beginscan_parallel(rel, pscan, SO_NONE)
 #endif
 
-/* 19's flags tell the index access method, too, what the scan may do */
+/* 19's flags tell also the index access method what the scan may do */
 #if PG_VERSION_NUM < 190000
 #define CompatIndexFetchInit(fetch, table, flag_bits) \
 	((void) (flag_bits), (fetch)->rel = (table))
@@ -378,18 +428,23 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 	((fetch)->rel = (table), (fetch)->flags = (flag_bits))
 #endif
 
-/* TID ranges are scanned in parallel from 19 on; start and n are InvalidBlockNumber if all is scanned. */
+/*
+ * TID ranges are scanned in parallel from 19 on.  start and n are
+ * InvalidBlockNumber if the whole table is scanned.
+ */
 #if PG_VERSION_NUM < 190000
 #define CompatParallelStart(rel, worker, pbscan, start, n) \
-	((void) (start), (void) (n), table_block_parallelscan_startblock_init(rel, worker, pbscan))
+	((void) (start), (void) (n), \
+	 table_block_parallelscan_startblock_init(rel, worker, pbscan))
 #else
 #define CompatParallelStart(rel, worker, pbscan, start, n) \
 	table_block_parallelscan_startblock_init(rel, worker, pbscan, start, n)
 #endif
 
 /*
- * An apply worker of 19 that finds no row looks for one that was deleted, among all versions, if the subscription keeps these
- * (retain_dead_tuples): in slots that it takes for heap's, with a buffer.
+ * An apply worker of 19 that finds no row searches all versions for one that
+ * was deleted, if the subscription keeps these (retain_dead_tuples).  It takes
+ * the slots for heap's, with a buffer.
  */
 #if PG_VERSION_NUM < 190000
 #define CompatLooksForDeleted(snapshot) false
@@ -398,30 +453,34 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 	(unlikely((snapshot)->snapshot_type == SNAPSHOT_ANY) && IsLogicalWorker())
 #endif
 
-/* by value, so whether the datum is a copy makes no difference */
+/* the datum is by value, so it makes no difference whether it is a copy */
 #if PG_VERSION_NUM < 160000
-#define CompatSortGetInt64(sort, value, isnull) tuplesort_getdatum(sort, true, value, isnull, NULL)
+#define CompatSortGetInt64(sort, value, isnull) \
+	tuplesort_getdatum(sort, true, value, isnull, NULL)
 #else
 #define CompatSortGetInt64(sort, value, isnull) \
 	tuplesort_getdatum(sort, true, false, value, isnull, NULL)
 #endif
 
-/* ---- extension ----------------------------------------------------------------------- */
+/* ---- extension --------------------------------------------------------- */
 
 /*
- * Extend rel by up to n pages, which are all zeros; the first of them is returned, pinned and
- * exclusively locked, and *extended is their number: 15 makes one at a time.
+ * Extend rel by up to n pages of zeros.  The result is the first of them,
+ * pinned and exclusively locked; *extended is their number.  15 adds one page
+ * at a time.
  */
 #if PG_VERSION_NUM < 160000
 static inline Buffer
-compat_extend(Relation rel, BufferAccessStrategy strategy, uint32 n, uint32 *extended)
+compat_extend(Relation rel, BufferAccessStrategy strategy, uint32 n,
+			  uint32 *extended)
 {
 	bool		lock = !RELATION_IS_LOCAL(rel);
 	Buffer		buffer;
 
 	if (lock)
 		LockRelationForExtension(rel, ExclusiveLock);
-	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, P_NEW, RBM_ZERO_AND_LOCK, strategy);
+	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, P_NEW, RBM_ZERO_AND_LOCK,
+								strategy);
 	if (lock)
 		UnlockRelationForExtension(rel, ExclusiveLock);
 	*extended = 1;
@@ -431,12 +490,14 @@ compat_extend(Relation rel, BufferAccessStrategy strategy, uint32 n, uint32 *ext
 #define COMPAT_MAX_EXTEND		16
 
 static inline Buffer
-compat_extend(Relation rel, BufferAccessStrategy strategy, uint32 n, uint32 *extended)
+compat_extend(Relation rel, BufferAccessStrategy strategy, uint32 n,
+			  uint32 *extended)
 {
 	Buffer		buffers[COMPAT_MAX_EXTEND];
 
 	(void) ExtendBufferedRelBy(BMR_REL(rel), MAIN_FORKNUM, strategy,
-							   EB_LOCK_FIRST | (RELATION_IS_LOCAL(rel) ? EB_SKIP_EXTENSION_LOCK : 0),
+							   EB_LOCK_FIRST | (RELATION_IS_LOCAL(rel) ?
+												EB_SKIP_EXTENSION_LOCK : 0),
 							   Min(n, COMPAT_MAX_EXTEND), buffers, extended);
 	for (uint32 i = 1; i < *extended; i++)
 		ReleaseBuffer(buffers[i]);
@@ -444,7 +505,7 @@ compat_extend(Relation rel, BufferAccessStrategy strategy, uint32 n, uint32 *ext
 }
 #endif
 
-/* ---- VACUUM -------------------------------------------------------------------------- */
+/* ---- VACUUM ------------------------------------------------------------ */
 
 #if PG_VERSION_NUM < 160000
 struct VacuumCutoffs
@@ -464,9 +525,10 @@ vacuum_get_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs *c)
 	c->relfrozenxid = rel->rd_rel->relfrozenxid;
 	c->relminmxid = rel->rd_rel->relminmxid;
 	(void) vacuum_set_xid_limits(rel, p->freeze_min_age, p->freeze_table_age,
-								 p->multixact_freeze_min_age, p->multixact_freeze_table_age,
-								 &c->OldestXmin, &c->OldestMxact,
-								 &c->FreezeLimit, &multi_cutoff);
+								 p->multixact_freeze_min_age,
+								 p->multixact_freeze_table_age, &c->OldestXmin,
+								 &c->OldestMxact, &c->FreezeLimit,
+								 &multi_cutoff);
 }
 
 #define CompatFailsafeCheck(cutoffs) \
@@ -477,17 +539,21 @@ vacuum_get_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs *c)
 #define CompatSetIvHeapRel(iv, h) ((iv)->heaprel = (h))
 #endif
 
-/* Before 19 an index asks whether the process is autovacuum's, which its parallel workers are not. */
+/*
+ * Before 19 an index tests whether the process is an autovacuum worker.  That
+ * is false in autovacuum's parallel workers.
+ */
 #if PG_VERSION_NUM < 190000
 #define CompatSetIvAutovacuum(iv, autovacuum) ((void) (autovacuum))
 #else
-#define CompatSetIvAutovacuum(iv, autovacuum) ((iv)->is_autovacuum = (autovacuum))
+#define CompatSetIvAutovacuum(iv, autovacuum) \
+	((iv)->is_autovacuum = (autovacuum))
 #endif
 
 /*
  * With old_snapshot_threshold a cutoff may be newer than what snapshots see,
- * for heap looks then at a page's LSN, and raises "snapshot too old".  Rows
- * that change in place have no such way out: the older horizon counts.
+ * because heap then examines a page's LSN, and raises "snapshot too old".
+ * Rows that change in place have no such way out: the older horizon counts.
  */
 #if PG_VERSION_NUM < 170000
 static inline TransactionId
@@ -502,13 +568,14 @@ CompatHorizon(Relation rel, TransactionId cutoff)
 #endif
 
 static inline void
-compat_vacuum_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs *c)
+compat_vacuum_cutoffs(Relation rel, const VacuumParams *p,
+					  struct VacuumCutoffs *c)
 {
 	vacuum_get_cutoffs(rel, p, c);
 	c->OldestXmin = CompatHorizon(rel, c->OldestXmin);
 }
 
-/* the duration from which on autovacuum logs what it did */
+/* the duration from which on autovacuum logs its actions */
 #if PG_VERSION_NUM < 190000
 #define CompatLogDuration(params) ((params)->log_min_duration)
 #else
@@ -517,27 +584,34 @@ compat_vacuum_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs 
 
 #if PG_VERSION_NUM < 180000
 #define CompatReportVacuum(rel, live, dead, start) \
-	pgstat_report_vacuum(RelationGetRelid(rel), (rel)->rd_rel->relisshared, live, dead)
+	pgstat_report_vacuum(RelationGetRelid(rel), (rel)->rd_rel->relisshared, \
+						 live, dead)
 #elif PG_VERSION_NUM < 190000
 #define CompatReportVacuum(rel, live, dead, start) \
-	pgstat_report_vacuum(RelationGetRelid(rel), (rel)->rd_rel->relisshared, live, dead, start)
+	pgstat_report_vacuum(RelationGetRelid(rel), (rel)->rd_rel->relisshared, \
+						 live, dead, start)
 #else
-#define CompatReportVacuum(rel, live, dead, start) pgstat_report_vacuum(rel, live, dead, start)
+#define CompatReportVacuum(rel, live, dead, start) \
+	pgstat_report_vacuum(rel, live, dead, start)
 #endif
 
 #if PG_VERSION_NUM < 180000
 #define compat_vacuum_delay_point(is_analyze) vacuum_delay_point()
-#define CompatVacUpdateRelstats(rel, np, nt, nvis, nfrozen, hasidx, fxid, mm, fu, mu, outer) \
+#define CompatVacUpdateRelstats(rel, np, nt, nvis, nfrozen, hasidx, fxid, mm, \
+								fu, mu, outer) \
 	vac_update_relstats(rel, np, nt, nvis, hasidx, fxid, mm, fu, mu, outer)
 #else
 #define compat_vacuum_delay_point(is_analyze) vacuum_delay_point(is_analyze)
-#define CompatVacUpdateRelstats(rel, np, nt, nvis, nfrozen, hasidx, fxid, mm, fu, mu, outer) \
-	vac_update_relstats(rel, np, nt, nvis, nfrozen, hasidx, fxid, mm, fu, mu, outer)
+#define CompatVacUpdateRelstats(rel, np, nt, nvis, nfrozen, hasidx, fxid, mm, \
+								fu, mu, outer) \
+	vac_update_relstats(rel, np, nt, nvis, nfrozen, hasidx, fxid, mm, fu, mu, \
+						outer)
 #endif
 
 /*
- * A worker's ring of buffers is as large as the leader's, which may have been told a size (BUFFER_USAGE_LIMIT) from 16 on;
- * 0: no ring.  And from 16 on what VACUUM's delay goes by is a copy of the settings.
+ * A parallel worker's buffer ring is as large as the leader's, which may have
+ * a given size (BUFFER_USAGE_LIMIT) from 16 on; 0 means no ring.  Also from 16
+ * on VACUUM's cost-based delay uses a copy of the settings.
  */
 #if PG_VERSION_NUM < 160000
 #define CompatRingBuffers(strategy) 0
@@ -549,13 +623,14 @@ compat_vacuum_cutoffs(Relation rel, const VacuumParams *p, struct VacuumCutoffs 
 #define CompatVacuumRing(nbuffers) \
 	GetAccessStrategyWithSize(BAS_VACUUM, (nbuffers) * (BLCKSZ / 1024))
 #define CompatWorkerCosts()		VacuumUpdateCosts()
-/* a reload of the configuration must not bring the delay back */
+/* a reload of the configuration must not restore the delay */
 #define CompatFailsafeBegins()	(VacuumFailsafeActive = true)
 #endif
 
 /*
- * Autovacuum has parallel workers from 19 on.  They are to go by its costs, which are not those of the settings that a
- * worker has, and to be as many as autovacuum's own setting allows.
+ * Autovacuum has parallel workers from 19 on.  They use autovacuum's cost
+ * parameters, which are not the settings that a worker has, and autovacuum's
+ * own setting limits their number.
  */
 typedef struct CompatCosts
 {
@@ -570,7 +645,8 @@ typedef struct CompatCosts
 #define CompatTakeCosts(costs)	((void) (costs), CompatWorkerCosts())
 #else
 #define CompatMaxVacuumWorkers() \
-	(AmAutoVacuumWorkerProcess() ? autovacuum_max_parallel_workers : max_parallel_maintenance_workers)
+	(AmAutoVacuumWorkerProcess() ? \
+	 autovacuum_max_parallel_workers : max_parallel_maintenance_workers)
 
 static inline void
 CompatGetCosts(CompatCosts *costs)
@@ -592,24 +668,32 @@ CompatTakeCosts(const CompatCosts *costs)
 }
 #endif
 
-/* 18 shows how long VACUUM has slept; a worker reports the rest at its end. */
+/*
+ * 18 shows how long VACUUM has slept.  A worker reports the remaining time at
+ * its end.
+ */
 #if PG_VERSION_NUM < 180000
 #define CompatReportWorkerDelay() ((void) 0)
 #else
 #define CompatReportWorkerDelay() \
 	(track_cost_delay_timing ? \
 	 pgstat_progress_parallel_incr_param(PROGRESS_VACUUM_DELAY_TIME, \
-										 parallel_vacuum_worker_delay_ns) : (void) 0)
+										 parallel_vacuum_worker_delay_ns) : \
+	 (void) 0)
 #endif
 
-/* pg_stat_progress_vacuum: 17 has bytes where there was a number of TIDs, and indexes */
+/*
+ * pg_stat_progress_vacuum: 17 has bytes in place of a number of TIDs, and
+ * shows indexes
+ */
 #if PG_VERSION_NUM < 170000
 #define COMPAT_BYTES_PER_DEAD_TID 6
 
 static inline void
 compat_progress_dead_limit(Size bytes)
 {
-	pgstat_progress_update_param(PROGRESS_VACUUM_MAX_DEAD_TUPLES, bytes / COMPAT_BYTES_PER_DEAD_TID);
+	pgstat_progress_update_param(PROGRESS_VACUUM_MAX_DEAD_TUPLES,
+								 bytes / COMPAT_BYTES_PER_DEAD_TID);
 }
 
 static inline void
@@ -641,7 +725,7 @@ compat_progress_dead(Size bytes, uint64 tids)
 	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_DEAD_ITEM_IDS, tids);
 }
 
-/* So many indexes are to be processed; 0: that is over. */
+/* Report the number of indexes to process; 0 ends the phase. */
 static inline void
 compat_progress_indexes(int n)
 {
@@ -649,7 +733,7 @@ compat_progress_indexes(int n)
 	pgstat_progress_update_param(PROGRESS_VACUUM_INDEXES_PROCESSED, 0);
 }
 
-/* From a parallel worker, too. */
+/* Count a processed index; a parallel worker may call it, too. */
 static inline void
 compat_progress_index_done(void)
 {
@@ -657,7 +741,10 @@ compat_progress_index_done(void)
 }
 #endif
 
-/* 19 shows why VACUUM runs, and whether the failsafe makes it hurry; inplace has nothing that would be "aggressive". */
+/*
+ * 19 shows why VACUUM runs, and whether the failsafe is active.  inplace has
+ * nothing like an "aggressive" VACUUM.
+ */
 #if PG_VERSION_NUM < 190000
 static inline void
 compat_progress_began(bool is_wraparound)
@@ -672,69 +759,82 @@ compat_progress_failsafe(void)
 static inline void
 compat_progress_began(bool is_wraparound)
 {
-	pgstat_progress_update_param(PROGRESS_VACUUM_STARTED_BY,
-								 !AmAutoVacuumWorkerProcess() ? PROGRESS_VACUUM_STARTED_BY_MANUAL :
-								 is_wraparound ? PROGRESS_VACUUM_STARTED_BY_AUTOVACUUM_WRAPAROUND :
-								 PROGRESS_VACUUM_STARTED_BY_AUTOVACUUM);
-	pgstat_progress_update_param(PROGRESS_VACUUM_MODE, PROGRESS_VACUUM_MODE_NORMAL);
+	int			started_by = PROGRESS_VACUUM_STARTED_BY_MANUAL;
+
+	if (AmAutoVacuumWorkerProcess())
+		started_by = is_wraparound ?
+			PROGRESS_VACUUM_STARTED_BY_AUTOVACUUM_WRAPAROUND :
+			PROGRESS_VACUUM_STARTED_BY_AUTOVACUUM;
+	pgstat_progress_update_param(PROGRESS_VACUUM_STARTED_BY, started_by);
+	pgstat_progress_update_param(PROGRESS_VACUUM_MODE,
+								 PROGRESS_VACUUM_MODE_NORMAL);
 }
 
 static inline void
 compat_progress_failsafe(void)
 {
-	pgstat_progress_update_param(PROGRESS_VACUUM_MODE, PROGRESS_VACUUM_MODE_FAILSAFE);
+	pgstat_progress_update_param(PROGRESS_VACUUM_MODE,
+								 PROGRESS_VACUUM_MODE_FAILSAFE);
 }
 #endif
 
-/* CLUSTER and VACUUM FULL: 19 counts them with REPACK */
+/* 19 reports the progress of CLUSTER and VACUUM FULL as REPACK's */
 #if PG_VERSION_NUM < 190000
 #define PROGRESS_REPACK_PHASE	PROGRESS_CLUSTER_PHASE
 #define PROGRESS_REPACK_INDEX_RELID PROGRESS_CLUSTER_INDEX_RELID
 #define PROGRESS_REPACK_HEAP_TUPLES_SCANNED PROGRESS_CLUSTER_HEAP_TUPLES_SCANNED
-#define PROGRESS_REPACK_HEAP_TUPLES_INSERTED PROGRESS_CLUSTER_HEAP_TUPLES_WRITTEN
+#define PROGRESS_REPACK_HEAP_TUPLES_INSERTED \
+	PROGRESS_CLUSTER_HEAP_TUPLES_WRITTEN
 #define PROGRESS_REPACK_TOTAL_HEAP_BLKS PROGRESS_CLUSTER_TOTAL_HEAP_BLKS
 #define PROGRESS_REPACK_HEAP_BLKS_SCANNED PROGRESS_CLUSTER_HEAP_BLKS_SCANNED
 #define PROGRESS_REPACK_PHASE_SEQ_SCAN_HEAP PROGRESS_CLUSTER_PHASE_SEQ_SCAN_HEAP
-#define PROGRESS_REPACK_PHASE_INDEX_SCAN_HEAP PROGRESS_CLUSTER_PHASE_INDEX_SCAN_HEAP
+#define PROGRESS_REPACK_PHASE_INDEX_SCAN_HEAP \
+	PROGRESS_CLUSTER_PHASE_INDEX_SCAN_HEAP
 #define PROGRESS_REPACK_PHASE_SORT_TUPLES PROGRESS_CLUSTER_PHASE_SORT_TUPLES
-#define PROGRESS_REPACK_PHASE_WRITE_NEW_HEAP PROGRESS_CLUSTER_PHASE_WRITE_NEW_HEAP
+#define PROGRESS_REPACK_PHASE_WRITE_NEW_HEAP \
+	PROGRESS_CLUSTER_PHASE_WRITE_NEW_HEAP
 #endif
 
-/* ---- WAL ----------------------------------------------------------------------------- */
+/* ---- WAL --------------------------------------------------------------- */
 
-/* char * in 15, const void * in 18 */
+/* the parameter is char * in 15, const void * in 18 */
 #define CompatXLogRegisterData(p, len) XLogRegisterData((char *) (p), (len))
-#define CompatXLogRegisterBufData(id, p, len) XLogRegisterBufData((id), (char *) (p), (len))
+#define CompatXLogRegisterBufData(id, p, len) \
+	XLogRegisterBufData((id), (char *) (p), (len))
 #if PG_VERSION_NUM < 170000
 #define REGBUF_NO_CHANGE		0	/* the buffer need not be locked */
 #endif
-#define CompatRegisterCustomRmgr(id, r) RegisterCustomRmgr((id), unconstify(RmgrData *, (r)))
+#define CompatRegisterCustomRmgr(id, r) \
+	RegisterCustomRmgr((id), unconstify(RmgrData *, (r)))
 #if PG_VERSION_NUM < 160000
-#define CompatConflict(fxid, iscat, locator) ResolveRecoveryConflictWithSnapshotFullXid(fxid, locator)
-#define CompatConflictXid(xid, iscat, locator) ResolveRecoveryConflictWithSnapshot(xid, locator)
+#define CompatConflict(fxid, iscat, locator) \
+	ResolveRecoveryConflictWithSnapshotFullXid(fxid, locator)
+#define CompatConflictXid(xid, iscat, locator) \
+	ResolveRecoveryConflictWithSnapshot(xid, locator)
 #else
 #define CompatConflict(fxid, iscat, locator) \
 	ResolveRecoveryConflictWithSnapshotFullXid(fxid, iscat, locator)
-#define CompatConflictXid(xid, iscat, locator) ResolveRecoveryConflictWithSnapshot(xid, iscat, locator)
+#define CompatConflictXid(xid, iscat, locator) \
+	ResolveRecoveryConflictWithSnapshot(xid, iscat, locator)
 #endif
 
-/* ---- SQL functions ------------------------------------------------------------------- */
+/* ---- SQL functions ----------------------------------------------------- */
 
-/* 17 makes functions of indexes run with a search_path of their own */
+/* 17 runs functions of indexes with a restricted search_path */
 #if PG_VERSION_NUM < 170000
 #define CompatRestrictSearchPath() ((void) 0)
 #else
 #define CompatRestrictSearchPath() RestrictSearchPath()
 #endif
 
-/* A function's rows go into a tuplestore; 15.0 has the old name only. */
+/* A function returns its rows in a tuplestore; 15.0 has only the old name. */
 #if PG_VERSION_NUM < 160000
 #define CompatInitMaterializedSRF(fcinfo) SetSingleFuncCall(fcinfo, 0)
 #else
 #define CompatInitMaterializedSRF(fcinfo) InitMaterializedSRF(fcinfo, 0)
 #endif
 
-/* ---- logical decoding ---------------------------------------------------------------- */
+/* ---- logical decoding -------------------------------------------------- */
 
 #if PG_VERSION_NUM < 160000
 #define CompatChangeLocator(change) ((change)->data.tp.relnode)
@@ -753,21 +853,26 @@ compat_progress_failsafe(void)
 #define ReorderBufferAllocTupleBuf(rb, len) ReorderBufferGetTupleBuf(rb, len)
 #endif
 
-/* REPACK (CONCURRENTLY) of 19 decodes for one table, and takes whatever comes for its rows. */
+/*
+ * REPACK (CONCURRENTLY) of 19 decodes one table, and takes every change that
+ * it gets for one of that table's rows.
+ */
 #if PG_VERSION_NUM < 190000
 #define CompatRepackDrops(buf)	false
 #else
 #define CompatRepackDrops(buf)	change_useless_for_repack(buf)
 #endif
 
-/* 19 tells what it looked at */
+/* 19 also returns a message about the record that it could not read */
 #if PG_VERSION_NUM < 190000
-#define CompatFindNextRecord(reader, from, problem) ((void) (problem), XLogFindNextRecord(reader, from))
+#define CompatFindNextRecord(reader, from, problem) \
+	((void) (problem), XLogFindNextRecord(reader, from))
 #else
-#define CompatFindNextRecord(reader, from, problem) XLogFindNextRecord(reader, from, problem)
+#define CompatFindNextRecord(reader, from, problem) \
+	XLogFindNextRecord(reader, from, problem)
 #endif
 
-/* ---- hooks --------------------------------------------------------------------------- */
+/* ---- hooks ------------------------------------------------------------- */
 
 #if PG_VERSION_NUM < 190000
 #define CompatJumbleState JumbleState
@@ -775,7 +880,7 @@ compat_progress_failsafe(void)
 #define CompatJumbleState const JumbleState
 #endif
 
-/* The table of REPACK (CONCURRENTLY); NULL: the statement is none. */
+/* The table of a REPACK (CONCURRENTLY); NULL if the statement is not one. */
 #if PG_VERSION_NUM < 190000
 #define compat_concurrent_repack(statement) ((const RangeVar *) NULL)
 #else
@@ -796,11 +901,12 @@ compat_concurrent_repack(const Node *statement)
 }
 #endif
 
-/* ---- locks --------------------------------------------------------------------------- */
+/* ---- locks ------------------------------------------------------------- */
 
-/* 18: log_lock_failures is about locks that are an error not to get */
+/* 18: log_lock_failures concerns locks whose failure is an error */
 #if PG_VERSION_NUM < 180000
-#define CompatCondLockTuple(rel, tid, mode, error) ConditionalLockTuple(rel, tid, mode)
+#define CompatCondLockTuple(rel, tid, mode, error) \
+	ConditionalLockTuple(rel, tid, mode)
 #define CompatCondXactWait(xid, error) ConditionalXactLockTableWait(xid)
 #else
 #define CompatCondLockTuple(rel, tid, mode, error) \
@@ -815,7 +921,7 @@ compat_concurrent_repack(const Node *statement)
 #define CompatNewTranche(name)	LWLockNewTrancheId(name)
 #endif
 
-/* ---- what other versions have to compare with ------------------------------------------ */
+/* ---- what other versions have to compare with -------------------------- */
 
 #if PG_VERSION_NUM >= 170000
 #define COMPAT_HAS_TIDSTORE		1	/* access/tidstore.h, lib/radixtree.h */

@@ -2,7 +2,8 @@
  * compat_archive.h
  *	  How an archive module tells the server its callbacks.
  *
- * From 16 on callbacks get a state, which COMPAT_ARCHIVE_MODULE keeps from them.
+ * From 16 on callbacks get a state, which COMPAT_ARCHIVE_MODULE keeps from
+ * them.
  *-------------------------------------------------------------------------
  */
 #ifndef PG_INPLACE_COMPAT_ARCHIVE_H
@@ -14,7 +15,9 @@
 #error "walpack supports PostgreSQL 15 to 19"
 #endif
 
-/* it is empty outside of Windows in 15, and the module is built with hidden symbols */
+/*
+ * 15 defines it as empty outside of Windows, and symbols are hidden by default
+ */
 #undef PGDLLEXPORT
 #define PGDLLEXPORT __attribute__((visibility("default")))
 

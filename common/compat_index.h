@@ -27,7 +27,7 @@
 #define CompatInjectionPoint(name) INJECTION_POINT(name, NULL)
 #endif
 
-/* Does the collation sort by bytes? */
+/* True if the collation sorts by bytes. */
 static inline bool
 CompatCollationIsC(Oid collation)
 {
@@ -40,7 +40,7 @@ CompatCollationIsC(Oid collation)
 #endif
 }
 
-/* the table whose xid horizon counts: VACUUM tells it from 16 on */
+/* the table whose horizon counts; VACUUM passes it from 16 on */
 #if PG_VERSION_NUM < 160000
 #define CompatIvHeapRel(info)	((Relation) NULL)
 #else
@@ -67,27 +67,38 @@ CompatCollationIsC(Oid collation)
 #elif PG_VERSION_NUM < 180000
 #define COMPAT_ESTIMATE_PARALLEL_PARAMETERS int nkeys, int norderbys
 #else
-#define COMPAT_ESTIMATE_PARALLEL_PARAMETERS Relation rel, int nkeys, int norderbys
+#define COMPAT_ESTIMATE_PARALLEL_PARAMETERS \
+	Relation rel, int nkeys, int norderbys
 #endif
 
-/* rows may have been removed that an old snapshot should see: that is an error; before 17 */
+/*
+ * before 17: raises an error if rows that an old snapshot should see may have
+ * been removed
+ */
 #if PG_VERSION_NUM < 170000
-#define CompatTestForOldSnapshot(snapshot, rel, page) TestForOldSnapshot(snapshot, rel, page)
+#define CompatTestForOldSnapshot(snapshot, rel, page) \
+	TestForOldSnapshot(snapshot, rel, page)
 #else
 #define CompatTestForOldSnapshot(snapshot, rel, page) ((void) 0)
 #endif
 
-/* INSERT ... ON CONFLICT works with unique indexes of any access method from 18 on */
+/*
+ * From 18 on INSERT ... ON CONFLICT works with unique indexes of any access
+ * method.
+ */
 #define COMPAT_UNIQUE_INDEXES	(PG_VERSION_NUM >= 180000)
 
-/* CREATE INDEX asks for workers for any access method that takes them from 17 on, before that for btree only */
+/*
+ * From 17 on CREATE INDEX requests workers for any access method that can use
+ * them, before that for btree only.
+ */
 #if PG_VERSION_NUM < 170000
 #define COMPAT_BUILDS_IN_PARALLEL
 #else
 #define COMPAT_BUILDS_IN_PARALLEL .amcanbuildparallel = true,
 #endif
 
-/* What later versions ask an ordered access method. */
+/* What later versions require of an ordered access method. */
 #if PG_VERSION_NUM < 180000
 #define COMPAT_ORDERED_INDEX_AM(height)
 #else
@@ -100,7 +111,10 @@ CompatCollationIsC(Oid collation)
 	.amtranslatecmptype = bttranslatecmptype,
 #endif
 
-/* A handler's answer: before 19 core frees it, from then on it keeps the pointer. */
+/*
+ * Return a handler's result.  Before 19 core frees it; from 19 on core keeps
+ * the pointer.
+ */
 #if PG_VERSION_NUM < 190000
 #define COMPAT_RETURN_INDEX_AM(methods) \
 	do { \

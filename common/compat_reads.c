@@ -30,10 +30,14 @@ struct CompatReads
 #endif
 
 static const int stream_flags[] = {
-	[COMPAT_READ_SEQUENTIAL] = READ_STREAM_SEQUENTIAL | READ_STREAM_USE_BATCHING,
-	[COMPAT_READ_BITMAP] = READ_STREAM_DEFAULT | READ_STREAM_USE_BATCHING,
-	[COMPAT_READ_MAINTENANCE] = READ_STREAM_MAINTENANCE,
-	[COMPAT_READ_CLEANUP] = READ_STREAM_MAINTENANCE | READ_STREAM_USE_BATCHING
+	[COMPAT_READ_SEQUENTIAL] =
+	READ_STREAM_SEQUENTIAL | READ_STREAM_USE_BATCHING,
+	[COMPAT_READ_BITMAP] =
+	READ_STREAM_DEFAULT | READ_STREAM_USE_BATCHING,
+	[COMPAT_READ_MAINTENANCE] =
+	READ_STREAM_MAINTENANCE,
+	[COMPAT_READ_CLEANUP] =
+	READ_STREAM_MAINTENANCE | READ_STREAM_USE_BATCHING
 };
 
 static BlockNumber
@@ -45,16 +49,19 @@ stream_next_block(ReadStream *stream, void *arg, void *per_block)
 }
 
 CompatReads *
-compat_reads_begin(Relation rel, CompatReadKind kind, BufferAccessStrategy strategy,
-				   CompatNextBlock next_block, void *state, Size per_block_size)
+compat_reads_begin(Relation rel, CompatReadKind kind,
+				   BufferAccessStrategy strategy, CompatNextBlock next_block,
+				   void *state, Size per_block_size)
 {
 	MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(state));
 	CompatReads *reads = palloc(sizeof(CompatReads));
 
 	reads->next_block = next_block;
 	reads->state = state;
-	reads->stream = read_stream_begin_relation(stream_flags[kind], strategy, rel, MAIN_FORKNUM,
-											   stream_next_block, reads, per_block_size);
+	reads->stream = read_stream_begin_relation(stream_flags[kind], strategy,
+											   rel, MAIN_FORKNUM,
+											   stream_next_block, reads,
+											   per_block_size);
 	MemoryContextSwitchTo(old);
 	return reads;
 }
@@ -81,8 +88,9 @@ compat_reads_end(CompatReads *reads)
 #else
 
 CompatReads *
-compat_reads_begin(Relation rel, CompatReadKind kind, BufferAccessStrategy strategy,
-				   CompatNextBlock next_block, void *state, Size per_block_size)
+compat_reads_begin(Relation rel, CompatReadKind kind,
+				   BufferAccessStrategy strategy, CompatNextBlock next_block,
+				   void *state, Size per_block_size)
 {
 	MemoryContext context = GetMemoryChunkContext(state);
 	CompatReads *reads = MemoryContextAlloc(context, sizeof(CompatReads));
@@ -91,7 +99,8 @@ compat_reads_begin(Relation rel, CompatReadKind kind, BufferAccessStrategy strat
 	reads->state = state;
 	reads->rel = rel;
 	reads->strategy = strategy;
-	reads->per_block = per_block_size > 0 ? MemoryContextAlloc(context, per_block_size) : NULL;
+	reads->per_block = per_block_size > 0 ?
+		MemoryContextAlloc(context, per_block_size) : NULL;
 	return reads;
 }
 
@@ -104,7 +113,8 @@ compat_reads_next(CompatReads *reads, void **per_block)
 		*per_block = reads->per_block;
 	if (block == InvalidBlockNumber)
 		return InvalidBuffer;
-	return ReadBufferExtended(reads->rel, MAIN_FORKNUM, block, RBM_NORMAL, reads->strategy);
+	return ReadBufferExtended(reads->rel, MAIN_FORKNUM, block, RBM_NORMAL,
+							  reads->strategy);
 }
 
 void

@@ -16,9 +16,10 @@
 typedef struct CompatReads CompatReads;
 
 /*
- * The next block to be read, or InvalidBlockNumber; per_block is memory that
- * goes with it.  May be asked before the blocks named so far are used.  The
- * state is a chunk of memory; reads live where that does.
+ * Returns the next block to read, or InvalidBlockNumber; per_block is memory
+ * that accompanies the block.  It may be called before the blocks returned so
+ * far are used.  The state is a palloc'd chunk; the CompatReads is allocated
+ * in the same context.
  */
 typedef BlockNumber (*CompatNextBlock) (void *state, void *per_block);
 
@@ -26,18 +27,25 @@ typedef enum CompatReadKind
 {
 	COMPAT_READ_SEQUENTIAL,
 	COMPAT_READ_BITMAP,
-	COMPAT_READ_MAINTENANCE,	/* next_block may do I/O of its own */
-	COMPAT_READ_CLEANUP			/* maintenance where it does none */
+	COMPAT_READ_MAINTENANCE,	/* its next_block may do I/O of its own */
+	COMPAT_READ_CLEANUP			/* maintenance whose next_block does no I/O */
 } CompatReadKind;
 
 extern CompatReads *compat_reads_begin(Relation rel, CompatReadKind kind,
-									   BufferAccessStrategy strategy, CompatNextBlock next_block,
-									   void *state, Size per_block_size);
+									   BufferAccessStrategy strategy,
+									   CompatNextBlock next_block, void *state,
+									   Size per_block_size);
 
-/* The next block, pinned for the caller; per_block (or NULL) is valid until the next call. */
+/*
+ * Return the next block, pinned for the caller.  *per_block is valid until the
+ * next call; the argument may be NULL.
+ */
 extern Buffer compat_reads_next(CompatReads *reads, void **per_block);
 
-/* Forget what was read ahead: the next block is asked for anew. */
+/*
+ * Discard what was read ahead.  Reading continues with another call of
+ * next_block.
+ */
 extern void compat_reads_reset(CompatReads *reads);
 extern void compat_reads_end(CompatReads *reads);
 

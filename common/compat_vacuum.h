@@ -2,7 +2,8 @@
  * compat_vacuum.h
  *	  Lines of VACUUM's report that differ between PostgreSQL's versions.
  *
- * Each has the words that the server has for heap tables, for programs that read logs.
+ * Each line has the server's wording for heap tables, for programs that read
+ * logs.
  *-------------------------------------------------------------------------
  */
 #ifndef PG_INPLACE_COMPAT_VACUUM_H
@@ -13,10 +14,13 @@
 #include "executor/instrument.h"
 #include "utils/backend_status.h"
 
-/* 18 tells all-visible pages apart that were read in order to freeze them: we have none. */
+/*
+ * 18 counts separately all-visible pages that were read in order to freeze
+ * them.  inplace has no such pages.
+ */
 static inline void
-compat_report_pages(StringInfo buf, BlockNumber removed, BlockNumber remain, BlockNumber scanned,
-					double percent)
+compat_report_pages(StringInfo buf, BlockNumber removed, BlockNumber remain,
+					BlockNumber scanned, double percent)
 {
 #if PG_VERSION_NUM < 180000
 	appendStringInfo(buf, _("pages: %u removed, %u remain, %u scanned (%.2f%% of total)\n"),
@@ -28,7 +32,8 @@ compat_report_pages(StringInfo buf, BlockNumber removed, BlockNumber remain, Blo
 }
 
 static inline void
-compat_report_frozen(StringInfo buf, BlockNumber pages, double percent, int64 rows)
+compat_report_frozen(StringInfo buf, BlockNumber pages, double percent,
+					 int64 rows)
 {
 #if PG_VERSION_NUM >= 160000
 	appendStringInfo(buf, _("frozen: %u pages from table (%.2f%% of total) had %lld tuples frozen\n"),
@@ -36,9 +41,13 @@ compat_report_frozen(StringInfo buf, BlockNumber pages, double percent, int64 ro
 #endif
 }
 
-/* Bits of the visibility map that have been set; were_visible: pages that are only all-frozen newly. */
+/*
+ * Report bits of the visibility map that were set.  were_visible counts pages
+ * that were already all-visible and became all-frozen.
+ */
 static inline void
-compat_report_map(StringInfo buf, BlockNumber visible, BlockNumber frozen, BlockNumber were_visible)
+compat_report_map(StringInfo buf, BlockNumber visible, BlockNumber frozen,
+				  BlockNumber were_visible)
 {
 #if PG_VERSION_NUM >= 180000
 	appendStringInfo(buf, _("visibility map: %u pages set all-visible, %u pages set all-frozen (%u were all-visible)\n"),
@@ -46,7 +55,10 @@ compat_report_map(StringInfo buf, BlockNumber visible, BlockNumber frozen, Block
 #endif
 }
 
-/* 19 tells how many workers were wanted, and how many had: [0] to delete from indexes, in all passes, [1] to clean them up. */
+/*
+ * 19 reports how many workers were planned and launched.  Element 0 is for
+ * deleting from indexes, in all passes; element 1 is for cleaning them up.
+ */
 static inline void
 compat_report_workers(StringInfo buf, const int *planned, const int *launched)
 {
@@ -60,7 +72,10 @@ compat_report_workers(StringInfo buf, const int *planned, const int *launched)
 #endif
 }
 
-/* And the memory that dead rows' TIDs have taken, which was given back so many times. */
+/*
+ * 19 also reports the memory that dead rows' TIDs have taken; resets is how
+ * often it was freed.
+ */
 static inline void
 compat_report_memory(StringInfo buf, Size bytes, int resets, Size limit)
 {
@@ -72,14 +87,19 @@ compat_report_memory(StringInfo buf, Size bytes, int resets, Size limit)
 #endif
 }
 
-/* The progress view's value, which stays after pgstat_progress_end_command. */
+/*
+ * Report the progress view's value, which stays after
+ * pgstat_progress_end_command.
+ */
 static inline void
 compat_report_delay(StringInfo buf)
 {
 #if PG_VERSION_NUM >= 180000
+	const int64 *params = MyBEEntry->st_progress_param;
+
 	if (track_cost_delay_timing)
 		appendStringInfo(buf, _("delay time: %.3f ms\n"),
-						 MyBEEntry->st_progress_param[PROGRESS_VACUUM_DELAY_TIME] / 1000000.0);
+						 params[PROGRESS_VACUUM_DELAY_TIME] / 1000000.0);
 #endif
 }
 
@@ -103,13 +123,17 @@ compat_report_wal(StringInfo buf, const WalUsage *wal)
 					 (long long) wal->wal_records, (long long) wal->wal_fpi,
 					 (unsigned long long) wal->wal_bytes);
 #elif PG_VERSION_NUM < 190000
-	appendStringInfo(buf, _("WAL usage: %lld records, %lld full page images, %llu bytes, %lld buffers full\n"),
+	appendStringInfo(buf,
+					 _("WAL usage: %lld records, %lld full page images, %llu bytes, %lld buffers full\n"),
 					 (long long) wal->wal_records, (long long) wal->wal_fpi,
-					 (unsigned long long) wal->wal_bytes, (long long) wal->wal_buffers_full);
+					 (unsigned long long) wal->wal_bytes,
+					 (long long) wal->wal_buffers_full);
 #else
-	appendStringInfo(buf, _("WAL usage: %lld records, %lld full page images, %llu bytes, %llu full page image bytes, %lld buffers full\n"),
+	appendStringInfo(buf,
+					 _("WAL usage: %lld records, %lld full page images, %llu bytes, %llu full page image bytes, %lld buffers full\n"),
 					 (long long) wal->wal_records, (long long) wal->wal_fpi,
-					 (unsigned long long) wal->wal_bytes, (unsigned long long) wal->wal_fpi_bytes,
+					 (unsigned long long) wal->wal_bytes,
+					 (unsigned long long) wal->wal_fpi_bytes,
 					 (long long) wal->wal_buffers_full);
 #endif
 }

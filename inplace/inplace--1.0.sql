@@ -43,7 +43,7 @@ CREATE FUNCTION inplace_rows(
 	rel regclass,
 	block int8,
 	OUT off int4,
-	OUT lp_state text,			-- normal, undo (a record at home), dead, unused
+	OUT state text,				-- unused, dead, undo; of a row frozen, default, changed, inserted, updated, deleted, overlaid; damaged
 	OUT len int4,
 	OUT natts int4,
 	OUT flags text[],

@@ -12,10 +12,10 @@
  * lies between "lower" and "upper" of the new image does not matter; what lay
  * between them in the old one is not known, so it is always written.
  *
- * Nothing here allocates, fails otherwise than by what it returns, or reads or
- * writes a byte outside of what it is given; so all of it may be used in a
- * critical section.  There is no state, but for the choice of vector
- * instructions, which is made once.  For C and C++; no server dependencies.
+ * No function allocates memory, reports failure other than by its result, or
+ * reads or writes a byte outside of its arguments; so all of them may be used
+ * in a critical section.  The only state is the choice of vector instructions,
+ * which is made once.  For C and C++; no server dependencies.
  *-------------------------------------------------------------------------
  */
 #ifndef PAGEDELTA_H
@@ -41,7 +41,7 @@ extern "C"
  */
 #define PAGEDELTA_ROOM(size)	((size) + 2 * PAGEDELTA_HEADER + 24)
 
-/* What functions return instead of a length. */
+/* Results of functions in place of a length. */
 typedef enum PageDeltaError
 {
 	PAGEDELTA_OK = 0,
@@ -51,10 +51,7 @@ typedef enum PageDeltaError
 	PAGEDELTA_BAD_DELTA = -4	/* not a delta for a page of this size */
 } PageDeltaError;
 
-/*
- * Where the holes of both images are; an old page that is all zeros has 0 and
- * 0.
- */
+/* The holes of both images.  An old page that is all zeros has 0 and 0. */
 typedef struct PageDeltaBounds
 {
 	uint32_t	old_lower;
@@ -63,56 +60,63 @@ typedef struct PageDeltaBounds
 	uint32_t	new_upper;
 } PageDeltaBounds;
 
-/* Bytes of a delta that is not in one piece. */
+/* A part of a delta that is not in one piece. */
 typedef struct PageDeltaPart
 {
 	const void *data;
 	uint32_t	len;
 } PageDeltaPart;
 
-/* Fragments that are shorter are not worth a part; so many parts at most. */
+/*
+ * A fragment shorter than PAGEDELTA_MIN_PART gets no part; a delta has at most
+ * PAGEDELTA_MAX_PARTS parts.
+ */
 #define PAGEDELTA_MIN_PART	256
 #define PAGEDELTA_MAX_PARTS 5
 
 /*
- * The delta that makes new_page out of old_page.  Returns its length, or a
- * PageDeltaError; then the room's contents are not defined.  room is at least
- * PAGEDELTA_ROOM(size).
+ * Make the delta that turns old_page into new_page.  Returns its length, or a
+ * PageDeltaError; then the contents of "delta" are undefined.  room is at
+ * least PAGEDELTA_ROOM(size).
  */
-extern int	pagedelta_make(const void *old_page, const void *new_page, uint32_t size,
-						   const PageDeltaBounds *bounds, void *delta, uint32_t room);
+extern int	pagedelta_make(const void *old_page, const void *new_page,
+						   uint32_t size, const PageDeltaBounds *bounds,
+						   void *delta, uint32_t room);
 
 /*
- * The same, but the longest way to have fewer copies: the first long fragments
- * stay in new_page, and parts tells what to put together, nparts of them, at
- * most PAGEDELTA_MAX_PARTS.  Returns the length of the whole.
+ * Like pagedelta_make, but copies fewer bytes: the first long fragments stay
+ * in new_page.  parts describes the nparts pieces that make up the delta, at
+ * most PAGEDELTA_MAX_PARTS.  Returns the length of the whole delta.
  */
-extern int	pagedelta_make_parts(const void *old_page, const void *new_page, uint32_t size,
-								 const PageDeltaBounds *bounds, void *delta, uint32_t room,
+extern int	pagedelta_make_parts(const void *old_page, const void *new_page,
+								 uint32_t size, const PageDeltaBounds *bounds,
+								 void *delta, uint32_t room,
 								 PageDeltaPart *parts, int *nparts);
 
-/* PAGEDELTA_OK if this is a delta for pages of this size. */
+/* Returns PAGEDELTA_OK if this is a delta for pages of this size. */
 extern int	pagedelta_check(const void *delta, uint32_t len, uint32_t size);
 
 /*
- * Apply a delta: PAGEDELTA_OK, or an error, and then the page has not been
- * changed.  What is in the page's new hole is the caller's affair.
+ * Apply a delta.  Returns PAGEDELTA_OK, or an error; then the page is
+ * unchanged.  The contents of the page's new hole are left to the caller.
  */
-extern int	pagedelta_apply(void *page, uint32_t size, const void *delta, uint32_t len);
+extern int	pagedelta_apply(void *page, uint32_t size, const void *delta,
+							uint32_t len);
 
 /*
- * Apply what pagedelta_make_parts has just made for this page.  Returns the
- * number of bytes copied.
+ * Apply the parts that pagedelta_make_parts has just made for this page.
+ * Returns the number of bytes copied.
  */
-extern uint32_t pagedelta_apply_parts(void *page, const PageDeltaPart *parts, int nparts);
+extern uint32_t pagedelta_apply_parts(void *page, const PageDeltaPart *parts,
+									  int nparts);
 
-/* Are these bytes all zeros? */
+/* True if these bytes are all zeros. */
 extern bool pagedelta_zeros(const void *bytes, uint32_t len);
 
 /*
- * Which instructions are used: "avx512bw", "avx2", "sse2", "neon", "scalar".
- * All give the same bytes.  _use chooses one, for tests: false if the machine
- * does not have it; NULL is the best one again.
+ * The instructions in use: "avx512bw", "avx2", "sse2", "neon", "scalar".  All
+ * of them give the same bytes.  pagedelta_use chooses one, for tests.  It
+ * returns false if the machine does not have it; NULL restores the best one.
  */
 extern const char *pagedelta_instructions(void);
 extern bool pagedelta_use(const char *name);

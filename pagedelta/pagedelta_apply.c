@@ -7,7 +7,7 @@
 
 #include "pagedelta.h"
 
-/* Reads a fragment's header. */
+/* Read a fragment's header. */
 static void
 get_header(const uint8_t *p, uint32_t *offset, uint32_t *len)
 {
@@ -22,7 +22,7 @@ int
 pagedelta_check(const void *delta, uint32_t len, uint32_t size)
 {
 	const uint8_t *p = delta;
-	uint32_t	done = 0;		/* end of the fragment before */
+	uint32_t	done = 0;		/* end of the previous fragment */
 
 	if (size == 0 || size > PAGEDELTA_MAX_PAGE || size % PAGEDELTA_UNIT != 0)
 		return PAGEDELTA_BAD_SIZE;
@@ -86,7 +86,7 @@ pagedelta_apply_parts(void *page, const PageDeltaPart *parts, int nparts)
 			copied += bytes;
 			if (p == end)
 			{
-				/* the next part is the fragment's bytes, and nothing else */
+				/* the next part holds the fragment's bytes, and nothing else */
 				memcpy((uint8_t *) page + offset, parts[++i].data, bytes);
 				break;
 			}

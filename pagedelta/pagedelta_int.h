@@ -23,16 +23,19 @@
 
 #define PD_INLINE static inline __attribute__((always_inline))
 
-/* So many equal bytes do not end a fragment: its header would be as long. */
+/*
+ * This many equal bytes do not end a fragment, because the header of a new
+ * fragment would be as long.
+ */
 #define PD_MAX_GAP	4
 
-/* A position that no fragment can be continued from. */
+/* A position from which no fragment can continue. */
 #define PD_NOWHERE	(-PAGEDELTA_MAX_PAGE)
 
-/* Copies of up to so many bytes are made with one move. */
+/* Copies of up to this many bytes are made with one move. */
 #define PD_MOVE		16
 
-/* What to do, and where the writer is. */
+/* The writer's task and position. */
 typedef struct PdJob
 {
 	const uint8_t *old_page;
@@ -46,7 +49,7 @@ typedef struct PdJob
 
 typedef void (*PdMaker) (PdJob *job, const PageDeltaBounds *bounds);
 
-/* A region of the new image, and what of it the old one has too. */
+/* A region of the new image, and the part of it that the old image has, too. */
 typedef struct PdRegion
 {
 	int			begin;
@@ -56,8 +59,8 @@ typedef struct PdRegion
 } PdRegion;
 
 /*
- * A word in the order of bytes that the machine has, or would have if it were
- * little-endian: the first byte is the lowest.
+ * Read a word in little-endian order, whatever the machine's order is: the
+ * first byte is the lowest.
  */
 PD_INLINE uint64_t
 pd_word64(const uint8_t *p)
@@ -84,8 +87,8 @@ pd_word32(const uint8_t *p)
 }
 
 /*
- * A one for each byte that differs, or that one of the PD_MAX_GAP bytes behind
- * it does.
+ * Set a bit for each byte that differs, and for each byte of which one of the
+ * next PD_MAX_GAP bytes differs.
  */
 PD_INLINE uint64_t
 pd_spread(uint64_t mask)
@@ -96,8 +99,8 @@ pd_spread(uint64_t mask)
 }
 
 /*
- * Gaps of up to PD_MAX_GAP zeros between ones become ones.  The spread mask
- * has its zeros where longer gaps begin.
+ * Close gaps of up to PD_MAX_GAP zeros between ones.  The spread mask has
+ * zeros where longer gaps begin.
  */
 PD_INLINE uint64_t
 pd_close_gaps(uint64_t mask, uint64_t spread)
@@ -111,8 +114,8 @@ pd_close_gaps(uint64_t mask, uint64_t spread)
 }
 
 /*
- * End the part that is being written; the next one is a fragment's bytes,
- * where they are.
+ * End the part that is being written.  The next part is a fragment's bytes in
+ * place.
  */
 PD_INLINE void
 pd_refer(PdJob *job, int begin, int len)
@@ -143,7 +146,8 @@ pd_put_fragment(PdJob *job, int begin, int end)
 	job->p += sizeof(header);
 	if (len <= PD_MOVE && begin <= job->size - PD_MOVE)
 		memcpy(job->p, job->new_page + begin, PD_MOVE);
-	else if (job->parts != NULL && len >= PAGEDELTA_MIN_PART && job->nparts + 2 < PAGEDELTA_MAX_PARTS)
+	else if (job->parts != NULL && len >= PAGEDELTA_MIN_PART &&
+			 job->nparts + 2 < PAGEDELTA_MAX_PARTS)
 	{
 		pd_refer(job, begin, len);
 		return;

@@ -3,8 +3,8 @@
  *	  Making deltas: the implementations, and which one is used.
  *
  * Each compares 64 bytes at a time, which gives a bit for each byte that
- * differs.  Small gaps are closed in these bits, so that what is left are
- * fragments: changes of single bytes side by side cost no more than a block of
+ * differs.  Small gaps are closed in these bits, so that only fragments are
+ * left.  Changes of single bytes side by side cost no more than a block of
  * bytes that all differ.
  *-------------------------------------------------------------------------
  */
@@ -13,19 +13,20 @@
 /* Units that are compared at once while nothing differs. */
 #define PD_STRIDE	256
 
-/* A loop that is to be unrolled: gcc does not do that by itself, clang does. */
+/* A loop that is to be unrolled.  clang unrolls it unasked, gcc does not. */
 #ifdef __clang__
 #define PD_UNROLLED(i, end, step)	for (int i = 0; i < (end); i += (step))
 #else
-#define PD_UNROLLED(i, end, step)	_Pragma("GCC unroll 16") for (int i = 0; i < (end); i += (step))
+#define PD_UNROLLED(i, end, step) \
+	_Pragma("GCC unroll 16") for (int i = 0; i < (end); i += (step))
 #endif
 
-/* What a hole is compared with. */
+/* The zeros that a hole is compared with. */
 static const uint8_t pd_no_bytes[PD_STRIDE];
 
-/* ---- without vector instructions ------------------------------------------------- */
+/* ---- without vector instructions --------------------------------------- */
 
-/* The top bit of each byte that is not zero, brought together in one byte. */
+/* Collect the top bits of the eight bytes that are not zero in one byte. */
 PD_INLINE uint64_t
 pd_mask_of_word(uint64_t differs)
 {
@@ -66,7 +67,7 @@ pd_same_scalar(const uint8_t *a, const uint8_t *b)
 #define PD_TARGET
 #include "pagedelta_walk.h"
 
-/* ---- x86 --------------------------------------------------------------------------- */
+/* ---- x86 --------------------------------------------------------------- */
 
 #if defined(__x86_64__) && !defined(PAGEDELTA_SCALAR)
 #include <immintrin.h>
@@ -74,15 +75,18 @@ pd_same_scalar(const uint8_t *a, const uint8_t *b)
 PD_INLINE uint64_t
 pd_equal16(const uint8_t *a, const uint8_t *b)
 {
-	return (uint32_t) _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *) a),
-													   _mm_loadu_si128((const __m128i *) b)));
+	__m128i		equal = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *) a),
+									   _mm_loadu_si128((const __m128i *) b));
+
+	return (uint32_t) _mm_movemask_epi8(equal);
 }
 
 PD_INLINE uint64_t
 pd_mask_sse2(const uint8_t *a, const uint8_t *b)
 {
 	return ~(pd_equal16(a, b) | pd_equal16(a + 16, b + 16) << 16 |
-			 pd_equal16(a + 32, b + 32) << 32 | pd_equal16(a + 48, b + 48) << 48);
+			 pd_equal16(a + 32, b + 32) << 32 |
+			 pd_equal16(a + 48, b + 48) << 48);
 }
 
 PD_INLINE bool
@@ -92,8 +96,10 @@ pd_same_sse2(const uint8_t *a, const uint8_t *b)
 
 	PD_UNROLLED(i, PD_STRIDE, 16)
 	{
-		same = _mm_and_si128(same, _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *) (a + i)),
-												  _mm_loadu_si128((const __m128i *) (b + i))));
+		__m128i		x = _mm_loadu_si128((const __m128i *) (a + i));
+		__m128i		y = _mm_loadu_si128((const __m128i *) (b + i));
+
+		same = _mm_and_si128(same, _mm_cmpeq_epi8(x, y));
 	}
 	return _mm_movemask_epi8(same) == 0xFFFF;
 }
@@ -107,10 +113,12 @@ pd_same_sse2(const uint8_t *a, const uint8_t *b)
 static inline __attribute__((always_inline)) PD_AVX2 uint64_t
 pd_mask_avx2(const uint8_t *a, const uint8_t *b)
 {
-	__m256i		low = _mm256_cmpeq_epi8(_mm256_loadu_si256((const __m256i *) a),
-										_mm256_loadu_si256((const __m256i *) b));
-	__m256i		high = _mm256_cmpeq_epi8(_mm256_loadu_si256((const __m256i *) (a + 32)),
-										 _mm256_loadu_si256((const __m256i *) (b + 32)));
+	__m256i		low =
+		_mm256_cmpeq_epi8(_mm256_loadu_si256((const __m256i *) a),
+						  _mm256_loadu_si256((const __m256i *) b));
+	__m256i		high =
+		_mm256_cmpeq_epi8(_mm256_loadu_si256((const __m256i *) (a + 32)),
+						  _mm256_loadu_si256((const __m256i *) (b + 32)));
 
 	return ~((uint64_t) (uint32_t) _mm256_movemask_epi8(low) |
 			 (uint64_t) (uint32_t) _mm256_movemask_epi8(high) << 32);
@@ -123,8 +131,10 @@ pd_same_avx2(const uint8_t *a, const uint8_t *b)
 
 	PD_UNROLLED(i, PD_STRIDE, 32)
 	{
-		differs = _mm256_or_si256(differs, _mm256_xor_si256(_mm256_loadu_si256((const __m256i *) (a + i)),
-															_mm256_loadu_si256((const __m256i *) (b + i))));
+		__m256i		x = _mm256_loadu_si256((const __m256i *) (a + i));
+		__m256i		y = _mm256_loadu_si256((const __m256i *) (b + i));
+
+		differs = _mm256_or_si256(differs, _mm256_xor_si256(x, y));
 	}
 	return _mm256_testz_si256(differs, differs);
 }
@@ -138,7 +148,8 @@ pd_same_avx2(const uint8_t *a, const uint8_t *b)
 static inline __attribute__((always_inline)) PD_AVX512 uint64_t
 pd_mask_avx512bw(const uint8_t *a, const uint8_t *b)
 {
-	return _mm512_cmpneq_epi8_mask(_mm512_loadu_si512(a), _mm512_loadu_si512(b));
+	return _mm512_cmpneq_epi8_mask(_mm512_loadu_si512(a),
+								   _mm512_loadu_si512(b));
 }
 
 static inline __attribute__((always_inline)) PD_AVX512 bool
@@ -148,8 +159,9 @@ pd_same_avx512bw(const uint8_t *a, const uint8_t *b)
 
 	PD_UNROLLED(i, PD_STRIDE, 64)
 	{
-		differs = _mm512_or_si512(differs, _mm512_xor_si512(_mm512_loadu_si512(a + i),
-															_mm512_loadu_si512(b + i)));
+		differs = _mm512_or_si512(differs,
+								  _mm512_xor_si512(_mm512_loadu_si512(a + i),
+												   _mm512_loadu_si512(b + i)));
 	}
 	return _mm512_test_epi64_mask(differs, differs) == 0;
 }
@@ -160,23 +172,26 @@ pd_same_avx512bw(const uint8_t *a, const uint8_t *b)
 
 #endif							/* x86 */
 
-/* ---- ARM --------------------------------------------------------------------------- */
+/* ---- ARM --------------------------------------------------------------- */
 
 #if defined(__aarch64__) && !defined(PAGEDELTA_SCALAR)
 #include <arm_neon.h>
 
 /*
- * A bit of its own for each of eight bytes that differ; three sums bring 64
- * bytes' together.
+ * Each of eight bytes that differ has a bit of its own.  Three sums collect
+ * the bits of 64 bytes.
  */
 PD_INLINE uint64_t
 pd_mask_neon(const uint8_t *a, const uint8_t *b)
 {
-	const uint8x16_t bits = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+	const uint8x16_t bits = {
+		1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128
+	};
 	uint8x16_t	v[4];
 
 	for (int i = 0; i < 4; i++)
-		v[i] = vbicq_u8(bits, vceqq_u8(vld1q_u8(a + 16 * i), vld1q_u8(b + 16 * i)));
+		v[i] = vbicq_u8(bits,
+						vceqq_u8(vld1q_u8(a + 16 * i), vld1q_u8(b + 16 * i)));
 	v[0] = vpaddq_u8(vpaddq_u8(v[0], v[1]), vpaddq_u8(v[2], v[3]));
 	v[0] = vpaddq_u8(v[0], v[0]);
 	return vgetq_lane_u64(vreinterpretq_u64_u8(v[0]), 0);
@@ -200,7 +215,7 @@ pd_same_neon(const uint8_t *a, const uint8_t *b)
 
 #endif							/* ARM */
 
-/* ---- choice ------------------------------------------------------------------------ */
+/* ---- choice ------------------------------------------------------------ */
 
 typedef struct PdImplementation
 {
@@ -224,7 +239,7 @@ static const PdImplementation implementations[] = {
 
 #define IMPLEMENTATIONS (sizeof(implementations) / sizeof(implementations[0]))
 
-/* Two threads that choose at the same time choose the same. */
+/* Two threads that choose at the same time make the same choice. */
 static const PdImplementation *chosen;
 
 static bool
@@ -244,8 +259,8 @@ machine_has(const PdImplementation *implementation)
 
 /*
  * Processors with AVX-512BW, but without AVX-512VBMI2, which came next, slow
- * down for registers of 64 bytes: on pages of a real index AVX2 is as fast
- * there, or faster by a seventh.
+ * down for registers of 64 bytes.  On pages of a real index AVX2 is as fast on
+ * them, or faster by a seventh.
  */
 static bool
 machine_likes(const PdImplementation *implementation)
@@ -268,7 +283,8 @@ pagedelta_use(const char *name)
 
 		if (name != NULL && strcmp(name, implementation->name) != 0)
 			continue;
-		if (machine_has(implementation) && (name != NULL || machine_likes(implementation)))
+		if (machine_has(implementation) &&
+			(name != NULL || machine_likes(implementation)))
 		{
 			chosen = implementation;
 			return true;
@@ -285,14 +301,15 @@ pagedelta_instructions(void)
 	return chosen->name;
 }
 
-/* ---- making ------------------------------------------------------------------------ */
+/* ---- making ------------------------------------------------------------ */
 
 static int
 check_arguments(uint32_t size, const PageDeltaBounds *b, uint32_t room)
 {
 	if (size == 0 || size > PAGEDELTA_MAX_PAGE || size % PAGEDELTA_UNIT != 0)
 		return PAGEDELTA_BAD_SIZE;
-	if (b->old_lower > size || b->old_upper > size || b->new_lower > b->new_upper || b->new_upper > size)
+	if (b->old_lower > size || b->old_upper > size ||
+		b->new_lower > b->new_upper || b->new_upper > size)
 		return PAGEDELTA_BAD_BOUNDS;
 	return room < PAGEDELTA_ROOM(size) ? PAGEDELTA_NO_ROOM : PAGEDELTA_OK;
 }
@@ -329,10 +346,11 @@ int
 pagedelta_make(const void *old_page, const void *new_page, uint32_t size,
 			   const PageDeltaBounds *bounds, void *delta, uint32_t room)
 {
-	return pagedelta_make_parts(old_page, new_page, size, bounds, delta, room, NULL, NULL);
+	return pagedelta_make_parts(old_page, new_page, size, bounds, delta, room,
+								NULL, NULL);
 }
 
-/* ---- holes ------------------------------------------------------------------------- */
+/* ---- holes ------------------------------------------------------------- */
 
 bool
 pagedelta_zeros(const void *bytes, uint32_t len)

@@ -16,14 +16,14 @@
 #include "pagedelta_pg.h"
 
 /*
- * Vector instructions like it; versions that can write past the kernel's cache
- * want more.
+ * Vector instructions run faster with this alignment.  Versions that support
+ * direct I/O require a larger one.
  */
 #define IMAGE_ALIGNMENT 4096
 
 /*
- * So many states are kept; more than one is in use where a caller begins a
- * record before it ends another.
+ * The number of states that are kept.  More than one is in use if a caller
+ * begins a record before it ends another.
  */
 #define MAX_KEPT	2
 
@@ -37,8 +37,8 @@ typedef struct PageState
 	int			nparts;
 
 	/*
-	 * The buffer's hole when it was registered, if that was all zeros; else
-	 * both are 0.
+	 * The buffer's hole at registration, if that was all zeros; else both are
+	 * 0.
 	 */
 	int			zeros_begin;
 	int			zeros_end;
@@ -47,7 +47,7 @@ typedef struct PageState
 struct PageDeltaXLogState
 {
 	dlist_node	node;			/* in used or kept */
-	SubTransactionId subid;		/* that it was begun in */
+	SubTransactionId subid;		/* subtransaction that began it */
 	bool		logged;
 	int			npages;
 	PageState	pages[MAX_GENERIC_XLOG_PAGES];
@@ -60,10 +60,10 @@ static PageDeltaXLogStats stats;
 
 StaticAssertDecl(BLCKSZ % PAGEDELTA_UNIT == 0 && BLCKSZ <= PAGEDELTA_MAX_PAGE, "pages of this size are not supported");
 
-/* No record has more parts than the server has room for without being asked. */
+/* A record never has more parts than the server has room for by default. */
 StaticAssertDecl(MAX_GENERIC_XLOG_PAGES * PAGEDELTA_MAX_PARTS <= 20, "too many parts");
 
-/* ---- states ------------------------------------------------------------------------ */
+/* ---- states ------------------------------------------------------------ */
 
 static void
 put_back(PageDeltaXLogState *state)
@@ -79,8 +79,8 @@ put_back(PageDeltaXLogState *state)
 }
 
 /*
- * What was begun in this subtransaction, or in one of its own, which have
- * higher numbers.
+ * Release the states that were begun in this subtransaction, or in one of its
+ * subtransactions, which have higher IDs.
  */
 static void
 put_back_from(SubTransactionId subid)
@@ -89,7 +89,8 @@ put_back_from(SubTransactionId subid)
 
 	dlist_foreach_modify(iter, &used)
 	{
-		PageDeltaXLogState *state = dlist_container(PageDeltaXLogState, node, iter.cur);
+		PageDeltaXLogState *state = dlist_container(PageDeltaXLogState, node,
+													iter.cur);
 
 		if (state->subid >= subid)
 			put_back(state);
@@ -99,12 +100,15 @@ put_back_from(SubTransactionId subid)
 static void
 at_end_of_xact(XactEvent event, void *arg)
 {
-	if (event != XACT_EVENT_PRE_COMMIT && event != XACT_EVENT_PARALLEL_PRE_COMMIT && event != XACT_EVENT_PRE_PREPARE)
+	if (event != XACT_EVENT_PRE_COMMIT &&
+		event != XACT_EVENT_PARALLEL_PRE_COMMIT &&
+		event != XACT_EVENT_PRE_PREPARE)
 		put_back_from(InvalidSubTransactionId);
 }
 
 static void
-at_end_of_subxact(SubXactEvent event, SubTransactionId subid, SubTransactionId parent, void *arg)
+at_end_of_subxact(SubXactEvent event, SubTransactionId subid,
+				  SubTransactionId parent, void *arg)
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 		put_back_from(subid);
@@ -131,7 +135,8 @@ make_state(void)
 	for (int i = 0; i < MAX_GENERIC_XLOG_PAGES; i++)
 	{
 		state->pages[i].image = p + (Size) i * BLCKSZ;
-		state->pages[i].delta = (uint8 *) p + MAX_GENERIC_XLOG_PAGES * BLCKSZ + i * delta;
+		state->pages[i].delta = (uint8 *) p + MAX_GENERIC_XLOG_PAGES * BLCKSZ +
+			i * delta;
 	}
 	stats.states++;
 	return state;
@@ -146,7 +151,8 @@ pagedelta_xlog_start(Relation relation)
 		state = make_state();
 	else
 	{
-		state = dlist_container(PageDeltaXLogState, node, dlist_pop_head_node(&kept));
+		state = dlist_container(PageDeltaXLogState, node,
+								dlist_pop_head_node(&kept));
 		nkept--;
 	}
 	dlist_push_head(&used, &state->node);
@@ -163,9 +169,10 @@ pagedelta_xlog_abort(PageDeltaXLogState *state)
 }
 
 /*
- * The image is a copy of the page, also of what is in its hole: the caller may
- * look at it, or move lower and upper without writing what is between.  But a
- * hole that generic WAL has left behind is zeros, and these are not copied.
+ * The image is a copy of the page including its hole.  The caller may read the
+ * hole, or move lower and upper without writing the bytes between them.  A
+ * hole that generic WAL has left behind consists of zeros; these are not
+ * copied.
  */
 static void
 take_image(PageState *ps, Page page)
@@ -174,7 +181,8 @@ take_image(PageState *ps, Page page)
 	int			lower = old->pd_lower;
 	int			upper = old->pd_upper;
 
-	if (lower < upper && upper <= BLCKSZ && pagedelta_zeros(page + lower, upper - lower))
+	if (lower < upper && upper <= BLCKSZ &&
+		pagedelta_zeros(page + lower, upper - lower))
 	{
 		memcpy(ps->image, page, lower);
 		memset(ps->image + lower, 0, upper - lower);
@@ -202,7 +210,8 @@ pagedelta_xlog_register(PageDeltaXLogState *state, Buffer buffer, int flags)
 			return state->pages[i].image;
 	}
 	if (state->npages == MAX_GENERIC_XLOG_PAGES)
-		elog(ERROR, "maximum number %d of generic xlog buffers is exceeded", MAX_GENERIC_XLOG_PAGES);
+		elog(ERROR, "maximum number %d of generic xlog buffers is exceeded",
+			 MAX_GENERIC_XLOG_PAGES);
 	ps = &state->pages[state->npages++];
 	ps->buffer = buffer;
 	ps->flags = flags;
@@ -210,16 +219,18 @@ pagedelta_xlog_register(PageDeltaXLogState *state, Buffer buffer, int flags)
 	return ps->image;
 }
 
-/* ---- writing ----------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------- */
 
-/* May fail; nothing has been changed yet. */
+/* Make the deltas.  It may fail; nothing has been changed yet. */
 static void
 prepare_page(PageState *ps)
 {
 	Page		page = BufferGetPage(ps->buffer);
 	PageHeader	old = (PageHeader) page;
 	PageHeader	new = (PageHeader) ps->image;
-	PageDeltaBounds bounds = {old->pd_lower, old->pd_upper, new->pd_lower, new->pd_upper};
+	PageDeltaBounds bounds = {
+		old->pd_lower, old->pd_upper, new->pd_lower, new->pd_upper
+	};
 	int			len;
 
 	ps->nparts = 0;
@@ -228,8 +239,8 @@ prepare_page(PageState *ps)
 			 new->pd_lower, new->pd_upper);
 	if (ps->flags & GENERIC_XLOG_FULL_IMAGE)
 		return;
-	len = pagedelta_make_parts(page, ps->image, BLCKSZ, &bounds, ps->delta, PAGEDELTA_ROOM(BLCKSZ),
-							   ps->parts, &ps->nparts);
+	len = pagedelta_make_parts(page, ps->image, BLCKSZ, &bounds, ps->delta,
+							   PAGEDELTA_ROOM(BLCKSZ), ps->parts, &ps->nparts);
 	if (len < 0)
 		elog(ERROR, "impossible bounds of a page to be changed: lower = %u, upper = %u",
 			 old->pd_lower, old->pd_upper);
@@ -242,7 +253,10 @@ prepare_page(PageState *ps)
 	}
 }
 
-/* Zeros from one place of a page to another, but for those that are there. */
+/*
+ * Write zeros from one place of a page to another, except where zeros exist
+ * already.
+ */
 static void
 zero_hole(PageState *ps, Page page, int lower, int upper)
 {
@@ -254,8 +268,8 @@ zero_hole(PageState *ps, Page page, int lower, int upper)
 }
 
 /*
- * The buffer gets the image; its hole becomes zeros, because replay makes it
- * so.
+ * Copy the image into the buffer.  Its hole becomes zeros, because replay
+ * makes it so.
  */
 static void
 change_page(PageState *ps)
@@ -284,7 +298,8 @@ register_page(PageState *ps, uint8 id)
 {
 	if (ps->flags & GENERIC_XLOG_FULL_IMAGE)
 	{
-		XLogRegisterBuffer(id, ps->buffer, REGBUF_FORCE_IMAGE | REGBUF_STANDARD);
+		XLogRegisterBuffer(id, ps->buffer,
+						   REGBUF_FORCE_IMAGE | REGBUF_STANDARD);
 		stats.images++;
 		return;
 	}
@@ -329,7 +344,8 @@ pagedelta_xlog_finish(PageDeltaXLogState *state)
 		START_CRIT_SECTION();
 		for (int i = 0; i < state->npages; i++)
 		{
-			memcpy(BufferGetPage(state->pages[i].buffer), state->pages[i].image, BLCKSZ);
+			memcpy(BufferGetPage(state->pages[i].buffer), state->pages[i].image,
+				   BLCKSZ);
 			MarkBufferDirty(state->pages[i].buffer);
 		}
 		END_CRIT_SECTION();

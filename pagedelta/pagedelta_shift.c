@@ -2,22 +2,22 @@
  * pagedelta_shift.c
  *	  Deltas that know shifts.
  *
- * Where both strings differ, the next place is looked for from which they go
- * on alike: at the same distance as before; at the distance that their ends
- * have; or at any distance, which takes a table of the places of the base's
- * words, of 8 bytes, every STEP bytes.  Each is tried when what was cheaper
- * has left much to write.
+ * Where the strings differ, the search is for the next place from which they
+ * are equal: at the same distance as before; at the distance between their
+ * ends; or at any distance, which needs a table of the positions of the base's
+ * 8-byte words, every STEP bytes.  A more expensive search follows when the
+ * cheaper one has left much to write.
  *-------------------------------------------------------------------------
  */
 #include "pagedelta_int.h"
 #include "pagedelta_shift.h"
 
-/* A hunk costs three bytes: shorter runs of equal bytes are not worth one. */
+/* A hunk costs three bytes; shorter runs of equal bytes do not justify one. */
 #define MIN_GAP		4
 
 #define MAX_HUNKS	127
 
-/* Deltas of up to so many bytes are not worth a second try, or a table. */
+/* Deltas of up to this many bytes do not justify a second try, or a table. */
 #define SHORT_DELTA 24
 #define MIDDLE_DELTA	64
 
@@ -27,24 +27,24 @@
 #define NO_PLACE	UINT16_MAX
 
 /*
- * A match that the table has found has at least so many bytes, and more than
- * one that begins before it.
+ * A match from the table must have at least this many bytes, and be longer
+ * than one that begins before it.
  */
 #define MIN_MOVE	12
 
 /*
- * A match that is shorter than this may be by chance: perhaps a better one
- * begins as many bytes behind.
+ * A match shorter than this may be by chance.  A better one may begin within
+ * this many bytes behind it.
  */
 #define GOOD_MATCH	32
 
 /*
- * Deltas of up to so many bytes are written beside the one that is there
- * already.
+ * Deltas of up to this many bytes are written to a spare buffer, beside the
+ * existing one.
  */
 #define SPARE	1024
 
-/* Where the delta goes; without a buffer, bytes are only counted. */
+/* The target of the delta.  Without a buffer, bytes are only counted. */
 typedef struct Writer
 {
 	uint8_t    *p;				/* or NULL */
@@ -52,21 +52,21 @@ typedef struct Writer
 	uint32_t	room;
 } Writer;
 
-/* What is compared, and how far it has been done. */
+/* The strings that are compared, and the progress in them. */
 typedef struct Strings
 {
 	const uint8_t *from;
 	uint32_t	fromlen;
 	const uint8_t *to;
 	uint32_t	tolen;
-	uint32_t	from_done;		/* behind the last hunk */
+	uint32_t	from_done;		/* positions behind the last hunk */
 	uint32_t	to_done;
 	uint32_t	nhunks;
 } Strings;
 
 /*
- * Where words of the base are; the table has twice as many slots as there are
- * words, if that is not too many.
+ * The positions of the base's words.  The table has twice as many slots as
+ * there are words, up to a limit.
  */
 typedef struct Places
 {
@@ -74,7 +74,7 @@ typedef struct Places
 	uint16_t	table[1 << MAX_TABLE_BITS];
 } Places;
 
-/* ---- bytes ------------------------------------------------------------------------- */
+/* ---- bytes ------------------------------------------------------------- */
 
 static inline uint32_t
 min32(uint32_t a, uint32_t b)
@@ -106,7 +106,8 @@ common_suffix(const uint8_t *a_end, const uint8_t *b_end, uint32_t len)
 
 	for (i = 0; i + 4 <= len; i += 4)
 	{
-		uint32_t	differs = pd_word32(a_end - i - 4) ^ pd_word32(b_end - i - 4);
+		uint32_t	differs = pd_word32(a_end - i - 4) ^
+			pd_word32(b_end - i - 4);
 
 		if (differs != 0)
 			return i + (uint32_t) __builtin_clz(differs) / 8;
@@ -142,11 +143,12 @@ put_varint(Writer *w, uint32_t v)
 }
 
 /*
- * A hunk from where the last one ended: both strings are the same up to from
- * and to.
+ * Write a hunk that starts where the last one ended.  Both strings are the
+ * same up to "from" and "to".
  */
 static void
-put_hunk(Writer *w, Strings *s, uint32_t to, uint32_t dropped, uint32_t inserted)
+put_hunk(Writer *w, Strings *s, uint32_t to, uint32_t dropped,
+		 uint32_t inserted)
 {
 	uint32_t	copy = to - s->to_done;
 
@@ -160,11 +162,11 @@ put_hunk(Writer *w, Strings *s, uint32_t to, uint32_t dropped, uint32_t inserted
 	s->nhunks++;
 }
 
-/* ---- at the same place ------------------------------------------------------------- */
+/* ---- at the same place ------------------------------------------------- */
 
 /*
- * End of the changed bytes that begin at i: MIN_GAP equal ones follow, or the
- * strings' end.
+ * Find the end of the changed bytes that begin at i.  MIN_GAP equal bytes
+ * follow, or the end of the strings.
  */
 static uint32_t
 run_end(const Strings *s, uint32_t i, uint32_t len)
@@ -188,8 +190,8 @@ run_end(const Strings *s, uint32_t i, uint32_t len)
 }
 
 /*
- * Hunks for what differs at the same place; where the lengths differ, the last
- * hunk makes up for it.
+ * Write hunks for bytes that differ at the same place.  If the lengths differ,
+ * the last hunk compensates.
  */
 static void
 compare_places(Writer *w, Strings *s, uint32_t start, uint32_t suffix)
@@ -198,7 +200,8 @@ compare_places(Writer *w, Strings *s, uint32_t start, uint32_t suffix)
 
 	while (start < len)
 	{
-		uint32_t	end = s->nhunks == MAX_HUNKS - 1 ? len : run_end(s, start, len);
+		uint32_t	end = s->nhunks == MAX_HUNKS - 1 ? len :
+			run_end(s, start, len);
 
 		if (end == len)
 			break;
@@ -206,10 +209,11 @@ compare_places(Writer *w, Strings *s, uint32_t start, uint32_t suffix)
 		start = end + common_prefix(s->from + end, s->to + end, len - end);
 	}
 	if (start < len || s->fromlen != s->tolen)
-		put_hunk(w, s, start, s->fromlen - suffix - start, s->tolen - suffix - start);
+		put_hunk(w, s, start, s->fromlen - suffix - start,
+				 s->tolen - suffix - start);
 }
 
-/* ---- what has moved ---------------------------------------------------------------- */
+/* ---- what has moved ---------------------------------------------------- */
 
 static inline uint32_t
 slot_of(const Places *places, uint64_t word)
@@ -218,15 +222,16 @@ slot_of(const Places *places, uint64_t word)
 }
 
 /*
- * The first place of a word counts: a run of equal bytes is best copied from
- * its beginning.
+ * Build the table.  It keeps the first position of a word, because a run of
+ * equal bytes is best copied from its beginning.
  */
 static void
 enter_places(Places *places, const uint8_t *from, uint32_t begin, uint32_t end)
 {
 	int			bits = MIN_TABLE_BITS;
 
-	while (bits < MAX_TABLE_BITS && (UINT32_C(1) << bits) < (end - begin) / (STEP / 2))
+	while (bits < MAX_TABLE_BITS &&
+		   (UINT32_C(1) << bits) < (end - begin) / (STEP / 2))
 		bits++;
 	places->shift = 64 - bits;
 	memset(places->table, 0xFF, sizeof(uint16_t) << bits);
@@ -240,8 +245,8 @@ enter_places(Places *places, const uint8_t *from, uint32_t begin, uint32_t end)
 }
 
 /*
- * How both strings go on alike: behind "dropped" and "inserted" bytes, for len
- * bytes.
+ * A match: behind "dropped" and "inserted" bytes both strings are equal for
+ * len bytes.
  */
 typedef struct Match
 {
@@ -251,8 +256,8 @@ typedef struct Match
 } Match;
 
 /*
- * What is looked for, and where: the strings' ends, and the table (NULL: do
- * without).
+ * The parameters of a search: the strings' ends, and the table, which may be
+ * NULL.
  */
 typedef struct Search
 {
@@ -263,19 +268,23 @@ typedef struct Search
 } Search;
 
 /*
- * If the strings are the same at both places, for at least MIN_GAP bytes more
- * than the match has, that is the match.
+ * Replace the match if the strings are equal at both places for at least
+ * MIN_GAP bytes more than the match has.
  */
 static inline void
-try_match(const Search *search, uint32_t from, uint32_t to, uint32_t from_at, uint32_t to_at, Match *match)
+try_match(const Search *search, uint32_t from, uint32_t to, uint32_t from_at,
+		  uint32_t to_at, Match *match)
 {
 	const Strings *s = search->s;
 	uint32_t	len;
 
-	if (from_at + MIN_GAP > search->from_end || to_at + MIN_GAP > search->to_end ||
+	if (from_at + MIN_GAP > search->from_end ||
+		to_at + MIN_GAP > search->to_end ||
 		pd_word32(s->from + from_at) != pd_word32(s->to + to_at))
 		return;
-	len = common_prefix(s->from + from_at, s->to + to_at, min32(search->from_end - from_at, search->to_end - to_at));
+	len = common_prefix(s->from + from_at, s->to + to_at,
+						min32(search->from_end - from_at,
+							  search->to_end - to_at));
 	if (len >= match->len + MIN_GAP)
 		*match = (Match)
 	{
@@ -284,11 +293,12 @@ try_match(const Search *search, uint32_t from, uint32_t to, uint32_t from_at, ui
 }
 
 /*
- * Something from "from" on is in the new string at to + k, or begins a little
- * before.
+ * Try the positions in the base that the table has for the word of the new
+ * string at to + k.  The match may begin a little earlier.
  */
 static inline void
-try_place(const Search *search, uint32_t from, uint32_t to, uint32_t k, Match *match)
+try_place(const Search *search, uint32_t from, uint32_t to, uint32_t k,
+		  Match *match)
 {
 	const Strings *s = search->s;
 	uint64_t	word;
@@ -300,11 +310,15 @@ try_place(const Search *search, uint32_t from, uint32_t to, uint32_t k, Match *m
 		return;
 	word = pd_word64(s->to + to + k);
 	at = search->places->table[slot_of(search->places, word)];
-	if (at == NO_PLACE || at < from || at + 8 > search->from_end || pd_word64(s->from + at) != word)
+	if (at == NO_PLACE || at < from || at + 8 > search->from_end ||
+		pd_word64(s->from + at) != word)
 		return;
-	while (back < k && back < at - from && s->from[at - back - 1] == s->to[to + k - back - 1])
+	while (back < k && back < at - from &&
+		   s->from[at - back - 1] == s->to[to + k - back - 1])
 		back++;
-	len = back + common_prefix(s->from + at, s->to + to + k, min32(search->from_end - at, search->to_end - to - k));
+	len = back +
+		common_prefix(s->from + at, s->to + to + k,
+					  min32(search->from_end - at, search->to_end - to - k));
 	if (len >= match->len + MIN_MOVE)
 		*match = (Match)
 	{
@@ -313,11 +327,12 @@ try_place(const Search *search, uint32_t from, uint32_t to, uint32_t k, Match *m
 }
 
 /*
- * The strings differ at from and to.  False: they do not go on alike within
- * the next max bytes.
+ * Find a match behind "from" and "to", where the strings differ.  Returns
+ * false if the strings have no equal bytes within the next max bytes.
  */
 static bool
-find_match(const Search *search, uint32_t from, uint32_t to, uint32_t max, Match *match)
+find_match(const Search *search, uint32_t from, uint32_t to, uint32_t max,
+		   Match *match)
 {
 	const uint8_t *a = search->s->from + from;
 	const uint8_t *b = search->s->to + to;
@@ -326,12 +341,14 @@ find_match(const Search *search, uint32_t from, uint32_t to, uint32_t max, Match
 	uint32_t	old_rest = search->from_end - from;
 
 	/*
-	 * the last place from which there are enough bytes, in both; the first
-	 * that lies at the ends' distance
+	 * the last position with enough bytes left in both strings; the first one
+	 * at the distance of the ends
 	 */
 	uint32_t	end = rest < MIN_GAP ? 0 : min32(max, rest - MIN_GAP) + 1;
-	uint32_t	same_end = old_rest < MIN_GAP ? 0 : min32(end, old_rest - MIN_GAP + 1);
-	uint32_t	last_begin = rest == old_rest ? UINT32_MAX : rest > old_rest ? rest - old_rest : 0;
+	uint32_t	same_end = old_rest < MIN_GAP ? 0 :
+		min32(end, old_rest - MIN_GAP + 1);
+	uint32_t	last_begin = rest == old_rest ? UINT32_MAX :
+		rest > old_rest ? rest - old_rest : 0;
 
 	*match = (Match)
 	{
@@ -344,7 +361,8 @@ find_match(const Search *search, uint32_t from, uint32_t to, uint32_t max, Match
 		if (k < same_end && pd_word32(a + k) == word)
 			try_match(search, from, to, from + k, to + k, match);
 		if (k >= last_begin && pd_word32(a_end - rest + k) == word)
-			try_match(search, from, to, search->from_end - rest + k, to + k, match);
+			try_match(search, from, to, search->from_end - rest + k, to + k,
+					  match);
 		if (search->places != NULL)
 			try_place(search, from, to, k, match);
 		if (match->len >= GOOD_MATCH)
@@ -355,9 +373,13 @@ find_match(const Search *search, uint32_t from, uint32_t to, uint32_t max, Match
 	return match->len > 0;
 }
 
-/* Gives up when there is as much as limit: then w->len is at least that. */
+/*
+ * Write hunks for moved bytes.  The search stops when the delta reaches the
+ * limit; then w->len is at least that.
+ */
 static void
-find_moves(Writer *w, Strings *s, uint32_t start, uint32_t suffix, const Places *places, uint32_t limit)
+find_moves(Writer *w, Strings *s, uint32_t start, uint32_t suffix,
+		   const Places *places, uint32_t limit)
 {
 	Search		search = {s, places, s->fromlen - suffix, s->tolen - suffix};
 	uint32_t	from = start;
@@ -365,14 +387,17 @@ find_moves(Writer *w, Strings *s, uint32_t start, uint32_t suffix, const Places 
 
 	while ((from < search.from_end || to < search.to_end) && w->len < limit)
 	{
-		uint32_t	same = common_prefix(s->from + from, s->to + to, min32(search.from_end - from, search.to_end - to));
+		uint32_t	same = common_prefix(s->from + from, s->to + to,
+										 min32(search.from_end - from,
+											   search.to_end - to));
 		Match		match;
 
 		from += same;
 		to += same;
 		if (from == search.from_end && to == search.to_end)
 			break;
-		if (s->nhunks == MAX_HUNKS - 1 || !find_match(&search, from, to, limit - w->len, &match))
+		if (s->nhunks == MAX_HUNKS - 1 ||
+			!find_match(&search, from, to, limit - w->len, &match))
 		{
 			put_hunk(w, s, to, search.from_end - from, search.to_end - to);
 			break;
@@ -383,9 +408,9 @@ find_moves(Writer *w, Strings *s, uint32_t start, uint32_t suffix, const Places 
 	}
 }
 
-/* ---- making, applying -------------------------------------------------------------- */
+/* ---- making, applying -------------------------------------------------- */
 
-/* The count of hunks is before them. */
+/* The number of hunks precedes them. */
 static void
 put_count(Writer *w, const Strings *s)
 {
@@ -394,11 +419,12 @@ put_count(Writer *w, const Strings *s)
 }
 
 /*
- * Replaces the delta that w has if there is a shorter one.  It goes to the
- * spare buffer first, or its length is found out.
+ * Replace the delta in w if there is a shorter one.  That is first written to
+ * the spare buffer, or only its length is computed.
  */
 static void
-improve(Writer *w, const Strings *strings, uint32_t start, uint32_t suffix, const Places *places)
+improve(Writer *w, const Strings *strings, uint32_t start, uint32_t suffix,
+		const Places *places)
 {
 	uint8_t		spare[SPARE];
 	bool		fits = w->len <= SPARE;
@@ -422,8 +448,8 @@ improve(Writer *w, const Strings *strings, uint32_t start, uint32_t suffix, cons
 }
 
 int
-pagedelta_shift_make(const void *from, uint32_t fromlen, const void *to, uint32_t tolen, bool moves,
-					 void *delta, uint32_t room)
+pagedelta_shift_make(const void *from, uint32_t fromlen, const void *to,
+					 uint32_t tolen, bool moves, void *delta, uint32_t room)
 {
 	const Strings strings = {from, fromlen, to, tolen, 0, 0, 0};
 	Strings		s = strings;
@@ -436,7 +462,7 @@ pagedelta_shift_make(const void *from, uint32_t fromlen, const void *to, uint32_
 		suffix = common_suffix(s.from + fromlen, s.to + tolen, shorter - start);
 	compare_places(&w, &s, start, suffix);
 	put_count(&w, &s);
-	/* nothing is made of nothing */
+	/* an empty string is made of an empty string */
 	moves = moves && fromlen >= start + MIN_MOVE;
 	if (moves && w.len > SHORT_DELTA && fromlen != tolen)
 		improve(&w, &strings, start, suffix, NULL);
@@ -445,7 +471,8 @@ pagedelta_shift_make(const void *from, uint32_t fromlen, const void *to, uint32_
 		Places		places;
 
 		if (fromlen == tolen)
-			suffix = common_suffix(s.from + fromlen, s.to + tolen, shorter - start);
+			suffix = common_suffix(s.from + fromlen, s.to + tolen,
+								   shorter - start);
 		enter_places(&places, s.from, start, fromlen - suffix);
 		improve(&w, &strings, start, suffix, &places);
 	}
@@ -453,7 +480,8 @@ pagedelta_shift_make(const void *from, uint32_t fromlen, const void *to, uint32_
 }
 
 int
-pagedelta_shift_make_whole(uint32_t fromlen, const void *to, uint32_t tolen, void *delta, uint32_t room)
+pagedelta_shift_make_whole(uint32_t fromlen, const void *to, uint32_t tolen,
+						   void *delta, uint32_t room)
 {
 	Strings		s = {NULL, fromlen, to, tolen, 0, 0, 0};
 	Writer		w = {delta, 1, room};
@@ -463,7 +491,7 @@ pagedelta_shift_make_whole(uint32_t fromlen, const void *to, uint32_t tolen, voi
 	return w.len <= room ? (int) w.len : PAGEDELTA_NO_ROOM;
 }
 
-/* A number at *p, before end; false: there is none. */
+/* Read a number at *p, before end.  Returns false if there is none. */
 static inline bool
 get_varint(const uint8_t **p, const uint8_t *end, uint32_t *v)
 {
@@ -494,20 +522,23 @@ pagedelta_shift_is_whole(const void *delta, uint32_t len, uint32_t fromlen)
 	uint32_t	ins;
 	uint32_t	drop;
 
-	if (!get_varint(&p, end, &nhunks) || !get_varint(&p, end, &copy) || !get_varint(&p, end, &ins))
+	if (!get_varint(&p, end, &nhunks) || !get_varint(&p, end, &copy) ||
+		!get_varint(&p, end, &ins))
 		return false;
 	drop = ins >> 1;
 	if ((ins & 1) && !get_varint(&p, end, &drop))
 		return false;
-	return nhunks == 1 && copy == 0 && drop == fromlen && ins >> 1 == (size_t) (end - p);
+	return nhunks == 1 && copy == 0 && drop == fromlen &&
+		ins >> 1 == (size_t) (end - p);
 }
 
 /*
- * What a hunk says but for the bytes that it inserts, which follow; false: it
- * is bad, or does not fit what the base has left.
+ * Read a hunk without the bytes that it inserts, which follow.  Returns false
+ * if the hunk is damaged, or does not match what the base has left.
  */
 static inline bool
-get_hunk(const uint8_t **p, const uint8_t *end, uint32_t left, uint32_t *copy, uint32_t *drop, uint32_t *ins)
+get_hunk(const uint8_t **p, const uint8_t *end, uint32_t left, uint32_t *copy,
+		 uint32_t *drop, uint32_t *ins)
 {
 	if (!get_varint(p, end, copy) || !get_varint(p, end, ins))
 		return false;
@@ -515,12 +546,13 @@ get_hunk(const uint8_t **p, const uint8_t *end, uint32_t left, uint32_t *copy, u
 	if ((*ins & 1) && !get_varint(p, end, drop))
 		return false;
 	*ins >>= 1;
-	return *ins <= (size_t) (end - *p) && *copy <= left && *drop <= left - *copy;
+	return *ins <= (size_t) (end - *p) && *copy <= left &&
+		*drop <= left - *copy;
 }
 
 int
-pagedelta_shift_invert(const void *base, uint32_t baselen, const void *delta, uint32_t len,
-					   void *inverse, uint32_t room)
+pagedelta_shift_invert(const void *base, uint32_t baselen, const void *delta,
+					   uint32_t len, void *inverse, uint32_t room)
 {
 	const uint8_t *p = delta;
 	const uint8_t *end = p + len;
@@ -552,8 +584,8 @@ pagedelta_shift_invert(const void *base, uint32_t baselen, const void *delta, ui
 }
 
 int
-pagedelta_shift_apply(const void *base, uint32_t baselen, const void *delta, uint32_t len,
-					  uint32_t *used, void *out, uint32_t room)
+pagedelta_shift_apply(const void *base, uint32_t baselen, const void *delta,
+					  uint32_t len, uint32_t *used, void *out, uint32_t room)
 {
 	const uint8_t *p = delta;
 	const uint8_t *end = p + len;

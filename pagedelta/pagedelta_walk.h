@@ -7,14 +7,15 @@
  *	PD_NAME(pd_mask)(a, b)		of 64 bytes: a bit for each that differs
  *	PD_NAME(pd_same)(a, b)		are these PD_STRIDE bytes the same?
  *
- * Pages are looked at in units of 64 bytes that are aligned to the page's
- * beginning: none crosses its end, whatever the region's borders are.
+ * Pages are read in units of 64 bytes that are aligned to the page's
+ * beginning.  No unit crosses the page's end, whatever the region's borders
+ * are.
  *-------------------------------------------------------------------------
  */
 
 /*
- * The runs of one unit.  The first may continue the last one of the units
- * before; the last one is kept, in begin and last, because the next unit may
+ * Write the runs of one unit.  The first may continue the last run of earlier
+ * units.  The last one is kept, in begin and last, because the next unit may
  * continue it.
  */
 static inline __attribute__((always_inline)) PD_TARGET void
@@ -63,7 +64,8 @@ PD_NAME(pd_region) (PdJob *job, PdRegion r)
 	{
 		int			next = (unit | (PD_STRIDE - 1)) + 1;
 
-		if (next <= to && unit + PD_STRIDE == next && PD_NAME(pd_same) (job->old_page + unit, job->new_page + unit))
+		if (next <= to && unit + PD_STRIDE == next &&
+			PD_NAME(pd_same) (job->old_page + unit, job->new_page + unit))
 		{
 			unit = next;
 			wanted = UINT64_MAX;
@@ -71,7 +73,9 @@ PD_NAME(pd_region) (PdJob *job, PdRegion r)
 		}
 		for (next = next < to ? next : to; unit < next; unit += PAGEDELTA_UNIT)
 		{
-			uint64_t	mask = PD_NAME(pd_mask) (job->old_page + unit, job->new_page + unit) & wanted;
+			uint64_t	mask = PD_NAME(pd_mask) (job->old_page + unit,
+												 job->new_page + unit) &
+				wanted;
 
 			if (to - unit < PAGEDELTA_UNIT)
 				mask &= UINT64_MAX >> (PAGEDELTA_UNIT - (to - unit));
@@ -81,7 +85,7 @@ PD_NAME(pd_region) (PdJob *job, PdRegion r)
 		}
 	}
 
-	/* what the old image lacks goes on from the last fragment, or is one */
+	/* bytes that the old image lacks continue the last fragment, or form one */
 	if (to < r.end)
 	{
 		if (to - last > PD_MAX_GAP)
@@ -104,7 +108,7 @@ PD_NAME(pd_make) (PdJob *job, const PageDeltaBounds *b)
 		{(int) b->new_upper, job->size, (int) b->old_upper, job->size}
 	};
 
-	/* a copy that nobody has the address of, so it is in registers */
+	/* a copy whose address is never taken, so it stays in registers */
 	PdJob		copy = *job;
 
 	for (int i = 0; i < 2; i++)
@@ -112,7 +116,7 @@ PD_NAME(pd_make) (PdJob *job, const PageDeltaBounds *b)
 	*job = copy;
 }
 
-/* The same comparison with bytes that are zero. */
+/* Compare with zeros in the same way as pd_same compares two images. */
 static PD_TARGET bool
 PD_NAME(pd_zeros) (const uint8_t *p, uint32_t len)
 {

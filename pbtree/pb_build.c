@@ -25,14 +25,17 @@ typedef struct Build
 	bool		unique;
 } Build;
 
-/* What is palloc'd for one key is gone before the next one. */
+/* A context for the memory of one key, which is reset before the next one. */
 static MemoryContext
 make_key_context(void)
 {
-	return AllocSetContextCreate(CurrentMemoryContext, "pbtree key", ALLOCSET_DEFAULT_SIZES);
+	return AllocSetContextCreate(CurrentMemoryContext, "pbtree key",
+								 ALLOCSET_DEFAULT_SIZES);
 }
 
-/* Of keys in order: none comes twice, apart from those with NULL. */
+/*
+ * Check that of keys in order none is a duplicate, apart from those with NULL.
+ */
 static void
 check_unique(Build *build, PbKey *last, const PbKey *key, int n)
 {
@@ -43,7 +46,8 @@ check_unique(Build *build, PbKey *last, const PbKey *key, int n)
 	if (!pb_unique_applies(build->rel, build->index, isnull))
 		return;
 	if (n > 1 || (last->natts > 0 &&
-				  pb_pack_equal_columns(build->rel, build->index, last, key) >= build->index->nkeys))
+				  pb_pack_equal_columns(build->rel, build->index, last, key) >=
+				  build->index->nkeys))
 		pb_unique_report_build(build->heap, build->rel, build->index, key);
 	pb_key_copy(last, key);
 }
@@ -78,7 +82,7 @@ load_sorted(Build *build)
 	pfree(last);
 }
 
-/* Dead rows, which old snapshots may look for, need not be unique. */
+/* Insert dead rows, which old snapshots may need; they need not be unique. */
 static void
 insert_dead(Build *build)
 {
@@ -104,7 +108,7 @@ insert_dead(Build *build)
 	pfree(key);
 }
 
-/* The metapage is block 0; what it says comes last. */
+/* Make the metapage, block 0; its contents are written last. */
 static void
 begin_file(Relation rel)
 {
@@ -112,7 +116,8 @@ begin_file(Relation rel)
 	Buffer		buffer;
 
 	if (RelationGetNumberOfBlocks(rel) != 0)
-		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(rel));
+		elog(ERROR, "index \"%s\" already contains data",
+			 RelationGetRelationName(rel));
 	pb_index_new_meta(rel, &meta);
 	buffer = pb_index_extend(rel);
 	START_CRIT_SECTION();
@@ -124,7 +129,11 @@ begin_file(Relation rel)
 	UnlockReleaseBuffer(buffer);
 }
 
-/* As core refuses btree's, by their names: their order is that of bytes, and their equality the collation's. */
+/*
+ * Refuse operator classes of patterns with nondeterministic collations, as
+ * core does for btree: their order is that of bytes, but their equality the
+ * collation's.
+ */
 static void
 refuse_patterns(Relation rel)
 {
@@ -132,12 +141,14 @@ refuse_patterns(Relation rel)
 	{
 		Oid			proc = index_getprocid(rel, i + 1, BTORDER_PROC);
 
-		if ((proc == F_BTTEXT_PATTERN_CMP || proc == F_BTBPCHAR_PATTERN_CMP) && OidIsValid(rel->rd_indcollation[i]) &&
+		if ((proc == F_BTTEXT_PATTERN_CMP || proc == F_BTBPCHAR_PATTERN_CMP) &&
+			OidIsValid(rel->rd_indcollation[i]) &&
 			!get_collation_isdeterministic(rel->rd_indcollation[i]))
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("nondeterministic collations are not supported for operator class \"%s\"",
-							proc == F_BTTEXT_PATTERN_CMP ? "text_pattern_ops" : "bpchar_pattern_ops")));
+							proc == F_BTTEXT_PATTERN_CMP ?
+							"text_pattern_ops" : "bpchar_pattern_ops")));
 	}
 }
 
@@ -155,12 +166,15 @@ pb_build(Relation heap, Relation rel, IndexInfo *info)
 	pb_change_require_rmgr(rel);
 	refuse_patterns(rel);
 	begin_file(rel);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
+								 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
 	build.index = pb_index_get(rel);
 	build.gather = pb_gather_begin(heap, rel, build.index, info);
 	pb_gather_count(build.gather, &result->heap_tuples, &result->index_tuples);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) result->index_tuples);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_LEAF_LOAD);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
+								 (int64) result->index_tuples);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
+								 PROGRESS_BTREE_PHASE_LEAF_LOAD);
 	load_sorted(&build);
 	insert_dead(&build);
 	pb_gather_end(build.gather);
@@ -168,7 +182,7 @@ pb_build(Relation heap, Relation rel, IndexInfo *info)
 	return result;
 }
 
-/* The initial fork of an unlogged index. */
+/* Build the initial fork of an unlogged index. */
 void
 pb_build_empty(Relation rel)
 {

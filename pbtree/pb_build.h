@@ -12,7 +12,7 @@
 
 /*
  * Fill the empty index from the table, as ambuild does.  Error: a key is too
- * long, or a unique one comes twice.
+ * long, or a unique key is duplicated.
  */
 extern IndexBuildResult *pb_build(Relation heap, Relation rel, IndexInfo *info);
 

@@ -22,7 +22,7 @@ static uint8 change_space[PB_CHANGE_SPACE];
 static PGAlignedBlock trial[PB_CHANGE_MAX_BLOCKS];
 static bool tried;
 
-/* A change that is logged must be one that can be redone. */
+/* A change that is logged must be possible to redo. */
 void
 pb_change_require_rmgr(Relation rel)
 {
@@ -36,7 +36,7 @@ pb_change_require_rmgr(Relation rel)
 void
 pb_change_begin(PbChange *c, Relation rel, uint8 info)
 {
-	Assert(CritSectionCount == 0);	/* the change is one of its own, I8 */
+	Assert(CritSectionCount == 0);	/* this is a change of its own, I8 */
 	Assert((info & XLR_INFO_MASK) == 0 && info != PB_XLOG_REUSE);
 	pb_change_require_rmgr(rel);
 	c->rel = rel;
@@ -50,7 +50,7 @@ pb_change_begin(PbChange *c, Relation rel, uint8 info)
 	tried = false;
 }
 
-/* Readers of standbys must be done with what was deleted before this xid. */
+/* Readers of standbys must not need rows that were deleted before this xid. */
 void
 pb_change_conflict(PbChange *c, TransactionId xid, bool catalog)
 {
@@ -76,8 +76,9 @@ end_block(PbChange *c)
 
 #ifdef USE_ASSERT_CHECKING
 /*
- * Is the page locked, so that the change is built for what it is, and not part
- * of it yet?  For reading will do: VACUUM may find that there is nothing to do.
+ * True if the page is locked, so that its contents cannot change, and is not
+ * part of the change yet.  A lock for reading suffices: VACUUM may find that
+ * there is nothing to do.
  */
 static bool
 may_add_block(const PbChange *c, Buffer buffer)
@@ -90,7 +91,7 @@ may_add_block(const PbChange *c, Buffer buffer)
 	return pb_index_is_locked(buffer, PB_READ);
 }
 
-/* Of all blocks, which are complete. */
+/* The length of the operations of all blocks, which are complete. */
 static uint32
 operations_len(const PbChange *c)
 {
@@ -102,17 +103,20 @@ operations_len(const PbChange *c)
 }
 
 /*
- * May the change be made without having been tried?  Only the first block's one operation can fail, and then it has changed
- * nothing: there is no way back from a page that was changed before another one turned out to be wrong (I8).
+ * True if the change may be made without a trial.  Only the first block's one
+ * operation can fail, and then it has changed nothing: a page that was changed
+ * before another one turned out to be damaged cannot be restored (I8).
  */
 static bool
 may_be_simple(const PbChange *c)
 {
-	if (c->blocks[0].init || !pb_op_is_simple(c->blocks[0].ops, c->blocks[0].len))
+	if (c->blocks[0].init ||
+		!pb_op_is_simple(c->blocks[0].ops, c->blocks[0].len))
 		return false;
 	for (int i = 1; i < c->nblocks; i++)
 	{
-		if (c->blocks[i].init || !pb_op_cannot_fail(c->blocks[i].ops, c->blocks[i].len))
+		if (c->blocks[i].init ||
+			!pb_op_cannot_fail(c->blocks[i].ops, c->blocks[i].len))
 			return false;
 	}
 	return true;
@@ -135,7 +139,7 @@ pb_change_block(PbChange *c, Buffer buffer, bool init)
 	return &c->w;
 }
 
-/* Carry the change out on copies of the pages; can it be done? */
+/* Carry out the change on copies of the pages.  Returns false if it fails. */
 bool
 pb_change_try(PbChange *c)
 {
@@ -156,25 +160,36 @@ pb_change_try(PbChange *c)
 }
 
 #ifdef USE_ASSERT_CHECKING
-/* A look at all keys of the pages takes much more than the change: at a backend's first ones, and at one in 16. */
+/*
+ * A check of all keys of the pages takes much longer than the change.  It is
+ * made for a backend's first changes, for one in 16, and for all changes of
+ * several pages: these are few, and move links and fences.
+ */
 static bool
-looks_at_keys(void)
+looks_at_keys(const PbChange *c)
 {
 	static uint64 changes;
 
 	changes++;
-	return changes < 500 || changes % 16 == 0;
+	return changes < 500 || changes % 16 == 0 || c->nblocks > 1;
 }
 
-/* Is the block's page one of the tree?  made: blocks that the change makes are there. */
+/*
+ * True if the block's page belongs to the tree.  made: blocks that the change
+ * makes exist already.
+ */
 static bool
 is_of_tree(const PbChange *c, int i, bool made)
 {
 	return (made || !c->blocks[i].init) &&
-		!(PbPageGetSpecial(BufferGetPage(c->blocks[i].buffer))->flags & (PB_PAGE_META | PB_PAGE_DELETED));
+		!(PbPageGetSpecial(BufferGetPage(c->blocks[i].buffer))->flags &
+		  (PB_PAGE_META | PB_PAGE_DELETED));
 }
 
-/* What is wrong with the pages of the change, each by itself and with the others; NULL: nothing. */
+/*
+ * Check the pages of the change, each by itself and with the others.  Returns
+ * a description of the fault, or NULL.
+ */
 static const char *
 pages_problem(const PbChange *c, bool made)
 {
@@ -195,22 +210,27 @@ pages_problem(const PbChange *c, bool made)
 		int			b = i % c->nblocks;
 
 		if (a != b && is_of_tree(c, a, made) && is_of_tree(c, b, made))
-			problem = pb_verify_pair(c->index, BufferGetPage(c->blocks[a].buffer), BufferGetBlockNumber(c->blocks[a].buffer),
-									 BufferGetPage(c->blocks[b].buffer), BufferGetBlockNumber(c->blocks[b].buffer));
+			problem = pb_verify_pair(c->index,
+									 BufferGetPage(c->blocks[a].buffer),
+									 BufferGetBlockNumber(c->blocks[a].buffer),
+									 BufferGetPage(c->blocks[b].buffer),
+									 BufferGetBlockNumber(c->blocks[b].buffer));
 	}
 	return problem;
 }
 
 /*
- * Before the change.  What it makes of pages that are damaged is not known.  What is known of the index must not be read
- * anew: the metapage may be one of those that are locked.
+ * Check before the change, whose effect on damaged pages is undefined.  The
+ * cached description of the index must not be read again, because the metapage
+ * may be among the locked pages.
  */
 static void
 look_before(PbChange *c)
 {
 	for (int i = 0; i < c->nblocks; i++)
 		Assert(pb_index_is_locked(c->blocks[i].buffer, PB_WRITE));	/* I3 */
-	c->index = c->rel->rd_amcache != NULL && looks_at_keys() ? pb_index_get(c->rel) : NULL;
+	c->index = c->rel->rd_amcache != NULL && looks_at_keys(c) ?
+		pb_index_get(c->rel) : NULL;
 	if (c->index != NULL && pages_problem(c, false) != NULL)
 	{
 		pfree(c->index);
@@ -218,7 +238,7 @@ look_before(PbChange *c)
 	}
 }
 
-/* I1, I2, I4: pages that were right are right. */
+/* I1, I2, I4: pages that were in order still are. */
 static void
 look_after(PbChange *c)
 {
@@ -228,8 +248,13 @@ look_after(PbChange *c)
 		return;
 	problem = pages_problem(c, true);
 	if (problem != NULL)
-		elog(LOG, "a change of index \"%s\", kind 0x%02X, of block %u and %d more leaves a page that is wrong: %s",
-			 RelationGetRelationName(c->rel), c->info, BufferGetBlockNumber(c->blocks[0].buffer), c->nblocks - 1, problem);
+		ereport(LOG,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg_internal("change 0x%02X of index \"%s\" leaves a damaged page, block %u or one of %d others",
+								 c->info, RelationGetRelationName(c->rel),
+								 BufferGetBlockNumber(c->blocks[0].buffer),
+								 c->nblocks - 1),
+				 errdetail_internal("%s", problem)));
 	Assert(problem == NULL);
 	pfree(c->index);
 }
@@ -245,7 +270,8 @@ log_change(PbChange *c)
 	{
 		PbChangeBlock *b = &c->blocks[i];
 
-		XLogRegisterBuffer(i, b->buffer, (b->init ? REGBUF_WILL_INIT : 0) | REGBUF_STANDARD);
+		XLogRegisterBuffer(i, b->buffer,
+						   (b->init ? REGBUF_WILL_INIT : 0) | REGBUF_STANDARD);
 		CompatXLogRegisterBufData(i, b->ops, b->len);
 	}
 	return XLogInsert(PB_RMGR_ID, c->info);
@@ -253,7 +279,7 @@ log_change(PbChange *c)
 
 /*
  * I8: one critical section, one record, one function that changes pages.  A
- * simple change's first operation, if it fails, leaves the page as it was; the
+ * simple change's first operation leaves the page unchanged if it fails; the
  * others do not fail.
  */
 void
@@ -268,7 +294,7 @@ pb_change_apply(PbChange *c)
 #endif
 	if (!c->simple && !tried && !pb_change_try(c))
 		pb_index_corrupt(c->rel, BufferGetBlockNumber(c->blocks[0].buffer), -1,
-						 "it is not what the change was made for");
+						 "The page does not match the change.");
 	if (c->nblocks > XLR_NORMAL_MAX_BLOCK_ID + 1)
 		XLogEnsureRecordSpace(c->nblocks - 1, c->nblocks + 1);
 	START_CRIT_SECTION();
@@ -283,9 +309,11 @@ pb_change_apply(PbChange *c)
 		{
 			if (i > 0)
 				elog(PANIC, "could not change block %u of index \"%s\"",
-					 BufferGetBlockNumber(b->buffer), RelationGetRelationName(c->rel));
+					 BufferGetBlockNumber(b->buffer),
+					 RelationGetRelationName(c->rel));
 			END_CRIT_SECTION();
-			pb_index_corrupt(c->rel, BufferGetBlockNumber(b->buffer), -1, "an item or row cannot be added, or is there already");
+			pb_index_corrupt(c->rel, BufferGetBlockNumber(b->buffer), -1,
+							 "An item or row cannot be added, or exists already.");
 		}
 		MarkBufferDirty(b->buffer);
 	}
@@ -302,7 +330,7 @@ pb_change_apply(PbChange *c)
 #endif
 }
 
-/* A deleted page is about to be used again. */
+/* Log that a deleted page is about to be reused. */
 void
 pb_change_log_reuse(Relation rel, FullTransactionId xid, bool catalog)
 {

@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  * pb_check.c
- *	  pbtree_check: is an index what it should be?
+ *	  pbtree_check: verification of an index.
  *
- * The table is locked against writers; on a standby, replay must be paused.  The tree is read level by level, from
- * left to right; keys are compared in full, never from a common prefix on.
+ * The table is locked against writers; on a standby, replay must be paused.
+ * The tree is read level by level, from left to right; keys are compared in
+ * full, never from a common prefix on.
  *-------------------------------------------------------------------------
  */
 #include "compat_index.h"
@@ -37,15 +38,15 @@ typedef struct Check
 	Relation	rel;
 	PbIndex    *index;
 	MemoryContext page_context;
-	Buffer		parent;			/* pinned: has the next downlink to this
-								 * level, or none is left; or InvalidBuffer:
-								 * this is the root's */
+	Buffer		parent;			/* pinned: holds the next downlink to this
+								 * level, or has none left; InvalidBuffer on
+								 * the root's level */
 	Page		above;			/* a copy of it */
-	int			slot;			/* of that downlink */
+	int			slot;			/* slot of that downlink */
 	BlockNumber prev;
-	uint8	   *high;			/* the page on the left has it */
-	int			high_len;		/* 0: there is no such page */
-	bool		incomplete;		/* the page on the left is */
+	uint8	   *high;			/* high fence of the page on the left */
+	int			high_len;		/* 0 if there is no such page */
+	bool		incomplete;		/* the page on the left is incomplete */
 	int64		rows;
 } Check;
 
@@ -69,10 +70,11 @@ compare_keys(Check *c, const PbKey *a, const PbKey *b, bool leaf)
 	return cmp;
 }
 
-/* ---- one page ------------------------------------------------------------- */
+/* ---- one page ---------------------------------------------------------- */
 
 static void
-check_fence(Check *c, BlockNumber block, const uint8 *fence, int len, const PbKey *key, int slot, bool low)
+check_fence(Check *c, BlockNumber block, const uint8 *fence, int len,
+			const PbKey *key, int slot, bool low)
 {
 	PbKey		bound;
 	int			cmp;
@@ -80,23 +82,29 @@ check_fence(Check *c, BlockNumber block, const uint8 *fence, int len, const PbKe
 	if (len == 0)
 		return;
 	if (!pb_key_get_fence(c->index, fence, len, &bound))
-		fail(c, block, -1, "a fence is damaged");
+		fail(c, block, -1, "A fence is damaged.");
 	cmp = compare_keys(c, key, &bound, false);
 	if (low ? cmp < 0 : cmp >= 0)
-		fail(c, block, slot, low ? "it precedes the page's low fence" : "it does not precede the page's high fence");
+		fail(c, block, slot,
+			 low ?
+			 "The item precedes the page's low fence." :
+			 "The item does not precede the page's high fence.");
 }
 
-/* end: the last one */
+/* end: the last item */
 static void
 check_tids(Check *c, Buffer buffer, int slot, PbItem *item, ItemPointer end)
 {
 	ItemPointerData *tids = palloc(PB_MAX_TIDS * sizeof(ItemPointerData));
-	int			n = pb_item_tids(c->rel, buffer, BufferGetPage(buffer), slot, item, tids);
+	int			n = pb_item_tids(c->rel, buffer, BufferGetPage(buffer), slot,
+								 item, tids);
 
 	if ((n > 1) != ((item->flags & PB_SLOT_POSTING) != 0))
-		fail(c, BufferGetBlockNumber(buffer), slot, "its number of TIDs is wrong");
+		fail(c, BufferGetBlockNumber(buffer), slot,
+			 "The item's number of TIDs is wrong.");
 	if (n > 1 && !c->index->equalimage)
-		fail(c, BufferGetBlockNumber(buffer), slot, "it must not have several TIDs");
+		fail(c, BufferGetBlockNumber(buffer), slot,
+			 "The item must not have several TIDs.");
 	item->key.tid = tids[0];
 	item->key.has_tid = true;
 	*end = tids[n - 1];
@@ -121,23 +129,28 @@ check_items(Check *c, Buffer buffer)
 
 		pb_item_get(c->rel, c->index, buffer, page, slot, item);
 		if (item->key.has_map && !(special->flags & PB_PAGE_MAPS))
-			fail(c, block, slot, "it has a map, and the page has none");
+			fail(c, block, slot,
+				 "The item has a map, but the page has no maps.");
 		if (leaf)
 			check_tids(c, buffer, slot, item, &end);
 		if (!leaf && slot == 0)
 			continue;
-		if (slot > (leaf ? 0 : 1) && compare_keys(c, &item->key, &last->key, leaf) <= 0)
-			fail(c, block, slot, "it does not come behind the item in front of it");
-		check_fence(c, block, pb_page_low(page), special->low_len, &item->key, slot, true);
-		/* what follows comes behind all its TIDs */
+		if (slot > (leaf ? 0 : 1) &&
+			compare_keys(c, &item->key, &last->key, leaf) <= 0)
+			fail(c, block, slot,
+				 "The item does not follow the previous item in the order of keys.");
+		check_fence(c, block, pb_page_low(page), special->low_len, &item->key,
+					slot, true);
+		/* the next key must come behind all its TIDs */
 		if (leaf)
 			item->key.tid = end;
-		check_fence(c, block, pb_page_high(page), special->high_len, &item->key, slot, false);
+		check_fence(c, block, pb_page_high(page), special->high_len, &item->key,
+					slot, false);
 	}
 	pfree(items);
 }
 
-/* I1: of the fences. */
+/* I1: check the fences. */
 static void
 check_layout(Check *c, Buffer buffer, int level)
 {
@@ -147,24 +160,32 @@ check_layout(Check *c, Buffer buffer, int level)
 	uint16	   *lens = palloc(BLCKSZ);
 
 	if (special->flags & (PB_PAGE_META | PB_PAGE_DELETED))
-		fail(c, block, -1, "a link leads to it, but it is not part of the tree");
+		fail(c, block, -1,
+			 "A link leads to the page, but it is not part of the tree.");
 	if (special->level != level)
-		fail(c, block, -1, "it is not on the expected level");
+		fail(c, block, -1, "The page is not on the expected level.");
 	if (special->map_len != c->index->map_len)
-		fail(c, block, -1, "its maps have another length than the index's");
+		fail(c, block, -1,
+			 "The page's maps do not have the length of the index's maps.");
 	if (!pb_page_item_lens(page, lens))
-		fail(c, block, -1, "its slots are damaged");
+		fail(c, block, -1, "The page's slots are damaged.");
 	if (special->prev != c->prev)
-		fail(c, block, -1, "its left link does not lead to its left sibling");
+		fail(c, block, -1,
+			 "The page's left link does not lead to its left sibling.");
 	if (special->low_len != 0 &&
-		(special->low_len != c->high_len || memcmp(pb_page_low(page), c->high, c->high_len) != 0))
-		fail(c, block, -1, "its low fence is not its left sibling's high fence");
+		(special->low_len != c->high_len ||
+		 memcmp(pb_page_low(page), c->high, c->high_len) != 0))
+		fail(c, block, -1,
+			 "The page's low fence is not its left sibling's high fence.");
 	pfree(lens);
 }
 
-/* ---- levels --------------------------------------------------------------- */
+/* ---- levels ------------------------------------------------------------ */
 
-/* A page of the level above: a copy, as its lock is not held while the level is read. */
+/*
+ * Load a page of the level above.  It is a copy, because its lock is not held
+ * while the level is read.
+ */
 static void
 take_parent(Check *c, BlockNumber block)
 {
@@ -187,7 +208,7 @@ leave_parent(Check *c)
 	c->parent = InvalidBuffer;
 }
 
-/* The next child of the level above, or PB_NONE.  item: its downlink. */
+/* Get the next child of the level above, or PB_NONE.  item: its downlink. */
 static BlockNumber
 next_child(Check *c, PbItem *item)
 {
@@ -204,7 +225,7 @@ next_child(Check *c, PbItem *item)
 	return item->down;
 }
 
-/* Is the low fence the downlink's key? */
+/* True if the low fence is the downlink's key. */
 static bool
 has_low_fence(Check *c, const PbItem *item, Page page)
 {
@@ -219,10 +240,14 @@ has_low_fence(Check *c, const PbItem *item, Page page)
 		fence = palloc(BLCKSZ);
 		len = pb_key_put_fence(c->index, &item->key, fence);
 	}
-	return len == special->low_len && memcmp(fence, pb_page_low(page), len) == 0;
+	return len == special->low_len &&
+		memcmp(fence, pb_page_low(page), len) == 0;
 }
 
-/* I4: is it the next child of the level above, and its low fence the key of its downlink? */
+/*
+ * I4: check that the page is the next child of the level above, and that its
+ * low fence is the key of its downlink.
+ */
 static void
 check_downlink(Check *c, Buffer buffer)
 {
@@ -237,17 +262,19 @@ check_downlink(Check *c, Buffer buffer)
 	{
 		/* the downlink has not been made yet */
 		if (is_next)
-			fail(c, block, -1, "it has a downlink, and its left sibling says that it has none");
+			fail(c, block, -1,
+				 "The page has a downlink, but its left sibling is marked as incompletely split.");
 		return;
 	}
 	if (!is_next)
-		fail(c, block, -1, "it has no downlink");
+		fail(c, block, -1, "The page has no downlink.");
 	if (!has_low_fence(c, item, BufferGetPage(buffer)))
-		fail(c, block, -1, "its low fence is not the key of its downlink");
+		fail(c, block, -1,
+			 "The page's low fence is not the key of its downlink.");
 	c->slot++;
 }
 
-/* down: where the next level begins */
+/* down: the first page of the next level */
 static BlockNumber
 check_page(Check *c, BlockNumber block, int level, BlockNumber *down)
 {
@@ -288,18 +315,19 @@ check_level(Check *c, BlockNumber first, int level, BlockNumber *down)
 	for (BlockNumber block = first; block != PB_NONE;)
 	{
 		if (++pages > limit)
-			fail(c, block, -1, "its right links make a circle");
+			fail(c, block, -1, "Right links from the page form a circle.");
 		block = check_page(c, block, level, down);
 	}
 	if (BufferIsValid(c->parent) && next_child(c, item) != PB_NONE)
-		fail(c, item->down, -1, "a downlink leads to it, but no right link");
+		fail(c, item->down, -1,
+			 "A downlink leads to the page, but no right link.");
 	pfree(item);
 	leave_parent(c);
 	if (level > 0)
 		take_parent(c, first);
 }
 
-/* Without a root there is no page but deleted ones, and such as have never been written. */
+/* Without a root only deleted and unwritten pages exist. */
 static void
 check_empty(Check *c)
 {
@@ -316,7 +344,8 @@ check_empty(Check *c)
 		{
 			pb_index_check_page(c->rel, buffer);
 			if (!(PbPageGetSpecial(page)->flags & PB_PAGE_DELETED))
-				fail(c, PB_META_BLOCK, -1, "it names no root, and there are pages of a tree");
+				fail(c, PB_META_BLOCK, -1,
+					 "The metapage names no root, but pages of a tree exist.");
 		}
 		UnlockReleaseBuffer(buffer);
 	}
@@ -330,9 +359,15 @@ check_meta(Check *c)
 
 	UnlockReleaseBuffer(pb_index_read_meta(c->rel, PB_READ, &meta));
 	pb_index_new_meta(c->rel, &expected);
-	/* an operator class may have learnt since that equal means identical */
-	if ((meta.flags & ~expected.flags) || memcmp(meta.codec, expected.codec, sizeof(meta.codec)) != 0)
-		fail(c, PB_META_BLOCK, -1, "its columns' encodings are not those of their types");
+
+	/*
+	 * since then an operator class may have got a function which says that
+	 * equal keys are identical
+	 */
+	if ((meta.flags & ~expected.flags) ||
+		memcmp(meta.codec, expected.codec, sizeof(meta.codec)) != 0)
+		fail(c, PB_META_BLOCK, -1,
+			 "The columns' encodings are not those of their types.");
 }
 
 static void
@@ -355,7 +390,7 @@ check_tree(Check *c)
 	}
 }
 
-/* ---- the table's rows ----------------------------------------------------- */
+/* ---- the table's rows -------------------------------------------------- */
 
 static bool
 has_tid(Check *c, Buffer buffer, int slot, const PbKey *key)
@@ -373,15 +408,21 @@ has_tid(Check *c, Buffer buffer, int slot, const PbKey *key)
 	plain = palloc(sizeof(PbKey));
 	tids = palloc(PB_MAX_TIDS * sizeof(ItemPointerData));
 	pb_item_get(c->rel, c->index, buffer, page, slot, item);
-	/* a standby's snapshots do not go by what its primary has marked */
-	n = (item->flags & PB_SLOT_DEAD) && !RecoveryInProgress() ? 0 : pb_item_tids(c->rel, buffer, page, slot, item, tids);
+
+	/*
+	 * snapshots of a standby do not respect items that the primary has marked
+	 * dead
+	 */
+	n = (item->flags & PB_SLOT_DEAD) && !RecoveryInProgress() ?
+		0 : pb_item_tids(c->rel, buffer, page, slot, item, tids);
 	pb_key_copy(plain, key);
 	plain->has_tid = true;
 	item->key.has_tid = true;
 	for (int i = 0; i < n && !found; i++)
 	{
 		item->key.tid = tids[i];
-		found = ItemPointerEquals(&tids[i], &plain->tid) && compare_keys(c, plain, &item->key, true) == 0;
+		found = ItemPointerEquals(&tids[i], &plain->tid) &&
+			compare_keys(c, plain, &item->key, true) == 0;
 	}
 	pfree(tids);
 	pfree(plain);
@@ -390,7 +431,8 @@ has_tid(Check *c, Buffer buffer, int slot, const PbKey *key)
 }
 
 static void
-check_row(Relation rel, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *state)
+check_row(Relation rel, ItemPointer tid, Datum *values, bool *isnull,
+		  bool alive, void *state)
 {
 	Check	   *c = state;
 	MemoryContext old = MemoryContextSwitchTo(c->page_context);
@@ -409,14 +451,16 @@ check_row(Relation rel, ItemPointer tid, Datum *values, bool *isnull, bool alive
 	{
 		int			slot = pb_pos_search(pos, buffer, &bounds);
 
-		found = has_tid(c, buffer, slot, key) || has_tid(c, buffer, slot - 1, key);
+		found = has_tid(c, buffer, slot, key) ||
+			has_tid(c, buffer, slot - 1, key);
 		UnlockReleaseBuffer(buffer);
 	}
 	if (!found)
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
 				 errmsg("index \"%s\" lacks an entry for row (%u,%u) of the table",
-						RelationGetRelationName(rel), ItemPointerGetBlockNumber(tid),
+						RelationGetRelationName(rel),
+						ItemPointerGetBlockNumber(tid),
 						ItemPointerGetOffsetNumber(tid)),
 				 errhint("Please REINDEX it.")));
 	MemoryContextSwitchTo(old);
@@ -428,17 +472,21 @@ check_rows(Check *c, Relation heap)
 {
 	IndexInfo  *info = BuildIndexInfo(c->rel);
 	Snapshot	snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	HeapTuple	tuple = c->rel->rd_indextuple;
 	TableScanDesc scan;
 
 	/*
-	 * a snapshot of before may see versions of which the index rightly has no
+	 * an older snapshot may see versions for which the index correctly has no
 	 * entries
 	 */
-	if (IsolationUsesXactSnapshot() && c->rel->rd_index->indcheckxmin &&
-		!TransactionIdPrecedes(HeapTupleHeaderGetXmin(c->rel->rd_indextuple->t_data), snapshot->xmin))
+	if (IsolationUsesXactSnapshot() &&
+		c->rel->rd_index->indcheckxmin &&
+		!TransactionIdPrecedes(HeapTupleHeaderGetXmin(tuple->t_data),
+							   snapshot->xmin))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				 errmsg("index \"%s\" cannot be checked using transaction snapshot", RelationGetRelationName(c->rel)),
+				 errmsg("index \"%s\" cannot be checked using transaction snapshot",
+						RelationGetRelationName(c->rel)),
 				 errhint("Run the check in a transaction that begins later.")));
 	scan = table_beginscan_strat(heap, snapshot, 0, NULL, true, true);
 
@@ -457,12 +505,15 @@ check_index(Check *c, Relation heap, bool rows)
 	if (!c->rel->rd_index->indisvalid)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot check index \"%s\"", RelationGetRelationName(c->rel)),
+				 errmsg("cannot check index \"%s\"",
+						RelationGetRelationName(c->rel)),
 				 errdetail("Index is not valid.")));
-	context = AllocSetContextCreate(CurrentMemoryContext, "pbtree check", ALLOCSET_DEFAULT_SIZES);
+	context = AllocSetContextCreate(CurrentMemoryContext, "pbtree check",
+									ALLOCSET_DEFAULT_SIZES);
 	c->above = MemoryContextAlloc(context, BLCKSZ);
 	c->high = MemoryContextAlloc(context, BLCKSZ);
-	c->page_context = AllocSetContextCreate(context, "pbtree check page", ALLOCSET_DEFAULT_SIZES);
+	c->page_context = AllocSetContextCreate(context, "pbtree check page",
+											ALLOCSET_DEFAULT_SIZES);
 	c->index = pb_index_get(c->rel);
 	check_tree(c);
 	if (rows)
@@ -470,7 +521,10 @@ check_index(Check *c, Relation heap, bool rows)
 	MemoryContextDelete(context);
 }
 
-/* Nobody may change the tree under the check: neither writers nor replay, which takes no locks. */
+/*
+ * Choose the lock.  No process may change the tree during the check: neither
+ * writers nor replay, which takes no locks on tables.
+ */
 static LOCKMODE
 check_lock(void)
 {
@@ -484,7 +538,10 @@ check_lock(void)
 	return AccessShareLock;
 }
 
-/* Comparison functions, index expressions and predicates are the owner's: they run with the rights of the table's owner, as in amcheck. */
+/*
+ * Comparison functions, index expressions and predicates belong to the owner.
+ * They run with the rights of the table's owner, as in amcheck.
+ */
 Datum
 pbtree_check(PG_FUNCTION_ARGS)
 {
@@ -501,14 +558,16 @@ pbtree_check(PG_FUNCTION_ARGS)
 		pb_inspect_wrong_kind(oid);
 	heap = table_open(heap_oid, lock);
 	GetUserIdAndSecContext(&user, &security);
-	SetUserIdAndSecContext(heap->rd_rel->relowner, security | SECURITY_RESTRICTED_OPERATION);
+	SetUserIdAndSecContext(heap->rd_rel->relowner,
+						   security | SECURITY_RESTRICTED_OPERATION);
 	nest_level = NewGUCNestLevel();
 	CompatRestrictSearchPath();
 	c.rel = pb_inspect_open(oid, lock);
 	if (IndexGetRelation(oid, false) != heap_oid)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("could not open parent table of index \"%s\"", RelationGetRelationName(c.rel))));
+				 errmsg("could not open parent table of index \"%s\"",
+						RelationGetRelationName(c.rel))));
 	check_index(&c, heap, PG_GETARG_BOOL(1));
 	AtEOXact_GUC(false, nest_level);
 	SetUserIdAndSecContext(user, security);

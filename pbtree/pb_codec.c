@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_codec.c
- *	  How a column's values are stored in a key.
+ *	  Encodings of a column's values in a key.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -15,7 +15,10 @@
 #include "compat_index.h"
 #include "pb_codec.h"
 
-/* Codecs that a comparison function allows, for values of this width. */
+/*
+ * Choose the codec that a comparison function allows, for values of this
+ * width.
+ */
 static const struct
 {
 	Oid			cmp;
@@ -44,7 +47,7 @@ static const struct
 	{F_BYTEACMP, -1, PB_CODEC_BYTEA}
 };
 
-/* Of a column, counted from 0, of a new index. */
+/* Choose the codec of a column, counted from 0, of a new index. */
 uint8
 pb_codec_choose(Relation rel, int column)
 {
@@ -60,19 +63,23 @@ pb_codec_choose(Relation rel, int column)
 			if (codecs[i].cmp == cmp && codecs[i].len == att->attlen)
 				codec = codecs[i].codec;
 		}
-		if (codec == PB_CODEC_TEXT && CompatCollationIsC(rel->rd_indcollation[column]))
+		if (codec == PB_CODEC_TEXT &&
+			CompatCollationIsC(rel->rd_indcollation[column]))
 			codec = PB_CODEC_TEXT_C;
-		if (codec == PB_CODEC_NAME && CompatCollationIsC(rel->rd_indcollation[column]))
+		if (codec == PB_CODEC_NAME &&
+			CompatCollationIsC(rel->rd_indcollation[column]))
 			codec = PB_CODEC_NAME_C;
-		if (PbCodecIsOrdered(codec) && (rel->rd_indoption[column] & INDOPTION_DESC))
+		if (PbCodecIsOrdered(codec) &&
+			(rel->rd_indoption[column] & INDOPTION_DESC))
 			codec |= PB_CODEC_INVERTED;
 	}
 	if (codec != 0)
 		return codec;
-	return att->attlen > 0 ? PB_CODEC_RAW : att->attlen == -1 ? PB_CODEC_VARLENA : PB_CODEC_CSTRING;
+	return att->attlen > 0 ? PB_CODEC_RAW :
+		att->attlen == -1 ? PB_CODEC_VARLENA : PB_CODEC_CSTRING;
 }
 
-/* Bytes that all its values take, or 0. */
+/* The size of all of its values, or 0. */
 int
 pb_codec_width(uint8 codec, int16 len)
 {
@@ -147,13 +154,16 @@ put_big_endian(uint64 v, int len, uint8 *to, int room)
 }
 
 /*
- * A varlena; long ones are compressed, as nbtree's are, and then "packed".  Equal values have equal bytes, whatever the column's
- * storage and compression are at the time.
+ * Encode a varlena.  Long ones are compressed, as in nbtree, and then
+ * "packed".  Equal values have equal bytes, whatever the column's storage and
+ * compression are at the time.
  */
 static int
-encode_varlena(const PbColumn *col, Datum value, uint8 *to, int room, bool *packed)
+encode_varlena(const PbColumn *col, Datum value, uint8 *to, int room,
+			   bool *packed)
 {
-	struct varlena *v = pg_detoast_datum_packed((struct varlena *) DatumGetPointer(value));
+	void	   *stored = DatumGetPointer(value);
+	struct varlena *v = pg_detoast_datum_packed(stored);
 	char	   *data = VARDATA_ANY(v);
 	int			len = VARSIZE_ANY_EXHDR(v);
 	int			result;
@@ -161,13 +171,15 @@ encode_varlena(const PbColumn *col, Datum value, uint8 *to, int room, bool *pack
 	if (packed != NULL && len > TOAST_INDEX_TARGET && !VARATT_IS_SHORT(v) &&
 		col->compressible)
 	{
-		Datum		compressed = toast_compress_datum(PointerGetDatum(v), TOAST_PGLZ_COMPRESSION);
+		Datum		compressed = toast_compress_datum(PointerGetDatum(v),
+													  TOAST_PGLZ_COMPRESSION);
 
 		if (DatumGetPointer(compressed) != NULL)
 		{
 			*packed = true;
-			result = put_counted(DatumGetPointer(compressed), VARSIZE(DatumGetPointer(compressed)),
-								 to, room);
+			result = put_counted(DatumGetPointer(compressed),
+								 VARSIZE(DatumGetPointer(compressed)), to,
+								 room);
 			pfree(DatumGetPointer(compressed));
 			if ((Pointer) v != DatumGetPointer(value))
 				pfree(v);
@@ -193,7 +205,8 @@ encode_varlena(const PbColumn *col, Datum value, uint8 *to, int room, bool *pack
 }
 
 static int
-encode_plain(const PbColumn *col, Datum value, uint8 *to, int room, bool *packed)
+encode_plain(const PbColumn *col, Datum value, uint8 *to, int room,
+			 bool *packed)
 {
 	Datum		aligned;
 
@@ -205,22 +218,28 @@ encode_plain(const PbColumn *col, Datum value, uint8 *to, int room, bool *packed
 		case PB_CODEC_BYTEA:
 			return encode_varlena(col, value, to, room, packed);
 		case PB_CODEC_CSTRING:
-			return put_terminated(DatumGetCString(value), strlen(DatumGetCString(value)), to, room);
+			return put_terminated(DatumGetCString(value),
+								  strlen(DatumGetCString(value)), to, room);
 		case PB_CODEC_NAME:
 		case PB_CODEC_NAME_C:
 			return put_terminated(NameStr(*DatumGetName(value)),
-								  strnlen(NameStr(*DatumGetName(value)), NAMEDATALEN - 1), to, room);
+								  strnlen(NameStr(*DatumGetName(value)),
+										  NAMEDATALEN - 1),
+								  to, room);
 		case PB_CODEC_BOOL:
 			return put_big_endian(DatumGetBool(value), 1, to, room);
 		case PB_CODEC_CHAR:
 			return put_big_endian((uint8) DatumGetChar(value), 1, to, room);
 		case PB_CODEC_INT2:
-			return put_big_endian((uint16) DatumGetInt16(value) ^ 0x8000, 2, to, room);
+			return put_big_endian((uint16) DatumGetInt16(value) ^ 0x8000, 2, to,
+								  room);
 		case PB_CODEC_INT4:
-			return put_big_endian((uint32) DatumGetInt32(value) ^ 0x80000000, 4, to, room);
-		case PB_CODEC_INT8:
-			return put_big_endian((uint64) DatumGetInt64(value) ^ UINT64CONST(0x8000000000000000), 8,
+			return put_big_endian((uint32) DatumGetInt32(value) ^ 0x80000000, 4,
 								  to, room);
+		case PB_CODEC_INT8:
+			return put_big_endian((uint64) DatumGetInt64(value) ^
+								  UINT64CONST(0x8000000000000000),
+								  8, to, room);
 		case PB_CODEC_UINT4:
 			return put_big_endian(DatumGetUInt32(value), 4, to, room);
 		case PB_CODEC_UINT8:
@@ -228,7 +247,8 @@ encode_plain(const PbColumn *col, Datum value, uint8 *to, int room, bool *packed
 		default:
 			break;
 	}
-	Assert(PbCodecKind(col->codec) == PB_CODEC_RAW || PbCodecKind(col->codec) == PB_CODEC_BYTES);
+	Assert(PbCodecKind(col->codec) == PB_CODEC_RAW ||
+		   PbCodecKind(col->codec) == PB_CODEC_BYTES);
 	if (col->len > room)
 		return -1;
 	if (col->byval)
@@ -243,14 +263,17 @@ encode_plain(const PbColumn *col, Datum value, uint8 *to, int room, bool *packed
 }
 
 /*
- * The encoding's length, or -1 if there is not that much room.  "packed" is set
- * if the value has been compressed; with NULL it is not.
+ * Encode a value.  Returns the length, or -1 if there is not enough room.
+ * "packed" is set if the value was compressed; with NULL it is never
+ * compressed.
  */
 int
-pb_codec_encode(const PbColumn *col, Datum value, uint8 *to, int room, bool *packed)
+pb_codec_encode(const PbColumn *col, Datum value, uint8 *to, int room,
+				bool *packed)
 {
 	bool		compressed = false;
-	int			len = encode_plain(col, value, to, room, packed ? &compressed : NULL);
+	int			len = encode_plain(col, value, to, room,
+								   packed ? &compressed : NULL);
 
 	if (packed)
 		*packed = compressed;
@@ -277,7 +300,9 @@ skip_counted(const uint8 *p, const uint8 *end)
 	return len <= end - p - n ? n + len : -1;
 }
 
-/* The length of the encoding at p, or -1 if it does not end before "end". */
+/*
+ * Get the length of the encoding at p, or -1 if it does not end before "end".
+ */
 int
 pb_codec_skip(const PbColumn *col, int state, const uint8 *p, const uint8 *end)
 {
@@ -371,7 +396,7 @@ decode_bytea(const uint8 *p, int len, uint8 invert, PbArena *arena)
 	return PointerGetDatum(v);
 }
 
-/* The value of a whole encoding.  It is as long as it says: pb_codec_skip has seen to that. */
+/* Decode a whole encoding.  pb_codec_skip has checked its length. */
 static Datum
 decode_counted(int state, const uint8 *p, int len, PbArena *arena)
 {
@@ -383,7 +408,8 @@ decode_counted(int state, const uint8 *p, int len, PbArena *arena)
 		return decode_varlena(p + n, len - n, 0, arena);
 	v = arena_get(arena, len - n);
 	memcpy(v, p + n, len - n);
-	if (len - n < VARHDRSZ_COMPRESSED || !VARATT_IS_COMPRESSED(v) || VARSIZE(v) != len - n)
+	if (len - n < VARHDRSZ_COMPRESSED || !VARATT_IS_COMPRESSED(v) ||
+		VARSIZE(v) != len - n)
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
 				 errmsg("a compressed value of a pbtree index is damaged")));
@@ -400,7 +426,7 @@ decode_fixed(const PbColumn *col, const uint8 *p, uint8 invert, PbArena *arena)
 	return col->byval ? fetch_att(to, true, col->len) : PointerGetDatum(to);
 }
 
-/* A column of fixed width, as it is in a tuple. */
+/* Write a column of fixed width as in a tuple. */
 void
 pb_codec_decode_to(const PbColumn *col, const uint8 *p, char *to)
 {
@@ -438,7 +464,8 @@ pb_codec_decode_to(const PbColumn *col, const uint8 *p, char *to)
 }
 
 Datum
-pb_codec_decode(const PbColumn *col, int state, const uint8 *p, int len, PbArena *arena)
+pb_codec_decode(const PbColumn *col, int state, const uint8 *p, int len,
+				PbArena *arena)
 {
 	uint8		invert = (col->codec & PB_CODEC_INVERTED) ? 0xFF : 0;
 
@@ -458,7 +485,8 @@ pb_codec_decode(const PbColumn *col, int state, const uint8 *p, int len, PbArena
 		case PB_CODEC_NAME:
 		case PB_CODEC_NAME_C:
 			{
-				char	   *name = memset(arena_get(arena, NAMEDATALEN), 0, NAMEDATALEN);
+				char	   *name = memset(arena_get(arena, NAMEDATALEN), 0,
+										  NAMEDATALEN);
 
 				for (int i = 0; i < Min(len - 1, NAMEDATALEN - 1); i++)
 					name[i] = p[i] ^ invert;
@@ -469,11 +497,14 @@ pb_codec_decode(const PbColumn *col, int state, const uint8 *p, int len, PbArena
 		case PB_CODEC_CHAR:
 			return CharGetDatum((char) get_big_endian(p, 1, invert));
 		case PB_CODEC_INT2:
-			return Int16GetDatum((int16) (get_big_endian(p, 2, invert) ^ 0x8000));
+			return Int16GetDatum((int16) (get_big_endian(p, 2, invert) ^
+										  0x8000));
 		case PB_CODEC_INT4:
-			return Int32GetDatum((int32) (get_big_endian(p, 4, invert) ^ 0x80000000));
+			return Int32GetDatum((int32) (get_big_endian(p, 4, invert) ^
+										  0x80000000));
 		case PB_CODEC_INT8:
-			return Int64GetDatum((int64) (get_big_endian(p, 8, invert) ^ UINT64CONST(0x8000000000000000)));
+			return Int64GetDatum((int64) (get_big_endian(p, 8, invert) ^
+										  UINT64CONST(0x8000000000000000)));
 		case PB_CODEC_UINT4:
 			return UInt32GetDatum((uint32) get_big_endian(p, 4, invert));
 		case PB_CODEC_UINT8:

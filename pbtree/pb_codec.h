@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  * pb_codec.h
- *	  How a column's values are stored in a key.
+ *	  Encodings of a column's values in a key.
  *
- * Every encoding tells where it ends.  Those from PB_CODEC_BOOL on are ordered:
- * compared as bytes they sort as the operator class sorts, and equal values are
- * identical.
+ * Every encoding determines where it ends.  Those from PB_CODEC_BOOL on are
+ * ordered: compared as bytes they sort as the operator class sorts, and equal
+ * values are identical.
  *-------------------------------------------------------------------------
  */
 #ifndef PB_CODEC_H
@@ -49,11 +49,11 @@ typedef struct PbColumn
 	int16		len;			/* attlen */
 	char		storage;
 	bool		compressible;
-	int16		fixed;			/* bytes of the encoding, or 0: they differ */
+	int16		fixed;			/* size of each encoding, or 0 if it varies */
 	Oid			collation;
 } PbColumn;
 
-/* Space for values of one key; what does not fit is palloc'd. */
+/* Space for values of one key.  Larger values are palloc'd. */
 typedef struct PbArena
 {
 	Size		used;
@@ -64,47 +64,54 @@ typedef struct PbArena
 	}			u;
 } PbArena;
 
-/* Give up a value that pb_codec_decode has made: it is palloc'd if it was compressed, or did not fit. */
+/*
+ * Free a value that pb_codec_decode has made.  It is palloc'd if it was
+ * compressed, or did not fit.
+ */
 static inline void
 pb_codec_free(const PbColumn *col, Datum value, const PbArena *arena)
 {
 	char	   *p = DatumGetPointer(value);
 
-	if (!col->byval && (p < arena->u.data || p >= arena->u.data + sizeof(arena->u.data)))
+	if (!col->byval &&
+		(p < arena->u.data || p >= arena->u.data + sizeof(arena->u.data)))
 		pfree(p);
 }
 
 /*
- * The codec of a column: an ordered one if the operator class compares as
+ * Choose the codec of a column: an ordered one if the operator class sorts as
  * bytes do.  It reads catalogs.
  */
 extern uint8 pb_codec_choose(Relation rel, int column);
 
-/* Bytes of each of a codec's encodings, or 0 if they differ. */
+/* The size of a codec's encodings, or 0 if it varies. */
 extern int	pb_codec_width(uint8 codec, int16 len);
 
 /*
- * Write a value's encoding; its length, or -1 if it does not fit into room.
- * *packed: it was compressed; NULL forbids that.
+ * Write a value's encoding.  Returns its length, or -1 if it does not fit into
+ * room.  *packed is set if it was compressed; NULL forbids that.
  */
-extern int	pb_codec_encode(const PbColumn *col, Datum value, uint8 *to, int room, bool *packed);
+extern int	pb_codec_encode(const PbColumn *col, Datum value, uint8 *to,
+							int room, bool *packed);
 
 /*
- * Length of the encoding at p, or -1 if it does not end before end.  The bytes
- * may be damaged.
+ * Get the length of the encoding at p, or -1 if it does not end before "end".
+ * The bytes may be damaged.
  */
-extern int	pb_codec_skip(const PbColumn *col, int state, const uint8 *p, const uint8 *end);
+extern int	pb_codec_skip(const PbColumn *col, int state, const uint8 *p,
+						  const uint8 *end);
 
 /*
- * Write the value of a fixed-width column, as it is in a tuple.  p must be a
- * whole encoding.
+ * Write the value of a fixed-width column as in a tuple.  p must be a whole
+ * encoding.
  */
 extern void pb_codec_decode_to(const PbColumn *col, const uint8 *p, char *to);
 
 /*
- * The value of a whole encoding.  It is in the arena, or palloc'd:
- * pb_codec_free.
+ * Decode a whole encoding.  The value is in the arena, or palloc'd;
+ * pb_codec_free frees it.
  */
-extern Datum pb_codec_decode(const PbColumn *col, int state, const uint8 *p, int len, PbArena *arena);
+extern Datum pb_codec_decode(const PbColumn *col, int state, const uint8 *p,
+							 int len, PbArena *arena);
 
 #endif							/* PB_CODEC_H */

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  * pb_cost.c
- *	  What an index scan costs.
+ *	  Costs of an index scan.
  *
- * nbtree's estimate, with this index's size and height: so plans are those that
- * one gets with nbtree.  Up to version 17 the planner tells the height of btree
- * indexes only, and reckons without skipping (pb_skip.c).
+ * The estimate is nbtree's, with this index's size and height, so plans are
+ * the same as with nbtree.  Up to version 17 the planner knows the height of
+ * btree indexes only, and does not account for skipping (pb_skip.c).
  *-------------------------------------------------------------------------
  */
 #include "compat_index.h"
@@ -16,8 +16,9 @@
 #include "pb_index.h"
 
 void
-pb_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *startup, Cost *total,
-				 Selectivity *selectivity, double *correlation, double *pages)
+pb_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
+				 Cost *startup, Cost *total, Selectivity *selectivity,
+				 double *correlation, double *pages)
 {
 	IndexOptInfo *info = path->indexinfo;
 
@@ -32,5 +33,6 @@ pb_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *st
 		pfree(index);
 		index_close(rel, NoLock);
 	}
-	btcostestimate(root, path, loop_count, startup, total, selectivity, correlation, pages);
+	btcostestimate(root, path, loop_count, startup, total, selectivity,
+				   correlation, pages);
 }

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_cost.h
- *	  What an index scan costs.
+ *	  Costs of an index scan.
  *-------------------------------------------------------------------------
  */
 #ifndef PB_COST_H
@@ -8,9 +8,10 @@
 
 #include "nodes/pathnodes.h"
 
-/* What btree's estimate is, with this index's height.  Lock: none of a page. */
-extern void pb_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
-							 Cost *startup, Cost *total, Selectivity *selectivity,
-							 double *correlation, double *pages);
+/* Compute btree's estimate with this index's height.  Lock: none on a page. */
+extern void pb_cost_estimate(PlannerInfo *root, IndexPath *path,
+							 double loop_count, Cost *startup, Cost *total,
+							 Selectivity *selectivity, double *correlation,
+							 double *pages);
 
 #endif							/* PB_COST_H */

@@ -2,15 +2,15 @@
  * pb_dead.c
  *	  Deletion of dead rows, outside of VACUUM.
  *
- * Scans mark items of which all rows are dead to all.  When a page is full,
- * these are deleted, and of the others the rows that are found dead on the same
- * blocks of the table, which has to be read for the marked ones anyway.  If that
- * does not make room, and the row that comes is a new version of one that has
- * the same key, the table is asked where it has dead versions: bottom-up deletion.
+ * Scans mark items of which all rows are dead to all snapshots.  When a page
+ * is full, these are deleted, and with them dead rows of other items on the
+ * same blocks of the table, which are read for the marked ones in any case.
+ * If that does not make room, and the new row is a version of one with the
+ * same key, the table is asked for dead versions: bottom-up deletion.
  *
- * The table tells which transactions' snapshots a standby must have given up
- * before.  The page is locked for writing, not for cleanup: VACUUM, which alone
- * frees a row's TID, comes by with a cleanup lock first (I10).
+ * The table determines the snapshots with which the deletion conflicts on a
+ * standby.  The page is locked for writing, not for cleanup: only VACUUM frees
+ * a row's TID, and it visits the page with a cleanup lock before that (I10).
  *-------------------------------------------------------------------------
  */
 #include "compat_index.h"
@@ -22,13 +22,13 @@
 #include "pb_dead.h"
 #include "pb_stale.h"
 
-/* What bottom-up deletion is to gain at least: a part of the page. */
+/* The minimum gain of bottom-up deletion, as a part of the page. */
 #define FREE_SPACE		(BLCKSZ / 16)
 
-/* What a TID of a posting list takes, roughly. */
+/* The approximate size of a TID of a posting list. */
 #define TID_SPACE		3
 
-/* TIDs of the page that the table is asked about, in order of slots. */
+/* TIDs of the page to pass to the table, in order of slots. */
 typedef struct Dead
 {
 	Relation	rel;
@@ -36,10 +36,10 @@ typedef struct Dead
 	Buffer		buffer;
 	Page		page;
 	int			room;
-	ItemPointerData *tids;		/* their place is their id */
+	ItemPointerData *tids;		/* their index is their id */
 	TM_IndexDeleteOp op;
-	int			nids;			/* before the table leaves some out */
-	int			nblocks;		/* of marked rows */
+	int			nids;			/* number before the table omits some */
+	int			nblocks;		/* blocks of marked rows */
 	BlockNumber *blocks;
 	PbItem		item;
 	ItemPointerData item_tids[PB_MAX_TIDS];
@@ -50,8 +50,9 @@ begin(Relation rel, PbIndex *index, Buffer buffer, bool bottomup)
 {
 	Dead	   *d = palloc(sizeof(Dead));
 
-	/* I14: from the look at the rows to the removal */
-	Assert(pb_index_is_locked(buffer, PB_WRITE) && pb_page_is_leaf(BufferGetPage(buffer)));
+	/* I14: locked from the examination of the rows to the removal */
+	Assert(pb_index_is_locked(buffer, PB_WRITE) &&
+		   pb_page_is_leaf(BufferGetPage(buffer)));
 	d->rel = rel;
 	d->index = index;
 	d->buffer = buffer;
@@ -82,7 +83,8 @@ end(Dead *d)
 }
 
 static void
-add_tid(Dead *d, int slot, const ItemPointerData *tid, bool known, bool promising, int space)
+add_tid(Dead *d, int slot, const ItemPointerData *tid, bool known,
+		bool promising, int space)
 {
 	int			id = d->op.ndeltids++;
 
@@ -90,7 +92,8 @@ add_tid(Dead *d, int slot, const ItemPointerData *tid, bool known, bool promisin
 	{
 		d->room *= 2;
 		d->tids = repalloc(d->tids, d->room * sizeof(ItemPointerData));
-		d->op.deltids = repalloc(d->op.deltids, d->room * sizeof(TM_IndexDelete));
+		d->op.deltids = repalloc(d->op.deltids,
+								 d->room * sizeof(TM_IndexDelete));
 		d->op.status = repalloc(d->op.status, d->room * sizeof(TM_IndexStatus));
 	}
 	d->tids[id] = *tid;
@@ -106,15 +109,18 @@ static int
 get_tids(Dead *d, int slot)
 {
 	pb_item_get(d->rel, d->index, d->buffer, d->page, slot, &d->item);
-	return pb_item_tids(d->rel, d->buffer, d->page, slot, &d->item, d->item_tids);
+	return pb_item_tids(d->rel, d->buffer, d->page, slot, &d->item,
+						d->item_tids);
 }
 
 /*
- * Delete rows, by their ids; snapshots of standbys that do not see xid go first.
- * garbage: marked items may remain.  false: there is no room for what remains.
+ * Delete rows, by their ids.  Snapshots of standbys that do not see xid are
+ * cancelled first.  garbage: marked items may remain.  Returns false if there
+ * is no room for the remaining rows.
  */
 static bool
-delete_rows(Dead *d, Relation heap, const bool *gone, TransactionId xid, bool garbage)
+delete_rows(Dead *d, Relation heap, const bool *gone, TransactionId xid,
+			bool garbage)
 {
 	static uint16 slots[BLCKSZ / sizeof(uint16)];
 	int			n = d->nids;
@@ -140,39 +146,44 @@ delete_rows(Dead *d, Relation heap, const bool *gone, TransactionId xid, bool ga
 		}
 
 		/*
-		 * of an item either all TIDs were asked about, or some, in their
-		 * order
+		 * the table was asked about all TIDs of an item, or about some, in
+		 * their order
 		 */
 		all = get_tids(d, slot);
 		for (int i = 0; i < all; i++)
 		{
-			if (id < n && d->op.status[id].idxoffnum == slot + 1 && ItemPointerEquals(&d->tids[id], &d->item_tids[i]))
+			if (id < n && d->op.status[id].idxoffnum == slot + 1 &&
+				ItemPointerEquals(&d->tids[id], &d->item_tids[i]))
 			{
 				if (gone[id++])
 					continue;
 			}
 			d->item_tids[kept++] = d->item_tids[i];
 		}
-		Assert(id > before);	/* the item has the TIDs that the table was
-								 * asked about */
+		/* the item has TIDs that the table was asked about */
+		Assert(id > before);
 		if (kept == 0)
 			slots[nslots++] = slot;
 		else if (kept < all)
-			pb_op_tids(w, slot, pb_item_keep(d->page, slot, d->item.tail), d->item_tids, kept);
+			pb_op_tids(w, slot, pb_item_keep(d->page, slot, d->item.tail),
+					   d->item_tids, kept);
 	}
 	if (nslots > 0)
 		pb_op_delete(w, slots, nslots);
 	if (!garbage)
 		pb_op_flags(w, PB_PAGE_GARBAGE, 0);
 
-	/* a list whose first TID goes may become longer */
+	/* a list that loses its first TID may become longer */
 	if (!pb_change_try(&c))
 		return false;
 	pb_change_apply(&c);
 	return true;
 }
 
-/* Delete what the table says can go; true: that is something. */
+/*
+ * Delete the rows that the table declares deletable.  Returns true if there
+ * are any.
+ */
 static bool
 delete_dead(Dead *d, Relation heap)
 {
@@ -194,7 +205,7 @@ delete_dead(Dead *d, Relation heap)
 	return done;
 }
 
-/* ---- marked items --------------------------------------------------------- */
+/* ---- marked items ------------------------------------------------------ */
 
 static int
 compare_blocks(const void *a, const void *b)
@@ -205,7 +216,7 @@ compare_blocks(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The table's blocks that marked items' rows are on. */
+/* List the table's blocks with rows of marked items. */
 static void
 find_blocks(Dead *d)
 {
@@ -221,19 +232,22 @@ find_blocks(Dead *d)
 		if (d->nblocks + n > room)
 		{
 			room = (d->nblocks + n) * 2;
-			d->blocks = d->blocks ? repalloc(d->blocks, room * sizeof(BlockNumber))
-				: palloc(room * sizeof(BlockNumber));
+			d->blocks = d->blocks ?
+				repalloc(d->blocks, room * sizeof(BlockNumber)) :
+				palloc(room * sizeof(BlockNumber));
 		}
 		for (int i = 0; i < n; i++)
-			d->blocks[d->nblocks++] = ItemPointerGetBlockNumber(&d->item_tids[i]);
+			d->blocks[d->nblocks++] =
+				ItemPointerGetBlockNumber(&d->item_tids[i]);
 	}
 	if (d->nblocks > 0)
 		qsort(d->blocks, d->nblocks, sizeof(BlockNumber), compare_blocks);
 }
 
-/* true: there are fewer rows on the page now */
+/* Returns true if the page has fewer rows now. */
 bool
-pb_dead_remove_marked(Relation rel, Relation heap, PbIndex *index, Buffer buffer)
+pb_dead_remove_marked(Relation rel, Relation heap, PbIndex *index,
+					  Buffer buffer)
 {
 	Dead	   *d;
 	bool		done = false;
@@ -251,7 +265,8 @@ pb_dead_remove_marked(Relation rel, Relation heap, PbIndex *index, Buffer buffer
 		{
 			BlockNumber block = ItemPointerGetBlockNumber(&d->item_tids[i]);
 
-			if (marked || bsearch(&block, d->blocks, d->nblocks, sizeof(block), compare_blocks))
+			if (marked || bsearch(&block, d->blocks, d->nblocks, sizeof(block),
+								  compare_blocks))
 				add_tid(d, slot, &d->item_tids[i], marked, false, 0);
 		}
 	}
@@ -261,20 +276,22 @@ pb_dead_remove_marked(Relation rel, Relation heap, PbIndex *index, Buffer buffer
 	return done;
 }
 
-/* ---- bottom-up ------------------------------------------------------------ */
+/* ---- bottom-up --------------------------------------------------------- */
 
-/* Promising are rows that share a key: versions of one row do. */
+/* Rows that share a key are promising, because versions of one row do. */
 bool
-pb_dead_remove_versions(Relation rel, Relation heap, PbIndex *index, Buffer buffer)
+pb_dead_remove_versions(Relation rel, Relation heap, PbIndex *index,
+						Buffer buffer)
 {
 	static uint16 lens[BLCKSZ / 2];
 	Dead	   *d = begin(rel, index, buffer, true);
 	PbKey	   *last = palloc(sizeof(PbKey));
-	int			before = 0;		/* ids in front of the last item's */
+	int			before = 0;		/* ids before those of the last item */
 	bool		done = false;
 
 	if (!pb_page_item_lens(d->page, lens))
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "its slots are damaged");
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+						 "The page's slots are damaged.");
 	pb_key_begin(last);
 	for (int slot = 0; slot < pb_page_nslots(d->page); slot++)
 	{
@@ -296,9 +313,12 @@ pb_dead_remove_versions(Relation rel, Relation heap, PbIndex *index, Buffer buff
 	return done;
 }
 
-/* ---- stale entries -------------------------------------------------------- */
+/* ---- stale entries ----------------------------------------------------- */
 
-/* The second look, at the suspects: the stale ones are gone[], *xid is the newest of what they conflict with.  How many. */
+/*
+ * Examine the suspects again.  The stale ones are entered in gone[], and *xid
+ * becomes the newest xid that they conflict with.  Returns their number.
+ */
 static int
 find_stale(Dead *d, PbStale *stale, bool *gone, TransactionId *xid)
 {
@@ -316,9 +336,11 @@ find_stale(Dead *d, PbStale *stale, bool *gone, TransactionId *xid)
 				continue;
 			/* damage: items that overlap */
 			if (id >= PB_MAX_PAGE_TIDS)
-				pb_index_corrupt(d->rel, BufferGetBlockNumber(d->buffer), slot, "the page has more rows than it has room for");
+				pb_index_corrupt(d->rel, BufferGetBlockNumber(d->buffer), slot,
+								 "The page has more rows than it can hold.");
 			add_tid(d, slot, &d->item_tids[i], false, false, 0);
-			gone[id] = !pb_stale_is_needed(stale, &d->item.key, &d->item_tids[i], xid);
+			gone[id] = !pb_stale_is_needed(stale, &d->item.key,
+										   &d->item_tids[i], xid);
 			ngone += gone[id] ? 1 : 0;
 		}
 	}
@@ -326,7 +348,8 @@ find_stale(Dead *d, PbStale *stale, bool *gone, TransactionId *xid)
 }
 
 static void
-remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbStale *stale)
+remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer,
+			 PbStale *stale)
 {
 	Dead	   *d = begin(rel, index, buffer, true);
 	bool	   *gone = palloc0(sizeof(bool) * PB_MAX_PAGE_TIDS);
@@ -340,9 +363,10 @@ remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbStale
 	end(d);
 }
 
-/* false: too few are stale for a removal. */
+/* Returns false if too few are stale for a removal. */
 static bool
-try_remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer, bool wait)
+try_remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer,
+				 bool wait)
 {
 	PbStale		stale;
 	bool		found;
@@ -366,8 +390,8 @@ try_remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer, boo
 }
 
 /*
- * Entries with keys that their rows had before updates in place, if a sample has
- * many.  The leaf is pinned, and not locked.
+ * Delete entries with keys that their rows had before updates in place, if a
+ * sample has many.  The leaf is pinned, and not locked.
  */
 void
 pb_dead_remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer)
@@ -376,18 +400,21 @@ pb_dead_remove_stale(Relation rel, Relation heap, PbIndex *index, Buffer buffer)
 }
 
 /*
- * As long as a snapshot is held, no more can go than before: so the leaf's header
- * has the horizon at which a scan has looked in vain, for all scans.  What was
- * rolled back meanwhile waits, too.  The hint is not logged, and not worth a write:
- * the page does not become dirty.
+ * While a snapshot is held, no further entries can be removed.  So the leaf's
+ * header has the horizon at which a scan has searched in vain, for all scans.
+ * Entries that were rolled back in the meantime also wait.  The hint is not
+ * logged, and does not make the page dirty, because it does not justify a
+ * write.
  */
 void
-pb_dead_remove_stale_of_scan(Relation rel, Relation heap, PbIndex *index, Buffer buffer)
+pb_dead_remove_stale_of_scan(Relation rel, Relation heap, PbIndex *index,
+							 Buffer buffer)
 {
 	TransactionId horizon = GetOldestNonRemovableTransactionId(heap);
 	PageHeader	header = (PageHeader) BufferGetPage(buffer);
 
-	if (header->pd_prune_xid == horizon || try_remove_stale(rel, heap, index, buffer, false))
+	if (header->pd_prune_xid == horizon ||
+		try_remove_stale(rel, heap, index, buffer, false))
 		return;
 	LockBuffer(buffer, PB_READ);
 	if (CompatBeginHint(buffer))

@@ -7,11 +7,11 @@
  * pd_upper.  Slots grow upwards from the page header, items and blobs (prefix,
  * fences) downwards from the special space, without gaps between them.
  *
- *	slot			item
- *	+--------+------+	leaf:  [map] key's suffix, TIDs
- *	|off flags| head |	inner: downlink (4) natts (1) [map] key's suffix [TID (6)]
- *	+--------+------+
- *	 off: 13 bits, flags: 3 bits; head: only on pages with PB_PAGE_HEADS
+ *	slot				item
+ *	+---------+------+	leaf:  [map] key's suffix, TIDs
+ *	|off flags| head |	inner: downlink (4) natts (1) [map] key's suffix
+ *	+---------+------+		   [TID (6)]
+ *	off: 13 bits, flags: 3 bits; head: only on pages with PB_PAGE_HEADS
  *
  * A key is the columns' encodings (pb_codec.h), one behind the other.  Bytes
  * that all keys of the page begin with are stored once, as the page's prefix;
@@ -32,7 +32,7 @@
 #define PB_META_MAGIC			0x50425452
 #define PB_META_BLOCK			0
 
-/* also what prev and next are where there is no page: block 0 is the metapage */
+/* also the value of prev and next without a sibling; block 0 is the metapage */
 #define PB_NONE					0
 
 StaticAssertDecl(BLCKSZ <= 8192, "an offset of a slot has 13 bits");
@@ -62,7 +62,8 @@ StaticAssertDecl(offsetof(PbSpecial, magic) == 26, "magic is at byte 26");
 #define PbPageGetSpecial(page) ((PbSpecial *) PageGetSpecialPointer(page))
 
 #define PB_PAGE_META			0x0001
-#define PB_PAGE_DELETED			0x0002	/* contents: the xid that frees it */
+#define PB_PAGE_DELETED			0x0002	/* its contents: the xid that must end
+										 * before reuse */
 #define PB_PAGE_INCOMPLETE		0x0004	/* split; its right sibling has no
 										 * downlink yet */
 #define PB_PAGE_HEADS			0x0008	/* slots have heads */
@@ -71,14 +72,15 @@ StaticAssertDecl(offsetof(PbSpecial, magic) == 26, "magic is at byte 26");
 										 * hint) */
 #define PB_PAGE_ALL_FLAGS		0x003F
 
-/* ---- slots ---------------------------------------------------------------- */
+/* ---- slots ------------------------------------------------------------- */
 #define PB_SLOT_OFF				0x1FFF
-#define PB_SLOT_DEAD			0x2000	/* all TIDs are dead to all (a hint) */
+#define PB_SLOT_DEAD			0x2000	/* all TIDs are dead to all snapshots
+										 * (a hint) */
 #define PB_SLOT_POSTING			0x4000	/* more than one TID */
 #define PB_SLOT_MAP				0x8000	/* the item begins with a map */
 #define PB_HEAD_LEN				2
 
-/* ---- items ---------------------------------------------------------------- */
+/* ---- items ------------------------------------------------------------- */
 
 /* A map has two bits for each column. */
 #define PB_COL_PLAIN			0
@@ -95,25 +97,28 @@ StaticAssertDecl(offsetof(PbSpecial, magic) == 26, "magic is at byte 26");
 
 StaticAssertDecl(INDEX_MAX_KEYS <= PB_NATTS_MASK, "natts has 6 bits");
 
-/* A TID of its own needs at least so many bytes. */
+/* The minimum size of a single TID. */
 #define PB_TID_MIN_LEN			3
 
-/* A longer posting list becomes two. */
+/* The maximum size of a posting list; a longer one becomes two. */
 #define PB_MAX_POSTING			512
 
-/* A longer fence on the low side is left out (low_len is 0). */
+/* The maximum size of a low fence; a longer one is omitted (low_len is 0). */
 #define PB_MAX_LOW_FENCE		1000
 
 /*
- * Longest key: what fits into an index of nbtree fits here.  A page has room for
- * an item with such a key, a high fence of it, and the longest low fence.
+ * The maximum size of a key.  A key that fits into an nbtree index also fits
+ * here.  A page has room for an item with such a key, a high fence made of it,
+ * and the longest low fence.
  */
 #define PB_MAX_KEY				2696
 
-StaticAssertDecl(SizeOfPageHeaderData + PB_SPECIAL_SIZE + PB_MAX_LOW_FENCE + 2 * (PB_MAX_KEY + 32) + PB_MAX_POSTING <= BLCKSZ,
+StaticAssertDecl(SizeOfPageHeaderData + PB_SPECIAL_SIZE + PB_MAX_LOW_FENCE +
+				 2 * (PB_MAX_KEY + 32) + PB_MAX_POSTING <=
+				 BLCKSZ,
 				 "a page has room for one item");
 
-/* ---- the metapage --------------------------------------------------------- */
+/* ---- the metapage ------------------------------------------------------ */
 #define PB_META_BYTES			0x0001	/* keys compare as bytes */
 #define PB_META_EQUALIMAGE		0x0002	/* equal keys are identical: posting
 										 * lists */
@@ -139,8 +144,8 @@ StaticAssertDecl(sizeof(PbMeta) == 24 + INDEX_MAX_KEYS, "metapage layout");
 /* Contents of a deleted page. */
 typedef struct PbDeleted
 {
-	uint64		safe_xid;		/* transactions older than it may still be on
-								 * their way here */
+	uint64		safe_xid;		/* transactions older than this may still be
+								 * on their way to the page */
 } PbDeleted;
 
 #define PbPageGetDeleted(page) ((PbDeleted *) PageGetContents(page))

@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  * pb_gather.c
- *	  A new index's rows, read from the table and sorted, by one process or several.
+ *	  Reading and sorting of a new index's rows, by one process or several.
  *
- * Workers and the leader share the scan of the table.  Each sorts what it has read;
- * workers write that to temporary files, and end.  The leader merges.
+ * Workers and the leader share the scan of the table.  Each sorts the rows
+ * that it has read.  Workers write them to temporary files, and exit.  The
+ * leader merges.
  *-------------------------------------------------------------------------
  */
 #include "compat_index.h"
@@ -21,14 +22,14 @@
 
 #include "pb_gather.h"
 
-/* In the shared memory's table of contents. */
+/* Keys in the shared memory's table of contents. */
 #define KEY_SHARED		UINT64CONST(1)
 #define KEY_QUERY		UINT64CONST(2)
 #define KEY_SCAN		UINT64CONST(3)
 #define KEY_WAL_USAGE	UINT64CONST(4)
 #define KEY_BUFFERS		UINT64CONST(5)
 
-/* What a process has read. */
+/* The counts of rows that a process has read. */
 typedef struct Part
 {
 	double		heap_tuples;
@@ -45,8 +46,8 @@ typedef struct Shared
 	bool		concurrent;
 	int			memory;			/* for each process, in kB */
 	SharedFileSet files;
-	Part		parts[FLEXIBLE_ARRAY_MEMBER];	/* of workers; of those that
-												 * have ended */
+	Part		parts[FLEXIBLE_ARRAY_MEMBER];	/* of workers that have
+												 * finished */
 } Shared;
 
 struct PbGather
@@ -58,8 +59,8 @@ struct PbGather
 	int			memory;
 	PbSort	   *sort;
 	PbSort	   *dead;			/* or NULL */
-	Part		part;			/* this process's, and in the end all
-								 * workers', too */
+	Part		part;			/* of this process, and finally of all
+								 * workers, too */
 
 	/* of the leader */
 	PbMerge    *merge;			/* or NULL: no worker took part */
@@ -71,29 +72,37 @@ struct PbGather
 	BufferUsage *buffers;
 };
 
-/* ---- one process's part --------------------------------------------------- */
+/* ---- one process's part ------------------------------------------------ */
 
 static void
-take_row(Relation rel, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *state)
+take_row(Relation rel, ItemPointer tid, Datum *values, bool *isnull, bool alive,
+		 void *state)
 {
 	PbGather   *gather = state;
 
 	if (gather->unique && !alive && gather->dead == NULL)
-		gather->dead = pb_sort_begin(gather->heap, gather->rel, gather->index, Min(gather->memory, work_mem));
-	pb_sort_add(gather->unique && !alive ? gather->dead : gather->sort, tid, values, isnull);
+		gather->dead = pb_sort_begin(gather->heap, gather->rel, gather->index,
+									 Min(gather->memory, work_mem));
+	pb_sort_add(gather->unique && !alive ? gather->dead : gather->sort, tid,
+				values, isnull);
 	gather->part.index_tuples++;
 }
 
 /* scan: a parallel one, or NULL */
 static void
-scan_and_sort(PbGather *gather, IndexInfo *info, bool leader, TableScanDesc scan)
+scan_and_sort(PbGather *gather, IndexInfo *info, bool leader,
+			  TableScanDesc scan)
 {
-	gather->sort = pb_sort_begin(gather->heap, gather->rel, gather->index, gather->memory);
-	gather->part.heap_tuples = table_index_build_scan(gather->heap, gather->rel, info, true, leader, take_row, gather, scan);
+	gather->sort = pb_sort_begin(gather->heap, gather->rel, gather->index,
+								 gather->memory);
+	gather->part.heap_tuples = table_index_build_scan(gather->heap, gather->rel,
+													  info, true, leader,
+													  take_row, gather, scan);
 	gather->part.broken_chains = info->ii_BrokenHotChain;
 	gather->part.has_dead = gather->dead != NULL;
 	if (leader)
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
+									 PROGRESS_BTREE_PHASE_PERFORMSORT_1);
 	pb_sort_perform(gather->sort);
 	if (gather->dead)
 		pb_sort_perform(gather->dead);
@@ -105,7 +114,7 @@ file_name(char *name, int worker, bool dead)
 	snprintf(name, MAXPGPATH, "%d%s", worker, dead ? ".dead" : "");
 }
 
-/* ---- workers -------------------------------------------------------------- */
+/* ---- workers ----------------------------------------------------------- */
 
 static void
 write_runs(PbGather *gather, Shared *shared)
@@ -127,15 +136,17 @@ pb_gather_worker(dsm_segment *seg, shm_toc *toc)
 	Shared	   *shared = shm_toc_lookup(toc, KEY_SHARED, false);
 	WalUsage   *wal = shm_toc_lookup(toc, KEY_WAL_USAGE, false);
 	BufferUsage *buffers = shm_toc_lookup(toc, KEY_BUFFERS, false);
-	LOCKMODE	heap_lock = shared->concurrent ? ShareUpdateExclusiveLock : ShareLock;
-	LOCKMODE	index_lock = shared->concurrent ? RowExclusiveLock : AccessExclusiveLock;
+	LOCKMODE	heap_lock = shared->concurrent ?
+		ShareUpdateExclusiveLock : ShareLock;
+	LOCKMODE	index_lock = shared->concurrent ?
+		RowExclusiveLock : AccessExclusiveLock;
 	PbGather	gather = {.memory = shared->memory};
 	IndexInfo  *info;
 
 	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, true);
 	pgstat_report_activity(STATE_RUNNING, debug_query_string);
 	pgstat_report_query_id(shared->query_id, false);
-	/* the leader has these locks, which do not conflict within its group */
+	/* the leader holds these locks, which do not conflict within its group */
 	gather.heap = table_open(shared->heap, heap_lock);
 	gather.rel = index_open(shared->rel, index_lock);
 	gather.index = pb_index_get(gather.rel);
@@ -144,18 +155,22 @@ pb_gather_worker(dsm_segment *seg, shm_toc *toc)
 	info = BuildIndexInfo(gather.rel);
 	info->ii_Concurrent = shared->concurrent;
 	gather.unique = info->ii_Unique;
-	scan_and_sort(&gather, info, false, CompatBeginParallelScan(gather.heap, shm_toc_lookup(toc, KEY_SCAN, false)));
+	scan_and_sort(&gather, info, false,
+				  CompatBeginParallelScan(gather.heap,
+										  shm_toc_lookup(toc, KEY_SCAN,
+														 false)));
 	write_runs(&gather, shared);
 	pb_sort_end(gather.sort);
 	if (gather.dead)
 		pb_sort_end(gather.dead);
 	shared->parts[ParallelWorkerNumber] = gather.part;
-	InstrEndParallelQuery(&buffers[ParallelWorkerNumber], &wal[ParallelWorkerNumber]);
+	InstrEndParallelQuery(&buffers[ParallelWorkerNumber],
+						  &wal[ParallelWorkerNumber]);
 	index_close(gather.rel, index_lock);
 	table_close(gather.heap, heap_lock);
 }
 
-/* ---- the leader ----------------------------------------------------------- */
+/* ---- the leader -------------------------------------------------------- */
 
 static void
 end_workers(PbGather *gather)
@@ -170,7 +185,7 @@ end_workers(PbGather *gather)
 	ExitParallelMode();
 }
 
-/* Room in shared memory; false: there is none. */
+/* Allocate shared memory.  Returns false if there is none. */
 static bool
 begin_shared(PbGather *gather)
 {
@@ -178,10 +193,12 @@ begin_shared(PbGather *gather)
 	int			n = gather->context->nworkers;
 
 	shm_toc_estimate_chunk(e, offsetof(Shared, parts) + n * sizeof(Part));
-	shm_toc_estimate_chunk(e, table_parallelscan_estimate(gather->heap, gather->snapshot));
+	shm_toc_estimate_chunk(e, table_parallelscan_estimate(gather->heap,
+														  gather->snapshot));
 	shm_toc_estimate_chunk(e, n * sizeof(WalUsage));
 	shm_toc_estimate_chunk(e, n * sizeof(BufferUsage));
-	shm_toc_estimate_chunk(e, debug_query_string ? strlen(debug_query_string) + 1 : 0);
+	shm_toc_estimate_chunk(e, debug_query_string ?
+						   strlen(debug_query_string) + 1 : 0);
 	shm_toc_estimate_keys(e, 5);
 	InitializeParallelDSM(gather->context);
 	return gather->context->seg != NULL;
@@ -200,7 +217,9 @@ static void
 fill_shared(PbGather *gather, bool concurrent)
 {
 	int			n = gather->context->nworkers;
-	Shared	   *shared = add_shared(gather, KEY_SHARED, offsetof(Shared, parts) + n * sizeof(Part));
+	Shared	   *shared = add_shared(gather, KEY_SHARED,
+									offsetof(Shared, parts) + n * sizeof(Part));
+	ParallelTableScanDesc scan;
 
 	shared->heap = RelationGetRelid(gather->heap);
 	shared->rel = RelationGetRelid(gather->rel);
@@ -209,22 +228,26 @@ fill_shared(PbGather *gather, bool concurrent)
 	shared->memory = maintenance_work_mem / (n + 1);
 	SharedFileSetInit(&shared->files, gather->context->seg);
 	gather->shared = shared;
-	table_parallelscan_initialize(gather->heap, add_shared(gather, KEY_SCAN,
-														   table_parallelscan_estimate(gather->heap, gather->snapshot)),
-								  gather->snapshot);
+	scan = add_shared(gather, KEY_SCAN,
+					  table_parallelscan_estimate(gather->heap,
+												  gather->snapshot));
+	table_parallelscan_initialize(gather->heap, scan, gather->snapshot);
 	gather->wal = add_shared(gather, KEY_WAL_USAGE, n * sizeof(WalUsage));
 	gather->buffers = add_shared(gather, KEY_BUFFERS, n * sizeof(BufferUsage));
 	if (debug_query_string)
-		strcpy(add_shared(gather, KEY_QUERY, strlen(debug_query_string) + 1), debug_query_string);
+		strcpy(add_shared(gather, KEY_QUERY, strlen(debug_query_string) + 1),
+			   debug_query_string);
 }
 
-/* False: there are none to be had. */
+/* Launch workers.  Returns false if none are available. */
 static bool
 launch_workers(PbGather *gather, IndexInfo *info)
 {
 	EnterParallelMode();
-	gather->context = CreateParallelContext("pbtree", "pb_gather_worker", info->ii_ParallelWorkers);
-	gather->snapshot = info->ii_Concurrent ? RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
+	gather->context = CreateParallelContext("pbtree", "pb_gather_worker",
+											info->ii_ParallelWorkers);
+	gather->snapshot = info->ii_Concurrent ?
+		RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
 	if (begin_shared(gather))
 	{
 		fill_shared(gather, info->ii_Concurrent);
@@ -236,7 +259,7 @@ launch_workers(PbGather *gather, IndexInfo *info)
 	return false;
 }
 
-/* The workers have ended: what they have found, and this process's own. */
+/* Add the results of the workers, which have ended, to this process's own. */
 static void
 begin_merge(PbGather *gather, IndexInfo *info)
 {
@@ -275,8 +298,11 @@ pb_gather_begin(Relation heap, Relation rel, PbIndex *index, IndexInfo *info)
 	gather->memory = maintenance_work_mem;
 	if (info->ii_ParallelWorkers > 0 && launch_workers(gather, info))
 	{
+		ParallelTableScanDesc scan;
+
 		gather->memory /= gather->context->nworkers_launched + 1;
-		scan_and_sort(gather, info, true, CompatBeginParallelScan(heap, shm_toc_lookup(gather->context->toc, KEY_SCAN, false)));
+		scan = shm_toc_lookup(gather->context->toc, KEY_SCAN, false);
+		scan_and_sort(gather, info, true, CompatBeginParallelScan(heap, scan));
 		WaitForParallelWorkersToFinish(gather->context);
 		begin_merge(gather, info);
 	}
@@ -286,20 +312,24 @@ pb_gather_begin(Relation heap, Relation rel, PbIndex *index, IndexInfo *info)
 }
 
 void
-pb_gather_count(const PbGather *gather, double *heap_tuples, double *index_tuples)
+pb_gather_count(const PbGather *gather, double *heap_tuples,
+				double *index_tuples)
 {
 	*heap_tuples = gather->part.heap_tuples;
 	*index_tuples = gather->part.index_tuples;
 }
 
 bool
-pb_gather_next(PbGather *gather, PbKey *key, const ItemPointerData **tids, int *n)
+pb_gather_next(PbGather *gather, PbKey *key, const ItemPointerData **tids,
+			   int *n)
 {
-	return gather->merge ? pb_run_next(gather->merge, key, tids, n) : pb_sort_next(gather->sort, key, tids, n);
+	return gather->merge ? pb_run_next(gather->merge, key, tids, n) :
+		pb_sort_next(gather->sort, key, tids, n);
 }
 
 bool
-pb_gather_next_dead(PbGather *gather, PbKey *key, const ItemPointerData **tids, int *n)
+pb_gather_next_dead(PbGather *gather, PbKey *key, const ItemPointerData **tids,
+					int *n)
 {
 	if (gather->dead_merge)
 		return pb_run_next(gather->dead_merge, key, tids, n);

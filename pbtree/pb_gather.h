@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_gather.h
- *	  A new index's rows, read from the table and sorted, by one process or several.
+ *	  Reading and sorting of a new index's rows, by one process or several.
  *-------------------------------------------------------------------------
  */
 #ifndef PB_GATHER_H
@@ -12,22 +12,31 @@
 
 typedef struct PbGather PbGather;
 
-/* Scans the table.  As many workers take part as the server has found useful (17+). */
-extern PbGather *pb_gather_begin(Relation heap, Relation rel, PbIndex *index, IndexInfo *info);
+/* Scan the table, with as many workers as the server has chosen (17+). */
+extern PbGather *pb_gather_begin(Relation heap, Relation rel, PbIndex *index,
+								 IndexInfo *info);
 
-/* How many rows the scan has read, and how many the index gets. */
-extern void pb_gather_count(const PbGather *gather, double *heap_tuples, double *index_tuples);
+/*
+ * The number of rows that the scan has read, and of those that the index gets.
+ */
+extern void pb_gather_count(const PbGather *gather, double *heap_tuples,
+							double *index_tuples);
 
-/* As pb_sort_next. */
-extern bool pb_gather_next(PbGather *gather, PbKey *key, const ItemPointerData **tids, int *n);
+/* Like pb_sort_next. */
+extern bool pb_gather_next(PbGather *gather, PbKey *key,
+						   const ItemPointerData **tids, int *n);
 
-/* Rows of a unique index that are dead, but not to all, and need not be unique: in no order.  After the others. */
-extern bool pb_gather_next_dead(PbGather *gather, PbKey *key, const ItemPointerData **tids, int *n);
+/*
+ * Get the rows of a unique index that are dead, but not to all snapshots, and
+ * need not be unique.  They have no order, and follow the others.
+ */
+extern bool pb_gather_next_dead(PbGather *gather, PbKey *key,
+								const ItemPointerData **tids, int *n);
 
-/* End sorts and merges, and wait for the workers' end. */
+/* End sorts and merges, and wait until the workers have exited. */
 extern void pb_gather_end(PbGather *gather);
 
-/* The workers' entry. */
+/* The entry point of workers. */
 extern PGDLLEXPORT void pb_gather_worker(dsm_segment *seg, shm_toc *toc);
 
 #endif							/* PB_GATHER_H */

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  * pb_group.c
- *	  Rows put together by key.
+ *	  Grouping of rows by key.
  *
- * A hash table of keys with lists of TIDs, for an index of which equal keys are
+ * A hash table of keys with lists of TIDs, for an index whose equal keys are
  * identical.
  *-------------------------------------------------------------------------
  */
@@ -18,12 +18,12 @@ typedef struct Group
 	uint32		hash;
 	uint16		len;
 	bool		has_map;
-	bool		mixed;			/* TIDs did not come in order */
+	bool		mixed;			/* TIDs did not arrive in order */
 	int			n;
 	int			room;
 	ItemPointerData *tids;
-	ItemPointerData first[2];	/* the list, as long as it is no longer */
-	uint8		bytes[FLEXIBLE_ARRAY_MEMBER];	/* map, if there is one, key */
+	ItemPointerData first[2];	/* the list, while it fits here */
+	uint8		bytes[FLEXIBLE_ARRAY_MEMBER];	/* map, if any, then key */
 } Group;
 
 typedef struct Bucket
@@ -48,7 +48,9 @@ struct PbGroups
 PbGroups *
 pb_group_begin(PbIndex *index)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pbtree groups", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pbtree groups",
+												  ALLOCSET_DEFAULT_SIZES);
 	PbGroups   *g = MemoryContextAllocZero(context, sizeof(PbGroups));
 
 	g->index = index;
@@ -60,7 +62,7 @@ pb_group_begin(PbIndex *index)
 	return g;
 }
 
-/* Twice as many. */
+/* Double the table. */
 static void
 more_buckets(PbGroups *g)
 {
@@ -69,7 +71,8 @@ more_buckets(PbGroups *g)
 
 	g->nbuckets *= 2;
 	g->room = g->nbuckets / 2;
-	g->buckets = MemoryContextAllocExtended(g->context, g->nbuckets * sizeof(Bucket),
+	g->buckets = MemoryContextAllocExtended(g->context,
+											g->nbuckets * sizeof(Bucket),
 											MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	g->groups = repalloc_huge(g->groups, g->room * sizeof(Group *));
 	for (uint32 i = 0; i < n; i++)
@@ -99,7 +102,8 @@ static Group *
 new_group(PbGroups *g, const PbKey *key, uint32 hash)
 {
 	int			map_len = key->has_map ? g->index->map_len : 0;
-	Group	   *group = MemoryContextAlloc(g->context, offsetof(Group, bytes) + map_len + key->len);
+	Group	   *group = MemoryContextAlloc(g->context, offsetof(Group, bytes) +
+										   map_len + key->len);
 
 	group->hash = hash;
 	group->len = key->len;
@@ -131,11 +135,13 @@ add_tid(PbGroups *g, Group *group, const ItemPointerData *tid)
 		else
 			group->tids = repalloc_huge(group->tids, size);
 	}
-	group->mixed |= group->n > 0 && ItemPointerCompare(&group->tids[group->n - 1], unconstify(ItemPointerData *, tid)) > 0;
+	group->mixed |= group->n > 0 &&
+		ItemPointerCompare(&group->tids[group->n - 1],
+						   unconstify(ItemPointerData *, tid)) > 0;
 	group->tids[group->n++] = *tid;
 }
 
-/* A row, of which the key has the TID. */
+/* Add a row; the key has its TID. */
 void
 pb_group_add(PbGroups *g, const PbKey *key)
 {
@@ -197,7 +203,7 @@ tids_ascend(const ItemPointerData *tids, int n)
 }
 #endif
 
-/* A group's key, and its TIDs in order; how many. */
+/* Get a group's key, and its TIDs in order; returns their number. */
 int
 pb_group_get(PbGroups *g, int i, PbKey *key, const ItemPointerData **tids)
 {

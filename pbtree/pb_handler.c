@@ -29,11 +29,17 @@ PG_FUNCTION_INFO_V1(pbtree_handler);
 
 static relopt_kind options_kind;
 
-static bool pb_handler_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
-							  IndexUniqueCheck check, bool unchanged, IndexInfo *info);
-static void pb_handler_add(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap);
+static bool pb_handler_insert(Relation rel, Datum *values, bool *isnull,
+							  ItemPointer tid, Relation heap,
+							  IndexUniqueCheck check, bool unchanged,
+							  IndexInfo *info);
+static void pb_handler_add(Relation rel, Datum *values, bool *isnull,
+						   ItemPointer tid, Relation heap);
 
-static InplaceKeysIndex keys = {.insert = pb_handler_insert,.add = pb_handler_add};
+static InplaceKeysIndex keys = {
+	.insert = pb_handler_insert,
+	.add = pb_handler_add
+};
 
 static const RmgrData pb_rmgr = {
 	.rm_name = "pbtree",
@@ -44,15 +50,17 @@ static const RmgrData pb_rmgr = {
 };
 
 /*
- * Without the resource manager only temporary and unlogged tables can have
- * indexes, which need no WAL.
+ * Load the library.  Without the resource manager only temporary and unlogged
+ * tables can have indexes, because these need no WAL.
  */
 void
 _PG_init(void)
 {
 	options_kind = add_reloption_kind();
-	add_int_reloption(options_kind, "fillfactor", "Packs index pages only to this percentage",
-					  PB_DEFAULT_FILLFACTOR, PB_MIN_FILLFACTOR, 100, ShareUpdateExclusiveLock);
+	add_int_reloption(options_kind, "fillfactor",
+					  "Packs index pages only to this percentage",
+					  PB_DEFAULT_FILLFACTOR, PB_MIN_FILLFACTOR, 100,
+					  ShareUpdateExclusiveLock);
 	add_bool_reloption(options_kind, "deduplicate_items", "Has no effect: equal keys that are identical always share an entry",
 					   true, ShareUpdateExclusiveLock);
 	pb_stale_init(&keys);
@@ -68,14 +76,16 @@ pb_options(Datum options, bool validate)
 {
 	static const relopt_parse_elt table[] = {
 		{"fillfactor", RELOPT_TYPE_INT, offsetof(PbOptions, fillfactor)},
-		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(PbOptions, deduplicate_items)}
+		{"deduplicate_items", RELOPT_TYPE_BOOL,
+		offsetof(PbOptions, deduplicate_items)}
 	};
 
-	return (bytea *) build_reloptions(options, validate, options_kind, sizeof(PbOptions), table,
+	return (bytea *) build_reloptions(options, validate, options_kind,
+									  sizeof(PbOptions), table,
 									  lengthof(table));
 }
 
-/* The index's description is copied once for all of a statement's rows. */
+/* Copy the index's description, once for all of a statement's rows. */
 static PbIndex *
 statement_index(Relation rel, IndexInfo *info)
 {
@@ -93,8 +103,9 @@ statement_index(Relation rel, IndexInfo *info)
 }
 
 static bool
-pb_handler_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
-				  IndexUniqueCheck check, bool unchanged, IndexInfo *info)
+pb_handler_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid,
+				  Relation heap, IndexUniqueCheck check, bool unchanged,
+				  IndexInfo *info)
 {
 	PbIndex    *index = statement_index(rel, info);
 	PbKey		key;
@@ -105,7 +116,13 @@ pb_handler_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Re
 	if (check != UNIQUE_CHECK_NO && pb_unique_applies(rel, index, isnull))
 	{
 		PbUnique	unique = {
-			.rel = rel,.heap = heap,.index = index,.check = check,.values = values,.isnull = isnull,.tid = *tid
+			.rel = rel,
+			.heap = heap,
+			.index = index,
+			.check = check,
+			.values = values,
+			.isnull = isnull,
+			.tid = *tid
 		};
 
 		return pb_insert_unique(&unique, &key, unchanged);
@@ -114,9 +131,10 @@ pb_handler_insert(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Re
 	return true;
 }
 
-/* After an update in place: the row may have had the key before. */
+/* Insert after an update in place: the row may have had the key before. */
 static void
-pb_handler_add(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relation heap)
+pb_handler_add(Relation rel, Datum *values, bool *isnull, ItemPointer tid,
+			   Relation heap)
 {
 	PbIndex    *index = pb_index_get(rel);
 	PbKey		key;
@@ -130,8 +148,9 @@ pb_handler_add(Relation rel, Datum *values, bool *isnull, ItemPointer tid, Relat
 }
 
 /*
- * A standby's scan may have read an entry that is stale by now; nothing there makes the replay of VACUUM's
- * record, by which the page becomes all-visible, wait for it.
+ * A standby's scan may have read an entry that has become stale.  Replay of
+ * VACUUM's record, which makes the table's page all-visible, does not wait for
+ * it.
  */
 static bool
 pb_can_return(Relation rel, int column)
@@ -148,7 +167,8 @@ pb_can_return(Relation rel, int column)
 }
 
 static bool
-pb_property(Oid index, int column, IndexAMProperty property, const char *name, bool *result, bool *isnull)
+pb_property(Oid index, int column, IndexAMProperty property, const char *name,
+			bool *result, bool *isnull)
 {
 	if (property != AMPROP_RETURNABLE || column == 0)
 		return false;
@@ -156,7 +176,10 @@ pb_property(Oid index, int column, IndexAMProperty property, const char *name, b
 	return true;
 }
 
-/* VACUUM and ANALYZE do not lock the root's level: it is an estimate. */
+/*
+ * VACUUM and ANALYZE do not lock the page for the root's level, which is an
+ * estimate.
+ */
 pg_attribute_unused() static int
 pb_tree_height(Relation rel)
 {
@@ -175,7 +198,8 @@ static const IndexAmRoutine methods = {
 	.amoptsprocnum = BTOPTIONS_PROC,
 	.amcanorder = true,
 	.amcanbackward = true,
-	.amcanunique = true,		/* before 18 pb_build refuses, with a hint */
+	.amcanunique = true,		/* before 18 pb_build raises an error with a
+								 * hint */
 	.amcanmulticol = true,
 	.amoptionalkey = true,
 	.amsearcharray = true,
@@ -184,7 +208,8 @@ static const IndexAmRoutine methods = {
 	.ampredlocks = true,
 	.amcaninclude = true,
 	.amcanparallel = true,
-	.amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_COND_CLEANUP,
+	.amparallelvacuumoptions =
+	VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_COND_CLEANUP,
 	.amkeytype = InvalidOid,
 	COMPAT_BUILDS_IN_PARALLEL
 	COMPAT_ORDERED_INDEX_AM(pb_tree_height)

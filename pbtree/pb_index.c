@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_index.c
- *	  What a backend knows about an index; its pages, read and locked.
+ *	  A backend's description of an index; reading and locking of its pages.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -19,13 +19,15 @@ pb_index_corrupt(Relation rel, BlockNumber block, int slot, const char *problem)
 	if (slot < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
-				 errmsg("index \"%s\" is damaged: block %u: %s",
-						RelationGetRelationName(rel), block, problem),
+				 errmsg("index \"%s\" is damaged at block %u",
+						RelationGetRelationName(rel), block),
+				 errdetail_internal("%s", problem),
 				 errhint("Please REINDEX it.")));
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("index \"%s\" is damaged: block %u, offset %d: %s",
-					RelationGetRelationName(rel), block, slot + 1, problem),
+			 errmsg("index \"%s\" is damaged at block %u, offset %d",
+					RelationGetRelationName(rel), block, slot + 1),
+			 errdetail_internal("%s", problem),
 			 errhint("Please REINDEX it.")));
 }
 
@@ -39,14 +41,17 @@ pb_index_check_page(Relation rel, Buffer buffer)
 		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, problem);
 }
 
-/* Has this backend locked the page already?  Then it would wait for itself, and not be cancelled. */
+/*
+ * True if this backend has locked the page already.  Locking it again would
+ * wait for itself, without a way to cancel.
+ */
 static bool
 is_locked(Buffer buffer)
 {
 	return !BufferIsLocal(buffer) && compat_buffer_is_locked(buffer, false);
 }
 
-/* A locked page of the tree, or a deleted one. */
+/* Read and lock a page of the tree, or a deleted one. */
 Buffer
 pb_index_read(Relation rel, BlockNumber block, int lock)
 {
@@ -54,18 +59,19 @@ pb_index_read(Relation rel, BlockNumber block, int lock)
 
 	Assert(CritSectionCount == 0);
 	if (block == PB_META_BLOCK)
-		pb_index_corrupt(rel, block, -1, "a link leads to the metapage");
+		pb_index_corrupt(rel, block, -1, "A link leads to the metapage.");
 	if (!compat_has_block(rel, block))
-		pb_index_corrupt(rel, block, -1, "a link leads to it, and there is no such block");
+		pb_index_corrupt(rel, block, -1,
+						 "A link leads to the block, which does not exist.");
 	buffer = ReadBuffer(rel, block);
 	if (is_locked(buffer))
-		pb_index_corrupt(rel, block, -1, "a link leads back to it");
+		pb_index_corrupt(rel, block, -1, "A link leads back to the page.");
 	LockBuffer(buffer, lock);
 	pb_index_check_page(rel, buffer);
 	return buffer;
 }
 
-/* A new page at the end of the file, locked. */
+/* Add a page at the end of the file, and lock it. */
 Buffer
 pb_index_extend(Relation rel)
 {
@@ -78,15 +84,18 @@ pb_index_extend(Relation rel)
 	LockBuffer(buffer, PB_WRITE);
 	if (lock)
 		UnlockRelationForExtension(rel, ExclusiveLock);
-	Assert(PageIsNew(BufferGetPage(buffer)));	/* nobody else knows it yet */
+	/* no other process knows it yet */
+	Assert(PageIsNew(BufferGetPage(buffer)));
 	return buffer;
 }
 
-/* ---- the metapage --------------------------------------------------------- */
+/* ---- the metapage ------------------------------------------------------ */
 
 /*
- * Are equal keys identical?  Then duplicates share an item.  Values of bpchar may differ in trailing blanks, and are equal; what its
- * operator class says is true of bpchar(n), but such a column may become one of bpchar, and keep its index.
+ * True if equal keys are identical; then duplicates share an item.  Equal
+ * values of bpchar may differ in trailing blanks.  The answer of its operator
+ * class is valid for bpchar(n), but such a column may become one of bpchar,
+ * and keep its index.
  */
 static bool
 equal_is_identical(Relation rel, const PbMeta *meta)
@@ -100,9 +109,11 @@ equal_is_identical(Relation rel, const PbMeta *meta)
 
 		if (PbCodecIsOrdered(meta->codec[i]))
 			continue;
-		proc = get_opfamily_proc(rel->rd_opfamily[i], type, type, BTEQUALIMAGE_PROC);
+		proc = get_opfamily_proc(rel->rd_opfamily[i], type, type,
+								 BTEQUALIMAGE_PROC);
 		if (!OidIsValid(proc) || type == BPCHAROID ||
-			!DatumGetBool(OidFunctionCall1Coll(proc, rel->rd_indcollation[i], ObjectIdGetDatum(type))))
+			!DatumGetBool(OidFunctionCall1Coll(proc, rel->rd_indcollation[i],
+											   ObjectIdGetDatum(type))))
 			return false;
 	}
 	return true;
@@ -128,27 +139,30 @@ pb_index_new_meta(Relation rel, PbMeta *meta)
 		(equal_is_identical(rel, meta) ? PB_META_EQUALIMAGE : 0);
 }
 
-/* The metapage, pinned and locked, and a copy of what it says. */
+/* Read and lock the metapage, and copy its contents. */
 Buffer
 pb_index_read_meta(Relation rel, int lock, PbMeta *meta)
 {
 	Buffer		buffer = ReadBuffer(rel, PB_META_BLOCK);
 	Page		page;
 
-	Assert(!is_locked(buffer)); /* it comes behind the pages of the tree, and
-								 * once */
+	/* it is locked after pages of the tree, and once */
+	Assert(!is_locked(buffer));
 	LockBuffer(buffer, lock);
 	page = BufferGetPage(buffer);
 	pb_index_check_page(rel, buffer);
 	memcpy(meta, PbPageGetMeta(page), sizeof(*meta));
-	if (!(PbPageGetSpecial(page)->flags & PB_PAGE_META) || meta->magic != PB_META_MAGIC)
-		pb_index_corrupt(rel, PB_META_BLOCK, -1, "it is no metapage of a pbtree index");
+	if (!(PbPageGetSpecial(page)->flags & PB_PAGE_META) ||
+		meta->magic != PB_META_MAGIC)
+		pb_index_corrupt(rel, PB_META_BLOCK, -1,
+						 "The page is not a metapage of a pbtree index.");
 	if (meta->version != PB_FORMAT_VERSION)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("index \"%s\" has format %u, and this version of pbtree reads format %d",
-						RelationGetRelationName(rel), meta->version, PB_FORMAT_VERSION),
-				 errhint("Install a newer version of pbtree, or REINDEX.")));
+				 errmsg("index \"%s\" has format %u, but this version of pbtree reads format %d",
+						RelationGetRelationName(rel), meta->version,
+						PB_FORMAT_VERSION),
+				 errhint("Install a newer version of pbtree, or REINDEX the index.")));
 	return buffer;
 }
 
@@ -170,7 +184,10 @@ load_column(Relation rel, int i, uint8 codec, PbColumn *col)
 	col->nulls_first = key && (rel->rd_indoption[i] & INDOPTION_NULLS_FIRST);
 }
 
-/* A codec can be one of a newer version, or damaged, or not fit the column. */
+/*
+ * False if a codec is one of a newer version, or damaged, or does not suit the
+ * column.
+ */
 static bool
 codec_is_right(const PbColumn *col)
 {
@@ -207,7 +224,8 @@ codec_is_right(const PbColumn *col)
 static Size
 index_size(Relation rel)
 {
-	return offsetof(PbIndex, col) + IndexRelationGetNumberOfAttributes(rel) * sizeof(PbColumn);
+	return offsetof(PbIndex, col) +
+		IndexRelationGetNumberOfAttributes(rel) * sizeof(PbColumn);
 }
 
 static PbIndex *
@@ -219,9 +237,12 @@ load_index(Relation rel)
 
 	UnlockReleaseBuffer(pb_index_read_meta(rel, PB_READ, &meta));
 	if (meta.flags & ~(PB_META_BYTES | PB_META_EQUALIMAGE))
-		pb_index_corrupt(rel, PB_META_BLOCK, -1, "it has unknown flags");
-	if (meta.natts != natts || meta.nkeys != IndexRelationGetNumberOfKeyAttributes(rel))
-		pb_index_corrupt(rel, PB_META_BLOCK, -1, "it has another number of columns");
+		pb_index_corrupt(rel, PB_META_BLOCK, -1,
+						 "The metapage has unknown flags.");
+	if (meta.natts != natts ||
+		meta.nkeys != IndexRelationGetNumberOfKeyAttributes(rel))
+		pb_index_corrupt(rel, PB_META_BLOCK, -1,
+						 "The number of columns in the metapage is wrong.");
 	index = MemoryContextAllocZero(rel->rd_indexcxt, index_size(rel));
 	index->natts = natts;
 	index->nkeys = meta.nkeys;
@@ -235,15 +256,20 @@ load_index(Relation rel)
 	{
 		load_column(rel, i, meta.codec[i], &index->col[i]);
 		if (!codec_is_right(&index->col[i]) ||
-			((meta.codec[i] & PB_CODEC_INVERTED) != 0) != (index->col[i].desc && PbCodecIsOrdered(meta.codec[i])))
-			pb_index_corrupt(rel, PB_META_BLOCK, -1, "a column's encoding is not known");
-		if (index->bytes && i < index->nkeys && !PbCodecIsOrdered(meta.codec[i]))
-			pb_index_corrupt(rel, PB_META_BLOCK, -1, "a column's encoding has no order");
+			((meta.codec[i] & PB_CODEC_INVERTED) != 0) !=
+			(index->col[i].desc && PbCodecIsOrdered(meta.codec[i])))
+			pb_index_corrupt(rel, PB_META_BLOCK, -1,
+							 "A column's encoding is unknown.");
+		if (index->bytes && i < index->nkeys &&
+			!PbCodecIsOrdered(meta.codec[i]))
+			pb_index_corrupt(rel, PB_META_BLOCK, -1,
+							 "A column's encoding has no order.");
 		/* looked up here, not while a page is locked */
 		if (i < index->nkeys)
 			(void) index_getprocinfo(rel, i + 1, BTORDER_PROC);
 		if (i == 0 || index->fixed > 0)
-			index->fixed = index->col[i].fixed > 0 ? index->fixed + index->col[i].fixed : 0;
+			index->fixed = index->col[i].fixed > 0 ?
+				index->fixed + index->col[i].fixed : 0;
 	}
 	return index;
 }
@@ -261,8 +287,8 @@ pb_index_get(Relation rel)
 }
 
 /*
- * The root and its level, or PB_NONE.  What the relation cache has is newer than
- * a copy that serves a whole statement.
+ * Get the root and its level, or PB_NONE.  The relation cache is newer than a
+ * copy, which serves a whole statement.
  */
 BlockNumber
 pb_index_root(Relation rel, PbIndex *index, int *level)
@@ -286,19 +312,23 @@ pb_index_root(Relation rel, PbIndex *index, int *level)
 	return index->root;
 }
 
-/* Where the next key may go that is greater than all others; PB_NONE: it is not known. */
+/*
+ * Set the leaf that may get the next key greater than all others; PB_NONE if
+ * unknown.
+ */
 void
 pb_index_set_last(Relation rel, PbIndex *index, BlockNumber last)
 {
 	PbIndex    *cached = rel->rd_amcache;
 
-	Assert(last == PB_NONE || index->level > 0);	/* a root is found without */
+	/* a root leaf needs no such guess */
+	Assert(last == PB_NONE || index->level > 0);
 	index->last = last;
 	if (cached != NULL)
 		cached->last = last;
 }
 
-/* There is a newer root. */
+/* Forget the root; there is a newer one. */
 void
 pb_index_forget_root(Relation rel, PbIndex *index)
 {

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_index.h
- *	  What a backend knows about an index; its pages, read and locked.
+ *	  A backend's description of an index; reading and locking of its pages.
  *-------------------------------------------------------------------------
  */
 #ifndef PB_INDEX_H
@@ -17,18 +17,21 @@
 #define PB_READ		BUFFER_LOCK_SHARE
 #define PB_WRITE	BUFFER_LOCK_EXCLUSIVE
 
-/* A copy of what is in the relation cache (rd_amcache), which an invalidation may take away. */
+/*
+ * A copy of the description in the relation cache (rd_amcache), which an
+ * invalidation may free.
+ */
 typedef struct PbIndex
 {
 	int			natts;
 	int			nkeys;
 	int			map_len;
-	int			fixed;			/* length of each key without a map, or 0:
-								 * they differ */
+	int			fixed;			/* length of each key without a map, or 0 if
+								 * it varies */
 	bool		bytes;			/* keys compare as bytes */
 	bool		equalimage;
-	BlockNumber root;			/* may be out of date: then the leftmost page
-								 * of its level */
+	BlockNumber root;			/* may be out of date, and then the leftmost
+								 * page of its level */
 	int			level;
 	BlockNumber last;			/* the rightmost leaf, if keys have been
 								 * appended to it, else PB_NONE; a guess */
@@ -40,8 +43,8 @@ typedef struct PbOptions
 {
 	int32		vl_len_;
 	int			fillfactor;
-	bool		deduplicate_items;	/* btree's, so that its definitions can be
-									 * used */
+	bool		deduplicate_items;	/* btree's option, so that definitions of
+									 * its indexes work */
 } PbOptions;
 
 #define PB_MIN_FILLFACTOR		10
@@ -50,70 +53,75 @@ typedef struct PbOptions
 static inline int
 pb_index_fillfactor(Relation rel)
 {
-	return rel->rd_options ? ((PbOptions *) rel->rd_options)->fillfactor : PB_DEFAULT_FILLFACTOR;
-}
-
-/* Has this backend locked the page, as PB_READ or PB_WRITE asks?  A page of a temporary index is nobody else's. */
-static inline bool
-pb_index_is_locked(Buffer buffer, int lock)
-{
-	return BufferIsLocal(buffer) || compat_buffer_is_locked(buffer, lock == PB_WRITE);
+	return rel->rd_options ?
+		((PbOptions *) rel->rd_options)->fillfactor : PB_DEFAULT_FILLFACTOR;
 }
 
 /*
- * What the metapage of a new index says.  It reads catalogs: no page may be
+ * True if this backend has locked the page for PB_READ or PB_WRITE.  A page of
+ * a temporary index belongs to this backend.
+ */
+static inline bool
+pb_index_is_locked(Buffer buffer, int lock)
+{
+	return BufferIsLocal(buffer) ||
+		compat_buffer_is_locked(buffer, lock == PB_WRITE);
+}
+
+/*
+ * Fill in the metapage of a new index.  It reads catalogs, so no page may be
  * locked.
  */
 extern void pb_index_new_meta(Relation rel, PbMeta *meta);
 
 /*
- * A palloc'd copy of what is known of the index.  It may read the metapage, so
- * that may not be locked.
+ * Get a palloc'd copy of the index's description.  It may read the metapage,
+ * which must not be locked.
  */
 extern PbIndex *pb_index_get(Relation rel);
 
 /*
- * The root and its level, or PB_NONE.  They may be out of date; then the root
- * is the leftmost page of its level, or was deleted.
+ * Get the root and its level, or PB_NONE.  They may be out of date; then the
+ * root is the leftmost page of its level, or was deleted.
  */
 extern BlockNumber pb_index_root(Relation rel, PbIndex *index, int *level);
 
 /* Remember the rightmost leaf, for insertions of ascending keys; a guess. */
 extern void pb_index_set_last(Relation rel, PbIndex *index, BlockNumber last);
 
-/* Have the root read from the metapage by the next pb_index_root. */
+/* Make the next pb_index_root read the root from the metapage. */
 extern void pb_index_forget_root(Relation rel, PbIndex *index);
 
 /*
- * The metapage, locked as asked, and a copy of it.  Error: it is damaged, or
- * of a newer format.
+ * Read the metapage, lock it as requested, and copy its contents.  Error: it
+ * is damaged, or of a newer format.
  */
 extern Buffer pb_index_read_meta(Relation rel, int lock, PbMeta *meta);
 
 /*
- * A page, locked as asked, of which header and special space are right.
- * Error: the link leads to no such page, or to one that the backend has
- * locked.
+ * Read a page, lock it as requested, and check its header and special space.
+ * Error: the link leads to no page, or to one that the backend has locked.
  */
 extern Buffer pb_index_read(Relation rel, BlockNumber block, int lock);
 
 /*
- * A new zeroed page at the end of the file.  Lock: write.  It takes the
- * extension lock meanwhile.
+ * Add a zeroed page at the end of the file.  Lock: write.  It takes the
+ * extension lock in between.
  */
 extern Buffer pb_index_extend(Relation rel);
 
 /*
- * Error: header or special space are damaged.  Lock: read.  Slots and items
- * may still be.
+ * Check header and special space.  Error: they are damaged.  Lock: read.
+ * Slots and items may be damaged all the same.
  */
 extern void pb_index_check_page(Relation rel, Buffer buffer);
 
 /*
- * The error for a damaged index.  slot is negative if it is about the page.
- * It may not be called in a critical section.
+ * Raise the error for a damaged index.  problem is a whole sentence.  slot is
+ * negative if it is about the page.  It must not be called in a critical
+ * section.
  */
-pg_noreturn extern void pb_index_corrupt(Relation rel, BlockNumber block, int slot,
-										 const char *problem);
+pg_noreturn extern void pb_index_corrupt(Relation rel, BlockNumber block,
+										 int slot, const char *problem);
 
 #endif							/* PB_INDEX_H */

@@ -13,15 +13,15 @@
 #include "pb_split.h"
 #include "pb_stale.h"
 
-/* A TID more makes an item longer by at most so many bytes. */
+/* The maximum growth of an item that gets another TID. */
 #define PB_TID_GROWTH	24
 
-/* What an attempt came to. */
+/* The result of an attempt. */
 typedef enum Placed
 {
 	IS_PLACED,
 	IS_FULL,
-	IS_CHANGED					/* the page has been changed */
+	IS_CHANGED					/* the page has changed */
 } Placed;
 
 static bool
@@ -34,26 +34,33 @@ is_full(Page page, int slot, const uint8 *tail)
 	return (len & 0x7FFF) > PB_MAX_POSTING - PB_TID_GROWTH;
 }
 
-/* An item's TIDs are at tail.  A wide TID may make a whole list wide. */
+/*
+ * Add a TID to an item, whose TIDs are at tail.  A wide TID may make a whole
+ * list wide.
+ */
 static Placed
-add_tid(Relation rel, Buffer buffer, int slot, const uint8 *tail, const ItemPointerData *tid)
+add_tid(Relation rel, Buffer buffer, int slot, const uint8 *tail,
+		const ItemPointerData *tid)
 {
 	Page		page = BufferGetPage(buffer);
 	PbChange	c;
 
-	if (pb_page_room(page) < (ItemPointerGetOffsetNumberNoCheck(tid) < 512 ? PB_TID_GROWTH : PB_MAX_TIDS))
+	if (pb_page_room(page) < (ItemPointerGetOffsetNumberNoCheck(tid) < 512 ?
+							  PB_TID_GROWTH : PB_MAX_TIDS))
 		return IS_FULL;
 	pb_change_begin(&c, rel, PB_XLOG_INSERT);
 	c.simple = true;
-	pb_op_add_tid(pb_change_block(&c, buffer, false), slot, pb_item_keep(page, slot, tail), tid);
+	pb_op_add_tid(pb_change_block(&c, buffer, false), slot,
+				  pb_item_keep(page, slot, tail), tid);
 	pb_change_apply(&c);
 	return IS_PLACED;
 }
 
-/* A full posting list, in whose middle the TID belongs, becomes two. */
+/* Split a full posting list that the TID belongs in the middle of. */
 static Placed
-halve_posting(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey *key,
-			  const uint8 *tail, const ItemPointerData *tids, int n)
+halve_posting(Relation rel, PbIndex *index, Buffer buffer, int slot,
+			  const PbKey *key, const uint8 *tail, const ItemPointerData *tids,
+			  int n)
 {
 	Page		page = BufferGetPage(buffer);
 	int			keep = pb_item_keep(page, slot, tail);
@@ -67,8 +74,10 @@ halve_posting(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey
 	pb_change_begin(&c, rel, PB_XLOG_INSERT);
 	w = pb_change_block(&c, buffer, false);
 	pb_op_tids(w, slot, keep, tids, n / 2);
-	len = pb_key_put_leaf(index, key, PbPageGetSpecial(page)->prefix_len, second, &flags);
-	len += pb_posting_put(second + len, sizeof(second) - len, tids + n / 2, n - n / 2);
+	len = pb_key_put_leaf(index, key, PbPageGetSpecial(page)->prefix_len,
+						  second, &flags);
+	len += pb_posting_put(second + len, sizeof(second) - len, tids + n / 2,
+						  n - n / 2);
 	pb_op_insert(w, slot + 1, flags | PB_SLOT_POSTING, second, len);
 	if (!pb_change_try(&c))
 		return IS_FULL;
@@ -76,30 +85,37 @@ halve_posting(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey
 	return IS_CHANGED;
 }
 
-/* The TID is in front of the last one of a full list: it goes between them. */
+/*
+ * Split a full list if the TID precedes its last one.  Returns false if it
+ * does not.
+ */
 static bool
-goes_between(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey *key, const uint8 *tail,
-			 Placed *placed)
+goes_between(Relation rel, PbIndex *index, Buffer buffer, int slot,
+			 const PbKey *key, const uint8 *tail, Placed *placed)
 {
 	Page		page = BufferGetPage(buffer);
 	ItemPointerData tids[PB_MAX_TIDS];
 	int			n;
 
-	if (pb_posting_get(tail, (uint8 *) page + PbPageSpecial(page), tids, &n) == NULL)
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "its TIDs are damaged");
-	if (ItemPointerCompare(&tids[n - 1], unconstify(ItemPointerData *, &key->tid)) < 0)
+	if (pb_posting_get(tail, (uint8 *) page + PbPageSpecial(page), tids, &n) ==
+		NULL)
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot,
+						 "The item's TIDs are damaged.");
+	if (ItemPointerCompare(&tids[n - 1],
+						   unconstify(ItemPointerData *, &key->tid)) < 0)
 		return false;
 	*placed = halve_posting(rel, index, buffer, slot, key, tail, tids, n);
 	return true;
 }
 
-/* An item has the key already?  Then it gets the TID. */
+/* If an item has the key already, add the TID to it. */
 static bool
-place_in_posting(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey *key,
-				 Placed *placed)
+place_in_posting(Relation rel, PbIndex *index, Buffer buffer, int slot,
+				 const PbKey *key, Placed *placed)
 {
 	Page		page = BufferGetPage(buffer);
-	const uint8 *tail = slot > 0 ? pb_item_match(index, page, slot - 1, key) : NULL;
+	const uint8 *tail = slot > 0 ?
+		pb_item_match(index, page, slot - 1, key) : NULL;
 
 	if (tail != NULL)
 	{
@@ -128,14 +144,17 @@ place(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey *key)
 {
 	Placed		placed;
 
-	if (index->equalimage && place_in_posting(rel, index, buffer, slot, key, &placed))
+	if (index->equalimage &&
+		place_in_posting(rel, index, buffer, slot, key, &placed))
 		return placed;
-	return pb_split_put(rel, index, buffer, slot, key, PB_NONE, InvalidBuffer) ? IS_PLACED : IS_FULL;
+	return pb_split_put(rel, index, buffer, slot, key, PB_NONE, InvalidBuffer) ?
+		IS_PLACED : IS_FULL;
 }
 
 /*
- * The rightmost leaf, if it is known, and the position is behind all that is on
- * it; locked for writing.  It is not waited for: then there are other writers.
+ * Get the rightmost leaf, locked for writing, if it is known, and the position
+ * is behind all its items.  The lock is not waited for, because a wait would
+ * mean other writers.
  */
 static Buffer
 try_last(Relation rel, PbIndex *index, PbPos *pos)
@@ -150,8 +169,10 @@ try_last(Relation rel, PbIndex *index, PbPos *pos)
 	{
 		page = BufferGetPage(buffer);
 		pb_index_check_page(rel, buffer);
-		if (!(PbPageGetSpecial(page)->flags & (PB_PAGE_META | PB_PAGE_DELETED | PB_PAGE_INCOMPLETE)) &&
-			pb_page_is_leaf(page) && pb_page_is_rightmost(page) && pb_page_nslots(page) > 0 &&
+		if (!(PbPageGetSpecial(page)->flags &
+			  (PB_PAGE_META | PB_PAGE_DELETED | PB_PAGE_INCOMPLETE)) &&
+			pb_page_is_leaf(page) && pb_page_is_rightmost(page) &&
+			pb_page_nslots(page) > 0 &&
 			pb_pos_compare_item(pos, buffer, pb_page_nslots(page) - 1) > 0)
 			return buffer;
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
@@ -161,7 +182,10 @@ try_last(Relation rel, PbIndex *index, PbPos *pos)
 	return InvalidBuffer;
 }
 
-/* The leaf that the position is on, locked for writing, and where on it. */
+/*
+ * Find the leaf that the position is on, locked for writing, and the slot on
+ * it.
+ */
 static Buffer
 find_leaf(Relation rel, PbIndex *index, PbPos *pos, int *slot)
 {
@@ -184,21 +208,27 @@ find_leaf(Relation rel, PbIndex *index, PbPos *pos, int *slot)
 	return buffer;
 }
 
-/* The key is there; what of the page is worth remembering? */
+/*
+ * Release a leaf after an insertion.  Remember it if it is the rightmost one.
+ */
 static void
 leave_leaf(Relation rel, PbIndex *index, Buffer buffer, int slot)
 {
 	Page		page = BufferGetPage(buffer);
 
-	if (index->last == PB_NONE && index->level > 0 && pb_page_is_rightmost(page) &&
-		slot >= pb_page_nslots(page) - 1)
+	if (index->last == PB_NONE && index->level > 0 &&
+		pb_page_is_rightmost(page) && slot >= pb_page_nslots(page) - 1)
 		pb_index_set_last(rel, index, BufferGetBlockNumber(buffer));
 	UnlockReleaseBuffer(buffer);
 }
 
-/* A full page: what has not been tried yet; false: it has to be split. */
+/*
+ * Make room on a full page by a method not tried yet.  Returns false if the
+ * page has to be split.
+ */
 static bool
-make_room(Relation rel, Relation heap, PbIndex *index, Buffer buffer, bool unchanged, int *tried)
+make_room(Relation rel, Relation heap, PbIndex *index, Buffer buffer,
+		  bool unchanged, int *tried)
 {
 	while (*tried < 3)
 	{
@@ -209,7 +239,8 @@ make_room(Relation rel, Relation heap, PbIndex *index, Buffer buffer, bool uncha
 					return true;
 				break;
 			case 1:
-				if (unchanged && pb_dead_remove_versions(rel, heap, index, buffer))
+				if (unchanged &&
+					pb_dead_remove_versions(rel, heap, index, buffer))
 					return true;
 				break;
 			case 2:
@@ -220,24 +251,30 @@ make_room(Relation rel, Relation heap, PbIndex *index, Buffer buffer, bool uncha
 }
 
 #ifdef USE_ASSERT_CHECKING
-/* A leaf that keys are put on: a split that is not complete would be forgotten by the next one. */
+/*
+ * True if a key may be inserted on the leaf.  Its split must be complete,
+ * because the next split would overwrite the mark.
+ */
 static bool
 may_take_key(Buffer buffer, int slot)
 {
 	Page		page = BufferGetPage(buffer);
 
-	return pb_index_is_locked(buffer, PB_WRITE) && pb_page_is_leaf(page) && slot <= pb_page_nslots(page) &&
-		!(PbPageGetSpecial(page)->flags & (PB_PAGE_META | PB_PAGE_DELETED | PB_PAGE_INCOMPLETE));
+	return pb_index_is_locked(buffer, PB_WRITE) && pb_page_is_leaf(page) &&
+		slot <= pb_page_nslots(page) &&
+		!(PbPageGetSpecial(page)->flags &
+		  (PB_PAGE_META | PB_PAGE_DELETED | PB_PAGE_INCOMPLETE));
 }
 #endif
 
 /*
- * A key onto a leaf, which is locked for writing, and is released.  false: the leaf has been split, or, *cleaned, looked through
- * for stale entries, while it was not locked: once for an insertion.
+ * Insert a key on a leaf, which is locked for writing, and is released.
+ * Returns false if the leaf was split, or, with *cleaned, was searched for
+ * stale entries while it was not locked, which happens once for an insertion.
  */
 static bool
-put_key(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbPos *pos, int slot, const PbKey *key,
-		bool unchanged, bool *cleaned)
+put_key(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbPos *pos,
+		int slot, const PbKey *key, bool unchanged, bool *cleaned)
 {
 	int			tried = 0;
 
@@ -254,7 +291,8 @@ put_key(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbPos *pos, 
 			leave_leaf(rel, index, buffer, slot);
 			return true;
 		}
-		if (placed == IS_FULL && !*cleaned && pb_stale_applies(rel, index, heap))
+		if (placed == IS_FULL && !*cleaned &&
+			pb_stale_applies(rel, index, heap))
 		{
 			*cleaned = true;
 			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
@@ -262,7 +300,8 @@ put_key(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbPos *pos, 
 			ReleaseBuffer(buffer);
 			return false;
 		}
-		if (placed == IS_FULL && !make_room(rel, heap, index, buffer, unchanged, &tried))
+		if (placed == IS_FULL &&
+			!make_room(rel, heap, index, buffer, unchanged, &tried))
 		{
 			pb_split_page(rel, index, buffer, slot, key);
 			return false;
@@ -273,7 +312,8 @@ put_key(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbPos *pos, 
 }
 
 void
-pb_insert_key(Relation rel, Relation heap, PbIndex *index, const PbKey *key, bool unchanged)
+pb_insert_key(Relation rel, Relation heap, PbIndex *index, const PbKey *key,
+			  bool unchanged)
 {
 	PbPos		pos;
 	Buffer		buffer;
@@ -285,18 +325,21 @@ pb_insert_key(Relation rel, Relation heap, PbIndex *index, const PbKey *key, boo
 	do
 	{
 		buffer = find_leaf(rel, index, &pos, &slot);
-	} while (!put_key(rel, heap, index, buffer, &pos, slot, key, unchanged, &cleaned));
+	} while (!put_key(rel, heap, index, buffer, &pos, slot, key, unchanged,
+					  &cleaned));
 	pb_pos_end(&pos);
 }
 
-/* Is the key there, at the slot that is its place or in front of it? */
+/* True if the entry exists, at the slot that is its place or in front of it. */
 static bool
-is_there(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey *key)
+is_there(Relation rel, PbIndex *index, Buffer buffer, int slot,
+		 const PbKey *key)
 {
 	Page		page = BufferGetPage(buffer);
 	ItemPointerData tids[PB_MAX_TIDS];
 
-	for (int at = Max(slot - 1, 0); at <= slot && at < pb_page_nslots(page); at++)
+	for (int at = Max(slot - 1, 0); at <= slot && at < pb_page_nslots(page);
+		 at++)
 	{
 		const uint8 *tail = pb_item_match(index, page, at, key);
 		PbItem		item;
@@ -309,7 +352,8 @@ is_there(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey *key
 		n = pb_item_tids(rel, buffer, page, at, &item, tids);
 		for (int i = 0; i < n; i++)
 		{
-			if (ItemPointerEquals(&tids[i], unconstify(ItemPointerData *, &key->tid)))
+			if (ItemPointerEquals(&tids[i],
+								  unconstify(ItemPointerData *, &key->tid)))
 				return true;
 		}
 	}
@@ -330,19 +374,21 @@ pb_insert_again(Relation rel, Relation heap, PbIndex *index, const PbKey *key)
 		buffer = find_leaf(rel, index, &pos, &slot);
 		if (is_there(rel, index, buffer, slot, key))
 		{
-			CheckForSerializableConflictIn(rel, NULL, BufferGetBlockNumber(buffer));
+			CheckForSerializableConflictIn(rel, NULL,
+										   BufferGetBlockNumber(buffer));
 			UnlockReleaseBuffer(buffer);
 			break;
 		}
-	} while (!put_key(rel, heap, index, buffer, &pos, slot, key, false, &cleaned));
+	} while (!put_key(rel, heap, index, buffer, &pos, slot, key, false,
+					  &cleaned));
 	pb_pos_end(&pos);
 }
 
-/* ---- unique indexes ------------------------------------------------------- */
+/* ---- unique indexes ---------------------------------------------------- */
 
 /*
- * The leaf that the position is on, which is "first" or to the right of it,
- * locked as that one is, which stays so.
+ * Find the leaf that the position is on, which is "first" or to the right of
+ * it.  It gets the lock mode of "first", which stays locked.
  */
 static Buffer
 go_right(Relation rel, PbPos *pos, Buffer first)
@@ -356,10 +402,12 @@ go_right(Relation rel, PbPos *pos, Buffer first)
 		PbSpecial  *special = PbPageGetSpecial(BufferGetPage(buffer));
 		Buffer		next;
 
-		if (pb_pos_compare_fence(pos, pb_page_high(BufferGetPage(buffer)), special->high_len, 0, &equal) < 0)
+		if (pb_pos_compare_fence(pos, pb_page_high(BufferGetPage(buffer)),
+								 special->high_len, 0, &equal) < 0)
 			break;
 		next = pb_search_next(rel, buffer, PB_WRITE);
-		while (PbPageGetSpecial(BufferGetPage(next))->flags & PB_PAGE_INCOMPLETE)
+		while (PbPageGetSpecial(BufferGetPage(next))->flags &
+			   PB_PAGE_INCOMPLETE)
 		{
 			pb_split_finish(rel, next);
 			next = pb_search_next(rel, buffer, PB_WRITE);
@@ -372,9 +420,10 @@ go_right(Relation rel, PbPos *pos, Buffer first)
 }
 
 /*
- * As pb_insert_key, if the key is unique; or only the check, of a row that has
- * been inserted.  I13: from the check to the insertion the first leaf that the
- * key can be on stays locked.  false: the key may not be unique.
+ * Like pb_insert_key, if the key is unique; or only the check, of a row that
+ * was inserted before.  I13: from the check to the insertion the first leaf
+ * that the key can be on stays locked.  Returns false if the key may not be
+ * unique.
  */
 bool
 pb_insert_unique(PbUnique *u, const PbKey *key, bool unchanged)
@@ -382,7 +431,7 @@ pb_insert_unique(PbUnique *u, const PbKey *key, bool unchanged)
 	PbPos		pos;
 	PbPos		first;
 	bool		done = false;
-	bool		cleaned = false;	/* never: entries are not stale */
+	bool		cleaned = false;	/* never, because entries are not stale */
 	PbVerdict	verdict = PB_UNIQUE;
 
 	pb_pos_from_key(&pos, u->rel, u->index, key);
@@ -407,11 +456,12 @@ pb_insert_unique(PbUnique *u, const PbKey *key, bool unchanged)
 		}
 		buffer = go_right(u->rel, &pos, leaf);
 
-		/* a fence may have been made of a row with the key that is gone */
+		/* a fence may have been made of a removed row with the key */
 		Assert(pb_index_is_locked(leaf, PB_WRITE)); /* I13 */
 		if (buffer != leaf || u->nequal > 0)
 			slot = pb_pos_search(&pos, buffer, &bounds);
-		done = put_key(u->rel, u->heap, u->index, buffer, &pos, slot, key, unchanged || u->nequal > 0, &cleaned);
+		done = put_key(u->rel, u->heap, u->index, buffer, &pos, slot, key,
+					   unchanged || u->nequal > 0, &cleaned);
 		if (buffer != leaf)
 			UnlockReleaseBuffer(leaf);
 	}

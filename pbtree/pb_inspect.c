@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_inspect.c
- *	  Functions that show what an index consists of.
+ *	  Functions that show the contents of an index.
  *-------------------------------------------------------------------------
  */
 #include "compat_index.h"
@@ -42,7 +42,8 @@ pb_inspect_wrong_kind(Oid oid)
 	ereport(ERROR,
 			(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 			 errmsg("\"%s\" is not a pbtree index", name),
-			 get_rel_relkind(oid) == RELKIND_PARTITIONED_INDEX ? errhint("Name the index of a partition.") : 0));
+			 get_rel_relkind(oid) == RELKIND_PARTITIONED_INDEX ?
+			 errhint("Name the index of a partition.") : 0));
 }
 
 Relation
@@ -50,13 +51,15 @@ pb_inspect_open(Oid oid, LOCKMODE lock)
 {
 	Relation	rel = try_relation_open(oid, lock);
 
-	if (rel == NULL || rel->rd_rel->relkind != RELKIND_INDEX || rel->rd_rel->relam != get_index_am_oid("pbtree", false))
+	if (rel == NULL || rel->rd_rel->relkind != RELKIND_INDEX ||
+		rel->rd_rel->relam != get_index_am_oid("pbtree", false))
 		pb_inspect_wrong_kind(oid);
 	if (RELATION_IS_OTHER_TEMP(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot access temporary indexes of other sessions")));
-	if (RecoveryInProgress() && rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
+	if (RecoveryInProgress() &&
+		rel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot access unlogged indexes during recovery")));
@@ -78,13 +81,15 @@ read_block(Relation rel, int64 block)
 	if (PageIsNew(BufferGetPage(buffer)))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("block " INT64_FORMAT " of index \"%s\" has never been written", block, RelationGetRelationName(rel)),
-				 errdetail("VACUUM makes such a block, which a crash may leave, one for new pages.")));
+				 errmsg("block " INT64_FORMAT
+						" of index \"%s\" has never been written",
+						block, RelationGetRelationName(rel)),
+				 errdetail("A crash can leave such a block; VACUUM makes it available for new pages.")));
 	pb_index_check_page(rel, buffer);
 	return buffer;
 }
 
-/* A bytea is the same varlena as a text. */
+/* Make a bytea, which is the same varlena as a text. */
 static Datum
 bytes_datum(const uint8 *p, int len)
 {
@@ -94,7 +99,9 @@ bytes_datum(const uint8 *p, int len)
 static Datum
 flags_datum(int flags)
 {
-	static const char *const names[] = {"meta", "deleted", "incomplete", "heads", "maps", "garbage"};
+	static const char *const names[] = {
+		"meta", "deleted", "incomplete", "heads", "maps", "garbage"
+	};
 	Datum		words[lengthof(names)];
 	int			n = 0;
 
@@ -103,7 +110,8 @@ flags_datum(int flags)
 		if (flags & (1 << i))
 			words[n++] = CStringGetTextDatum(names[i]);
 	}
-	return PointerGetDatum(construct_array(words, n, TEXTOID, -1, false, TYPALIGN_INT));
+	return PointerGetDatum(construct_array(words, n, TEXTOID, -1,
+										   false, TYPALIGN_INT));
 }
 
 /* level, prev, next, flags, items, free bytes, prefix, low fence, high fence */
@@ -118,6 +126,7 @@ pbtree_page(PG_FUNCTION_ARGS)
 	TupleDesc	desc;
 	Datum		values[9];
 	bool		isnull[9] = {false};
+	HeapTuple	tuple;
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
@@ -127,17 +136,19 @@ pbtree_page(PG_FUNCTION_ARGS)
 	values[3] = flags_datum(special->flags);
 	values[4] = Int32GetDatum(tree ? pb_page_nslots(page) : 0);
 	values[5] = Int32GetDatum(pb_page_room(page));
-	values[6] = bytes_datum(pb_page_prefix(page), tree ? special->prefix_len : 0);
+	values[6] = bytes_datum(pb_page_prefix(page),
+							tree ? special->prefix_len : 0);
 	values[7] = bytes_datum(pb_page_low(page), tree ? special->low_len : 0);
 	values[8] = bytes_datum(pb_page_high(page), tree ? special->high_len : 0);
 	isnull[7] = !tree || special->low_len == 0;
 	isnull[8] = !tree || special->high_len == 0;
 	UnlockReleaseBuffer(buffer);
 	relation_close(rel, AccessShareLock);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, isnull)));
+	tuple = heap_form_tuple(BlessTupleDesc(desc), values, isnull);
+	PG_RETURN_DATUM(HeapTupleGetDatum(tuple));
 }
 
-/* ---- items ---------------------------------------------------------------- */
+/* ---- items ------------------------------------------------------------- */
 
 static Datum
 tids_datum(Relation rel, Buffer buffer, Page page, int slot, const PbItem *item)
@@ -148,7 +159,8 @@ tids_datum(Relation rel, Buffer buffer, Page page, int slot, const PbItem *item)
 
 	for (int i = 0; i < n; i++)
 		values[i] = PointerGetDatum(&tids[i]);
-	return PointerGetDatum(construct_array(values, n, TIDOID, sizeof(ItemPointerData), false,
+	return PointerGetDatum(construct_array(values, n, TIDOID,
+										   sizeof(ItemPointerData), false,
 										   TYPALIGN_SHORT));
 }
 
@@ -171,17 +183,20 @@ key_datum(Relation rel, PbIndex *index, const PbKey *key)
 
 		if (isnull[i])
 			continue;
-		getTypeOutputInfo(TupleDescAttr(RelationGetDescr(rel), i)->atttypid, &out, &is_varlena);
+		getTypeOutputInfo(TupleDescAttr(RelationGetDescr(rel), i)->atttypid,
+						  &out, &is_varlena);
 		words[i] = CStringGetTextDatum(OidOutputFunctionCall(out, value));
 	}
 	if (key->natts == 0)
 		return PointerGetDatum(construct_empty_array(TEXTOID));
-	return PointerGetDatum(construct_md_array(words, isnull, 1, dims, lower, TEXTOID, -1, false,
+	return PointerGetDatum(construct_md_array(words, isnull, 1, dims, lower,
+											  TEXTOID, -1, false,
 											  TYPALIGN_INT));
 }
 
 static void
-put_item(ReturnSetInfo *rsinfo, Relation rel, PbIndex *index, Buffer buffer, Page page, int slot)
+put_item(ReturnSetInfo *rsinfo, Relation rel, PbIndex *index, Buffer buffer,
+		 Page page, int slot)
 {
 	PbItem		item;
 	Datum		values[7];
@@ -203,8 +218,9 @@ put_item(ReturnSetInfo *rsinfo, Relation rel, PbIndex *index, Buffer buffer, Pag
 		Datum		tid = PointerGetDatum(&item.key.tid);
 
 		isnull[6] = !item.key.has_tid;
-		values[6] = PointerGetDatum(construct_array(&tid, 1, TIDOID, sizeof(ItemPointerData), false,
-													TYPALIGN_SHORT));
+		values[6] = PointerGetDatum(construct_array(&tid, 1, TIDOID,
+													sizeof(ItemPointerData),
+													false, TYPALIGN_SHORT));
 	}
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, isnull);
 }
@@ -237,9 +253,9 @@ pbtree_items(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* ---- statistics ----------------------------------------------------------- */
+/* ---- statistics -------------------------------------------------------- */
 
-/* What the file's bytes are for. */
+/* Sum up the use of the file's bytes. */
 typedef struct Sizes
 {
 	int64		pages[4];		/* leaf, inner, deleted, meta */
@@ -252,7 +268,7 @@ typedef struct Sizes
 	int64		fences;
 	int64		headers;
 	int64		free;
-	int64		saved;			/* that prefixes save */
+	int64		saved;			/* saved by prefixes */
 } Sizes;
 
 static void
@@ -263,7 +279,8 @@ add_leaf(Relation rel, PbIndex *index, Buffer buffer, Page page, Sizes *s)
 	uint16	   *lens = palloc(BLCKSZ);
 
 	if (!pb_page_item_lens(page, lens))
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "its slots are damaged");
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+						 "The page's slots are damaged.");
 	for (int slot = 0; slot < pb_page_nslots(page); slot++)
 	{
 		int			keep;
@@ -290,7 +307,7 @@ add_page(Relation rel, PbIndex *index, BlockNumber block, Sizes *s)
 	LockBuffer(buffer, PB_READ);
 	if (PageIsNew(page))
 	{
-		/* as good as deleted: no change has come to it */
+		/* equivalent to deleted, as no change has reached it */
 		s->pages[2]++;
 		s->free += BLCKSZ;
 		UnlockReleaseBuffer(buffer);
@@ -317,8 +334,8 @@ add_page(Relation rel, PbIndex *index, BlockNumber block, Sizes *s)
 	if (special->level == 0)
 		add_leaf(rel, index, buffer, page, s);
 	else
-		s->keys += PbPageSpecial(page) - PbPageUpper(page) - special->prefix_len - special->low_len -
-			special->high_len;
+		s->keys += PbPageSpecial(page) - PbPageUpper(page) -
+			special->prefix_len - special->low_len - special->high_len;
 	UnlockReleaseBuffer(buffer);
 }
 
@@ -334,6 +351,7 @@ pbtree_stats(PG_FUNCTION_ARGS)
 	bool		isnull[15] = {false};
 	int64	   *numbers = (int64 *) &s;
 	int			level;
+	HeapTuple	tuple;
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
@@ -347,16 +365,21 @@ pbtree_stats(PG_FUNCTION_ARGS)
 	for (int i = 0; i < lengthof(values) - 1; i++)
 		values[i + 1] = Int64GetDatum(numbers[i]);
 	relation_close(rel, AccessShareLock);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, isnull)));
+	tuple = heap_form_tuple(BlessTupleDesc(desc), values, isnull);
+	PG_RETURN_DATUM(HeapTupleGetDatum(tuple));
 }
 
-/* What this session's searches have cost: descents, keys, columns, bytes, heads; then they may be reset. */
+/*
+ * Show the costs of this session's searches: descents, keys, columns, bytes,
+ * heads.  Optionally reset them.
+ */
 Datum
 pbtree_counters(PG_FUNCTION_ARGS)
 {
 	TupleDesc	desc;
 	Datum		values[5];
 	bool		isnull[5] = {false};
+	HeapTuple	tuple;
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
@@ -367,5 +390,6 @@ pbtree_counters(PG_FUNCTION_ARGS)
 	values[4] = Int64GetDatum(pb_counters.heads);
 	if (PG_GETARG_BOOL(0))
 		memset(&pb_counters, 0, sizeof(pb_counters));
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, isnull)));
+	tuple = heap_form_tuple(BlessTupleDesc(desc), values, isnull);
+	PG_RETURN_DATUM(HeapTupleGetDatum(tuple));
 }

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_inspect.h
- *	  Functions that show what an index consists of.
+ *	  Functions that show the contents of an index.
  *-------------------------------------------------------------------------
  */
 #ifndef PB_INSPECT_H
@@ -11,12 +11,12 @@
 #include "storage/lockdefs.h"
 #include "utils/rel.h"
 
-/* The error for an object that is no pbtree index. */
+/* Raise the error for an object that is not a pbtree index. */
 pg_noreturn extern void pb_inspect_wrong_kind(Oid oid);
 
 /*
- * Open a pbtree index.  Error: it is none, another session's temporary one, or
- * an unlogged one during recovery.
+ * Open a pbtree index.  Error: it is not one, or another session's temporary
+ * one, or an unlogged one during recovery.
  */
 extern Relation pb_inspect_open(Oid oid, LOCKMODE lock);
 

@@ -7,10 +7,13 @@
 
 #include "pb_key.h"
 
-/* Key bytes that are copied at once; more if that is not enough. */
+/*
+ * Number of key bytes that are copied in any case; longer keys need another
+ * copy.
+ */
 #define CHUNK		64
 
-/* ---- keys of rows --------------------------------------------------------- */
+/* ---- keys of rows ------------------------------------------------------ */
 
 static inline void
 set_state(PbKey *key, PbIndex *index, int i, int state)
@@ -42,13 +45,17 @@ too_long(Relation rel)
 }
 
 #ifdef USE_ASSERT_CHECKING
-/* Every encoding tells where it ends: columns are found again where they were put. */
+/*
+ * Every encoding determines where it ends, so columns are found again at their
+ * places.
+ */
 static bool
 ends_are_told(PbIndex *index, const PbKey *key)
 {
 	for (int i = 0; i < key->natts; i++)
 	{
-		if (pb_codec_skip(&index->col[i], pb_key_state(key, i), key->data + key->off[i], key->data + key->len) !=
+		if (pb_codec_skip(&index->col[i], pb_key_state(key, i),
+						  key->data + key->off[i], key->data + key->len) !=
 			key->off[i + 1] - key->off[i])
 			return false;
 	}
@@ -56,9 +63,13 @@ ends_are_told(PbIndex *index, const PbKey *key)
 }
 #endif
 
-/* The key of a row; the caller sets the TID.  false: it is too long. */
+/*
+ * Form the key of a row; the caller sets the TID.  Returns false if it is too
+ * long.
+ */
 bool
-pb_key_try_form(PbIndex *index, const Datum *values, const bool *isnull, PbKey *key)
+pb_key_try_form(PbIndex *index, const Datum *values, const bool *isnull,
+				PbKey *key)
 {
 	pb_key_begin(key);
 	key->natts = index->natts;
@@ -73,7 +84,8 @@ pb_key_try_form(PbIndex *index, const Datum *values, const bool *isnull, PbKey *
 			set_state(key, index, i, PB_COL_NULL);
 			continue;
 		}
-		len = pb_codec_encode(&index->col[i], values[i], key->data + key->len, PB_MAX_KEY - key->len, &packed);
+		len = pb_codec_encode(&index->col[i], values[i], key->data + key->len,
+							  PB_MAX_KEY - key->len, &packed);
 		if (len < 0)
 			return false;
 		if (packed)
@@ -87,13 +99,17 @@ pb_key_try_form(PbIndex *index, const Datum *values, const bool *isnull, PbKey *
 }
 
 void
-pb_key_form(Relation rel, PbIndex *index, const Datum *values, const bool *isnull, PbKey *key)
+pb_key_form(Relation rel, PbIndex *index, const Datum *values,
+			const bool *isnull, PbKey *key)
 {
 	if (!pb_key_try_form(index, values, isnull, key))
 		too_long(rel);
 }
 
-/* Find the columns in key->data, of which there are so many bytes.  false: it ends too early. */
+/*
+ * Find the columns in key->data, which has avail bytes.  Returns false if they
+ * end too early.
+ */
 bool
 pb_key_parse(PbIndex *index, PbKey *key, int natts, int avail)
 {
@@ -101,7 +117,8 @@ pb_key_parse(PbIndex *index, PbKey *key, int natts, int avail)
 	for (int i = key->parsed; i < natts; i++)
 	{
 		int			len = pb_codec_skip(&index->col[i], pb_key_state(key, i),
-										key->data + key->off[i], key->data + avail);
+										key->data + key->off[i],
+										key->data + avail);
 
 		if (len < 0)
 			return false;
@@ -113,7 +130,8 @@ pb_key_parse(PbIndex *index, PbKey *key, int natts, int avail)
 }
 
 Datum
-pb_key_datum(PbIndex *index, const PbKey *key, int i, bool *isnull, PbArena *arena)
+pb_key_datum(PbIndex *index, const PbKey *key, int i, bool *isnull,
+			 PbArena *arena)
 {
 	int			state = pb_key_state(key, i);
 
@@ -157,23 +175,26 @@ pb_key_truncate(PbKey *key, int natts)
 	key->has_map = map;
 }
 
-/* Bytes that both begin with. */
+/* The length of the common prefix of both. */
 int
 pb_key_common(const PbKey *a, const PbKey *b)
 {
 	return pb_common_bytes(a->data, b->data, Min(a->len, b->len));
 }
 
-/* The TIDs apart; I5: so only where equal keys are identical does that say that they are equal. */
+/*
+ * True if the bytes are the same; TIDs are not compared.  I5: only where equal
+ * keys are identical does that decide whether they are equal.
+ */
 bool
 pb_key_is_identical(const PbKey *a, const PbKey *b)
 {
-	return a->natts == b->natts && a->has_map == b->has_map && a->len == b->len &&
-		memcmp(a->data, b->data, a->len) == 0 &&
+	return a->natts == b->natts && a->has_map == b->has_map &&
+		a->len == b->len && memcmp(a->data, b->data, a->len) == 0 &&
 		(!a->has_map || memcmp(a->map, b->map, (a->natts * 2 + 7) / 8) == 0);
 }
 
-/* ---- fences, items: writing ----------------------------------------------- */
+/* ---- fences, items: writing -------------------------------------------- */
 
 static int
 put_map(PbIndex *index, const PbKey *key, uint8 *to)
@@ -199,14 +220,15 @@ pb_key_put_fence(PbIndex *index, const PbKey *key, uint8 *to)
 	int			len = 1;
 
 	Assert(key->natts <= index->nkeys && key->len == key->off[key->natts]);
-	to[0] = key->natts | (key->has_map ? PB_NATTS_MAP : 0) | (key->has_tid ? PB_NATTS_TID : 0);
+	to[0] = key->natts | (key->has_map ? PB_NATTS_MAP : 0) |
+		(key->has_tid ? PB_NATTS_TID : 0);
 	len += put_map(index, key, to + len);
 	memcpy(to + len, key->data, key->len);
 	len += key->len;
 	return len + put_tid(key, to + len);
 }
 
-/* false: that is no fence */
+/* Read a fence.  Returns false if that is not a fence. */
 bool
 pb_key_get_fence(PbIndex *index, const uint8 *p, int len, PbKey *key)
 {
@@ -238,9 +260,13 @@ pb_key_get_fence(PbIndex *index, const uint8 *p, int len, PbKey *key)
 	return pb_key_parse(index, key, key->natts, end - p) && key->len == end - p;
 }
 
-/* A leaf's item up to its TIDs, without the key's first "skip" bytes; its length. */
+/*
+ * Write a leaf's item up to its TIDs, without the key's first "skip" bytes.
+ * Returns its length.
+ */
 int
-pb_key_put_leaf(PbIndex *index, const PbKey *key, int skip, uint8 *to, int *flags)
+pb_key_put_leaf(PbIndex *index, const PbKey *key, int skip, uint8 *to,
+				int *flags)
 {
 	int			len = put_map(index, key, to);
 
@@ -251,11 +277,13 @@ pb_key_put_leaf(PbIndex *index, const PbKey *key, int skip, uint8 *to, int *flag
 }
 
 int
-pb_key_put_inner(PbIndex *index, const PbKey *key, int skip, BlockNumber down, uint8 *to, int *flags)
+pb_key_put_inner(PbIndex *index, const PbKey *key, int skip, BlockNumber down,
+				 uint8 *to, int *flags)
 {
 	int			len = PB_PIVOT_LEN;
 
-	Assert(key->natts <= index->nkeys && skip >= 0 && skip <= key->len && down != PB_NONE);
+	Assert(key->natts <= index->nkeys && skip >= 0 && skip <= key->len &&
+		   down != PB_NONE);
 	memcpy(to, &down, sizeof(down));
 	to[PB_PIVOT_LEN - 1] = key->natts | (key->has_tid ? PB_NATTS_TID : 0);
 	*flags = key->has_map ? PB_SLOT_MAP : 0;
@@ -265,24 +293,30 @@ pb_key_put_inner(PbIndex *index, const PbKey *key, int skip, BlockNumber down, u
 	return len + put_tid(key, to + len);
 }
 
-/* ---- items: reading ------------------------------------------------------- */
+/* ---- items: reading ---------------------------------------------------- */
 
-/* Where the item is, which has at least so many bytes on the page; NULL, or what is wrong with it. */
+/*
+ * Find the item, which must have at least "least" bytes on the page.  Returns
+ * NULL, or a description of the fault.
+ */
 static inline const char *
 find_item(Page page, int slot, int len, const uint8 **p)
 {
 	int			off;
 
 	if (slot >= pb_page_nslots(page))
-		return "there is no such item";
+		return "The item does not exist.";
 	off = pb_slot_get(page, slot) & PB_SLOT_OFF;
 	if (off < PbPageUpper(page) || off + len > PbPageSpecial(page))
-		return "it points outside of the page's items";
+		return "The item's slot points outside of the page's items.";
 	*p = (uint8 *) page + off;
 	return NULL;
 }
 
-/* Copy the key together; the bytes of the item behind it are at p. */
+/*
+ * Copy the key into one piece, with the item's bytes behind it.  Returns their
+ * address.
+ */
 static const uint8 *
 assemble(PbIndex *index, Page page, int slot, const uint8 *p, PbKey *key)
 {
@@ -295,7 +329,8 @@ assemble(PbIndex *index, Page page, int slot, const uint8 *p, PbKey *key)
 	memcpy(key->own, pb_page_prefix(page), n);
 	if (pb_page_has_heads(page))
 	{
-		memcpy(key->own + n, pb_page_slot(page, slot) + sizeof(uint16), PB_HEAD_LEN);
+		memcpy(key->own + n, pb_page_slot(page, slot) + sizeof(uint16),
+			   PB_HEAD_LEN);
 		n += PB_HEAD_LEN;
 	}
 	front = n;
@@ -317,7 +352,7 @@ assemble(PbIndex *index, Page page, int slot, const uint8 *p, PbKey *key)
 	return key->len >= front ? p + key->len - front : NULL;
 }
 
-/* The item; NULL, or what is wrong with it. */
+/* Read the item.  Returns NULL, or a description of the fault. */
 static inline const char *
 get_item(PbIndex *index, Page page, int slot, PbItem *item)
 {
@@ -339,7 +374,7 @@ get_item(PbIndex *index, Page page, int slot, PbItem *item)
 		key->has_tid = (p[PB_PIVOT_LEN - 1] & PB_NATTS_TID) != 0;
 		p += PB_PIVOT_LEN;
 		if (key->natts > index->nkeys || (slot == 0) != (key->natts == 0))
-			return "its number of columns is wrong";
+			return "The item's number of columns is wrong.";
 		if (slot == 0)
 			return NULL;
 	}
@@ -347,13 +382,13 @@ get_item(PbIndex *index, Page page, int slot, PbItem *item)
 	{
 		key->has_map = true;
 		if (end - p < index->map_len)
-			return "its map is not whole";
+			return "The item's map is incomplete.";
 		memcpy(key->map, p, index->map_len);
 		p += index->map_len;
 	}
 	p = assemble(index, page, slot, p, key);
 	if (p == NULL || (key->has_tid && end - p < sizeof(key->tid)))
-		return "its key is not whole";
+		return "The item's key is incomplete.";
 	item->tail = p;
 	if (key->has_tid)
 		memcpy(&key->tid, p, sizeof(key->tid));
@@ -361,7 +396,8 @@ get_item(PbIndex *index, Page page, int slot, PbItem *item)
 }
 
 void
-pb_item_get(Relation rel, PbIndex *index, Buffer buffer, Page page, int slot, PbItem *item)
+pb_item_get(Relation rel, PbIndex *index, Buffer buffer, Page page, int slot,
+			PbItem *item)
 {
 	const char *problem = get_item(index, page, slot, item);
 
@@ -378,8 +414,9 @@ pb_item_problem(PbIndex *index, Page page, int slot, PbItem *item)
 #endif
 
 /*
- * A leaf's item that has exactly this key: its TIDs; or NULL.  An encoding tells
- * where it ends, so an item that begins with the key's bytes has no longer key.
+ * Find the TIDs of a leaf's item with exactly this key, or NULL.  An encoding
+ * determines where it ends, so an item that begins with the key's bytes has no
+ * longer key.
  */
 const uint8 *
 pb_item_match(PbIndex *index, Page page, int slot, const PbKey *key)
@@ -397,41 +434,49 @@ pb_item_match(PbIndex *index, Page page, int slot, const PbKey *key)
 		return NULL;
 	if (pb_page_has_heads(page))
 	{
-		if (rest < PB_HEAD_LEN || memcmp(mine, at + sizeof(uint16), PB_HEAD_LEN) != 0)
+		if (rest < PB_HEAD_LEN ||
+			memcmp(mine, at + sizeof(uint16), PB_HEAD_LEN) != 0)
 			return NULL;
 		mine += PB_HEAD_LEN;
 		rest -= PB_HEAD_LEN;
 	}
 	if (p + map_len + rest > (uint8 *) page + PbPageSpecial(page) ||
-		memcmp(p + map_len, mine, rest) != 0 || memcmp(p, key->map, map_len) != 0 ||
+		memcmp(p + map_len, mine, rest) != 0 ||
+		memcmp(p, key->map, map_len) != 0 ||
 		memcmp(key->data, pb_page_prefix(page), special->prefix_len) != 0)
 		return NULL;
 	return p + map_len + rest;
 }
 
-/* A leaf item's TIDs, at most PB_MAX_TIDS. */
+/* Get a leaf item's TIDs, at most PB_MAX_TIDS. */
 int
-pb_item_tids(Relation rel, Buffer buffer, Page page, int slot, const PbItem *item, ItemPointer tids)
+pb_item_tids(Relation rel, Buffer buffer, Page page, int slot,
+			 const PbItem *item, ItemPointer tids)
 {
 	const uint8 *end = (uint8 *) page + PbPageSpecial(page);
 	int			n = 1;
 
 	Assert(pb_page_is_leaf(page));
-	if (((item->flags & PB_SLOT_POSTING) ? pb_posting_get(item->tail, end, tids, &n)
-		 : pb_tid_get(item->tail, end, tids)) == NULL)
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "its TIDs are damaged");
+	if (((item->flags & PB_SLOT_POSTING) ?
+		 pb_posting_get(item->tail, end, tids, &n) :
+		 pb_tid_get(item->tail, end, tids)) == NULL)
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot,
+						 "The item's TIDs are damaged.");
 	return n;
 }
 
 void
-pb_item_first_tid(Relation rel, Buffer buffer, Page page, int slot, const PbItem *item, ItemPointer tid)
+pb_item_first_tid(Relation rel, Buffer buffer, Page page, int slot,
+				  const PbItem *item, ItemPointer tid)
 {
 	const uint8 *end = (uint8 *) page + PbPageSpecial(page);
 
 	Assert(pb_page_is_leaf(page));
-	if (((item->flags & PB_SLOT_POSTING) ? pb_posting_first(item->tail, end, tid)
-		 : pb_tid_get(item->tail, end, tid)) == NULL)
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot, "its TIDs are damaged");
+	if (((item->flags & PB_SLOT_POSTING) ?
+		 pb_posting_first(item->tail, end, tid) :
+		 pb_tid_get(item->tail, end, tid)) == NULL)
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), slot,
+						 "The item's TIDs are damaged.");
 }
 
 BlockNumber
@@ -448,7 +493,10 @@ pb_item_down(Relation rel, Buffer buffer, Page page, int slot)
 	return block;
 }
 
-/* Bytes of a leaf's item on the page in front of its TIDs, which are at tail. */
+/*
+ * The number of bytes of a leaf's item on the page in front of its TIDs, which
+ * are at tail.
+ */
 int
 pb_item_keep(Page page, int slot, const uint8 *tail)
 {

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  * pb_leaf.c
- *	  A leaf's rows that are in a scan's ranges, read at once.
+ *	  Reading of all of a leaf's rows that are in a scan's ranges.
  *
  * The page is locked only while it is read.  The pin is kept where VACUUM must
- * not remove rows from under the scan: where the table's rows are not looked at
- * (index-only scans), and where another row of the same TID would not be told
- * apart (snapshots that are not MVCC).
+ * not remove rows that the scan returns: where the scan does not read the
+ * table's rows (index-only scans), and where it could not distinguish another
+ * row with the same TID (snapshots that are not MVCC).
  *-------------------------------------------------------------------------
  */
 #include "compat_index.h"
@@ -15,10 +15,10 @@
 #include "pb_leaf.h"
 #include "pb_search.h"
 
-/* A page that is locked is not searched for more ranges at once. */
+/* The maximum number of ranges for which a locked page is searched. */
 #define MAX_RANGES	1000
 
-/* Skipping so many rows pays where keys compare as bytes. */
+/* Skipping this many rows is worthwhile where keys compare as bytes. */
 #define WORTHWHILE	8
 
 void
@@ -32,7 +32,9 @@ pb_leaf_init(PbLeaf *leaf)
 void
 pb_leaf_end(PbLeaf *leaf)
 {
-	void	   *arrays[] = {leaf->tids, leaf->slots, leaf->keys_at, leaf->key_space, leaf->killed};
+	void	   *arrays[] = {
+		leaf->tids, leaf->slots, leaf->keys_at, leaf->key_space, leaf->killed
+	};
 
 	for (int i = 0; i < lengthof(arrays); i++)
 	{
@@ -41,7 +43,7 @@ pb_leaf_end(PbLeaf *leaf)
 	}
 }
 
-/* ---- collecting ----------------------------------------------------------- */
+/* ---- collecting -------------------------------------------------------- */
 
 static void *
 enlarge(void *array, Size size)
@@ -60,7 +62,7 @@ make_room(PbLeaf *leaf, int n)
 	leaf->keys_at = enlarge(leaf->keys_at, leaf->room * sizeof(int));
 }
 
-/* Room for a tuple or key. */
+/* Make room for a tuple or key. */
 static char *
 key_room(PbLeaf *leaf, int need)
 {
@@ -77,9 +79,10 @@ key_room(PbLeaf *leaf, int need)
 	return to;
 }
 
-/* Whether there is a map, length, map, bytes. */
+/* A stored key: whether there is a map, length, map, bytes. */
 static void
-keep_key(PbLeaf *leaf, const PbIndex *index, const uint8 *map, const uint8 *data, uint16 len)
+keep_key(PbLeaf *leaf, const PbIndex *index, const uint8 *map,
+		 const uint8 *data, uint16 len)
 {
 	char	   *to = key_room(leaf, 3 + index->map_len + len);
 
@@ -90,7 +93,10 @@ keep_key(PbLeaf *leaf, const PbIndex *index, const uint8 *map, const uint8 *data
 	memcpy(to + 3 + index->map_len, data, len);
 }
 
-/* The current row's key, if it is kept; where its columns are has not been looked for. */
+/*
+ * Get the current row's key, if it is kept.  Its columns have not been
+ * located.
+ */
 void
 pb_leaf_key(const PbLeaf *leaf, PbIndex *index, PbKey *key)
 {
@@ -108,7 +114,9 @@ pb_leaf_key(const PbLeaf *leaf, PbIndex *index, PbKey *key)
 	key->len = len;
 }
 
-/* What all items of a page, of which keys have a fixed length, have in common. */
+/*
+ * The common properties of all items of a page whose keys have a fixed length.
+ */
 typedef struct FixedPage
 {
 	int			prefix;			/* bytes that are not in the item */
@@ -123,7 +131,8 @@ typedef struct FixedPage
 } FixedPage;
 
 static void
-look_at_page(FixedPage *f, const PbIndex *index, const PbTupleShape *shape, Page page)
+look_at_page(FixedPage *f, const PbIndex *index, const PbTupleShape *shape,
+			 Page page)
 {
 	f->prefix = PbPageGetSpecial(page)->prefix_len;
 	f->heads = pb_page_has_heads(page) ? PB_HEAD_LEN : 0;
@@ -155,13 +164,14 @@ fill_key(FixedPage *f, const uint8 *slot, const uint8 *item)
 typedef enum Collected
 {
 	COLLECTED,
-	NOT_FIXED,					/* it is not that simple */
-	FAILS						/* it does not satisfy the conditions */
+	NOT_FIXED,					/* not a simple item */
+	FAILS						/* the row does not satisfy the conditions */
 } Collected;
 
-/* An item of which the key has a fixed length. */
+/* Collect an item whose key has a fixed length. */
 static Collected
-collect_fixed(PbLeaf *leaf, PbQuals *q, Page page, int slot, FixedPage *f, bool tuples)
+collect_fixed(PbLeaf *leaf, PbQuals *q, Page page, int slot, FixedPage *f,
+			  bool tuples)
 {
 	const uint8 *at = f->slots + slot * f->slot_size;
 	uint16		bits = *(uint16 *) at;
@@ -176,12 +186,14 @@ collect_fixed(PbLeaf *leaf, PbQuals *q, Page page, int slot, FixedPage *f, bool 
 		fill_key(f, at, item);
 	if (q->nrest > 0 && !pb_quals_check(q, &f->view))
 		return FAILS;
-	p = (bits & PB_SLOT_POSTING) ? pb_posting_get(p, f->end, leaf->tids + leaf->n, &n)
-		: pb_tid_load(p, f->end, leaf->tids + leaf->n);
+	p = (bits & PB_SLOT_POSTING) ?
+		pb_posting_get(p, f->end, leaf->tids + leaf->n, &n) :
+		pb_tid_load(p, f->end, leaf->tids + leaf->n);
 	if (p == NULL)
 		return NOT_FIXED;
 	if (tuples)
-		pb_tuple_form_fixed(q->index, leaf->shape, f->key, (IndexTuple) key_room(leaf, leaf->shape->size));
+		pb_tuple_form_fixed(q->index, leaf->shape, f->key,
+							(IndexTuple) key_room(leaf, leaf->shape->size));
 	else if (leaf->keep)
 		keep_key(leaf, q->index, NULL, f->key, q->index->fixed);
 	for (int i = 0; i < n; i++)
@@ -193,7 +205,10 @@ collect_fixed(PbLeaf *leaf, PbQuals *q, Page page, int slot, FixedPage *f, bool 
 	return COLLECTED;
 }
 
-/* How often rows are looked for that can be skipped: after so many that do not satisfy the conditions. */
+/*
+ * The number of rows failing the conditions after which the scan searches for
+ * rows to skip.
+ */
 typedef struct Patience
 {
 	int			misses;
@@ -225,7 +240,8 @@ none_holds(PbQuals *q, Buffer buffer, int from, int to)
 	item = palloc(sizeof(PbItem));
 	for (int slot = from; slot < to; slot++)
 	{
-		pb_item_get(q->rel, q->index, buffer, BufferGetPage(buffer), slot, item);
+		pb_item_get(q->rel, q->index, buffer, BufferGetPage(buffer), slot,
+					item);
 		none &= !pb_quals_check(q, &item->key);
 	}
 	pfree(item);
@@ -233,16 +249,24 @@ none_holds(PbQuals *q, Buffer buffer, int from, int to)
 }
 #endif
 
-/* So many rows are dearer to check than to skip: a search compares all columns a few times, perhaps each by a function. */
+/*
+ * The number of rows from which on skipping is cheaper than checking: a search
+ * compares all columns several times, perhaps each by a function.
+ */
 static int
 worthwhile(const PbPos *pos)
 {
-	return pos->bytes || pos->coded ? WORTHWHILE : 2 * WORTHWHILE * Max(pos->natts, 1);
+	return pos->bytes || pos->coded ? WORTHWHILE :
+		2 * WORTHWHILE * Max(pos->natts, 1);
 }
 
-/* The slot's key does not satisfy the conditions: the next slot that may, at most "to". */
+/*
+ * Find the next slot that may satisfy the conditions, at most "to"; the
+ * current slot's key does not.
+ */
 static int
-skip_slots(PbLeaf *leaf, PbQuals *q, Buffer buffer, int slot, int to, const PbKey *key, Patience *patience)
+skip_slots(PbLeaf *leaf, PbQuals *q, Buffer buffer, int slot, int to,
+		   const PbKey *key, Patience *patience)
 {
 	PbPos	   *pos;
 	int			next = slot + 1;
@@ -260,7 +284,8 @@ skip_slots(PbLeaf *leaf, PbQuals *q, Buffer buffer, int slot, int to, const PbKe
 			next = to;
 			break;
 		case PB_SKIP_POS:
-			next = pb_pos_is_right_of(pos, BufferGetPage(buffer)) ? to : Min(pb_pos_search_near(pos, buffer, next), to);
+			next = pb_pos_is_right_of(pos, BufferGetPage(buffer)) ?
+				to : Min(pb_pos_search_near(pos, buffer, next), to);
 			pb_pos_end(pos);
 			enough = worthwhile(pos);
 			break;
@@ -271,16 +296,18 @@ skip_slots(PbLeaf *leaf, PbQuals *q, Buffer buffer, int slot, int to, const PbKe
 	return next;
 }
 
-/* The items from one slot to another, in ascending order. */
+/* Collect the items from one slot to another, in ascending order. */
 static void
-collect(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int from, int to)
+collect(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int from,
+		int to)
 {
 	Page		page = BufferGetPage(buffer);
 	PbItem		item;
 	FixedPage	f;
 	Patience	patience = {.misses = 0,.limit = 1};
 	bool		keep = scan->xs_want_itup || leaf->keep;
-	bool		fixed = q->index->fixed > 0 && (leaf->shape->size > 0 || (!keep && q->nrest == 0));
+	bool		fixed = q->index->fixed > 0 &&
+		(leaf->shape->size > 0 || (!keep && q->nrest == 0));
 
 	Assert(from >= 0 && to <= pb_page_nslots(page));
 	if (fixed)
@@ -293,28 +320,36 @@ collect(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int from, i
 		int			n;
 		int			at = leaf->key_used;
 
-		if (scan->ignore_killed_tuples && (pb_slot_get(page, slot) & PB_SLOT_DEAD))
+		if (scan->ignore_killed_tuples &&
+			(pb_slot_get(page, slot) & PB_SLOT_DEAD))
 			continue;
-		Assert(leaf->n == 0 || leaf->slots[leaf->n - 1] < slot);	/* no item twice */
-		make_room(leaf, (pb_slot_get(page, slot) & PB_SLOT_POSTING) ? PB_MAX_TIDS : 1);
+		/* no item twice */
+		Assert(leaf->n == 0 || leaf->slots[leaf->n - 1] < slot);
+		make_room(leaf, (pb_slot_get(page, slot) & PB_SLOT_POSTING) ?
+				  PB_MAX_TIDS : 1);
 		if (fixed)
 		{
-			Collected	what = collect_fixed(leaf, q, page, slot, &f, scan->xs_want_itup);
+			Collected	what = collect_fixed(leaf, q, page, slot, &f,
+											 scan->xs_want_itup);
 
 			if (what == FAILS)
-				slot = skip_slots(leaf, q, buffer, slot, to, &f.view, &patience) - 1;
+				slot = skip_slots(leaf, q, buffer, slot, to, &f.view,
+								  &patience) - 1;
 			if (what != NOT_FIXED)
 				continue;
 		}
 		pb_item_get(q->rel, q->index, buffer, page, slot, &item);
 		if (q->nrest > 0 && !pb_quals_check(q, &item.key))
 		{
-			slot = skip_slots(leaf, q, buffer, slot, to, &item.key, &patience) - 1;
+			slot = skip_slots(leaf, q, buffer, slot, to, &item.key, &patience) -
+				1;
 			continue;
 		}
-		n = pb_item_tids(q->rel, buffer, page, slot, &item, leaf->tids + leaf->n);
+		n = pb_item_tids(q->rel, buffer, page, slot, &item,
+						 leaf->tids + leaf->n);
 		if (keep)
-			keep_key(leaf, q->index, item.key.has_map ? item.key.map : NULL, item.key.data, item.key.len);
+			keep_key(leaf, q->index, item.key.has_map ? item.key.map : NULL,
+					 item.key.data, item.key.len);
 		for (int i = 0; i < n; i++)
 		{
 			leaf->slots[leaf->n + i] = slot;
@@ -332,7 +367,7 @@ search_page(PbPos *pos, Buffer buffer)
 	return pb_pos_search(pos, buffer, &bounds);
 }
 
-/* Does something that precedes the page's keys come behind the position? */
+/* True if a key that precedes the page's keys may come behind the position. */
 static bool
 is_left_of(PbPos *pos, Page page)
 {
@@ -341,12 +376,14 @@ is_left_of(PbPos *pos, Page page)
 	if (pb_page_is_leftmost(page))
 		return false;
 	return PbPageGetSpecial(page)->low_len == 0 ||
-		pb_pos_compare_fence(pos, pb_page_low(page), PbPageGetSpecial(page)->low_len, 0, &equal) < 0;
+		pb_pos_compare_fence(pos, pb_page_low(page),
+							 PbPageGetSpecial(page)->low_len, 0, &equal) < 0;
 }
 
 /*
- * A range has no rows on the page: ranges that are before the item behind it, in this direction, or before what the sibling may have, are
- * passed without looking at each.  There are as many as combinations of elements, and the page is locked.
+ * If a range has no rows on the page, pass without examination all ranges
+ * before the next item in this direction, or before the sibling's keys.  There
+ * are as many ranges as combinations of elements, and the page is locked.
  */
 static void
 skip_ranges(PbQuals *q, Buffer buffer, int slot, ScanDirection dir)
@@ -363,24 +400,27 @@ skip_ranges(PbQuals *q, Buffer buffer, int slot, ScanDirection dir)
 		pb_item_get(q->rel, q->index, buffer, page, slot, &item);
 		found = true;
 	}
-	else if (ScanDirectionIsForward(dir) ? pb_page_is_rightmost(page) : pb_page_is_leftmost(page))
+	else if (ScanDirectionIsForward(dir) ? pb_page_is_rightmost(page) :
+			 pb_page_is_leftmost(page))
 	{
 		pb_quals_skip(q, NULL, dir);
 		return;
 	}
 	else if (ScanDirectionIsForward(dir))
-		found = pb_key_get_fence(q->index, pb_page_high(page), special->high_len, &item.key);
+		found = pb_key_get_fence(q->index, pb_page_high(page),
+								 special->high_len, &item.key);
 	else
-		found = pb_key_get_fence(q->index, pb_page_low(page), special->low_len, &item.key);
+		found = pb_key_get_fence(q->index, pb_page_low(page), special->low_len,
+								 &item.key);
 	if (found)
 		pb_quals_skip(q, &item.key, dir);
 }
 
 /*
- * The range goes on, on the sibling: do rows of it come there that can be
- * skipped?  A row's column in front of the one that says so that ends with the
- * fence does not count: then the next one probably begins there.  false: no row
- * that satisfies the conditions comes in the range.
+ * The range continues on the sibling.  Find out if rows of it can be skipped
+ * there.  A column in front of the deciding one whose values end with the
+ * fence does not count, because the next value probably begins there.  Returns
+ * false if no further row of the range satisfies the conditions.
  */
 static bool
 look_beyond(PbLeaf *leaf, PbQuals *q, Page page, ScanDirection dir)
@@ -388,7 +428,8 @@ look_beyond(PbLeaf *leaf, PbQuals *q, Page page, ScanDirection dir)
 	bool		forward = ScanDirectionIsForward(dir);
 	PbSide	   *side = &leaf->side[forward ? PB_RIGHT : PB_LEFT];
 	const uint8 *fence = forward ? pb_page_high(page) : pb_page_low(page);
-	int			len = forward ? PbPageGetSpecial(page)->high_len : PbPageGetSpecial(page)->low_len;
+	int			len = forward ? PbPageGetSpecial(page)->high_len :
+		PbPageGetSpecial(page)->low_len;
 	PbKey		key;
 	PbPos	   *pos;
 	char	   *copy;
@@ -408,7 +449,7 @@ look_beyond(PbLeaf *leaf, PbQuals *q, Page page, ScanDirection dir)
 			break;
 	}
 
-	/* in front of the keys that are equal to a low fence is on this page */
+	/* a position in front of keys equal to the low fence is on this page */
 	cmp = pb_pos_compare_fence(pos, fence, len, 0, &equal);
 	pb_pos_end(pos);
 	if (forward ? cmp <= 0 : cmp >= 0)
@@ -421,9 +462,13 @@ look_beyond(PbLeaf *leaf, PbQuals *q, Page page, ScanDirection dir)
 }
 
 #ifdef USE_ASSERT_CHECKING
-/* I15: is the position beyond the fence, so that the scan comes to an end? */
+/*
+ * I15: check that the position is beyond the fence, so that the scan
+ * terminates.
+ */
 static bool
-is_beyond(PbQuals *q, PbPos *pos, const uint8 *fence, int len, ScanDirection dir)
+is_beyond(PbQuals *q, PbPos *pos, const uint8 *fence, int len,
+		  ScanDirection dir)
 {
 	PbCounters	counters = pb_counters;
 	int			equal;
@@ -437,26 +482,36 @@ is_beyond(PbQuals *q, PbPos *pos, const uint8 *fence, int len, ScanDirection dir
 }
 #endif
 
-/* Where the scan goes on beyond the page, in this direction; NULL: on its sibling. */
+/*
+ * Get the position from which the scan continues beyond the page, in this
+ * direction; NULL if on its sibling.
+ */
 PbPos *
 pb_leaf_target(const PbLeaf *leaf, PbQuals *q, ScanDirection dir)
 {
-	const PbSide *side = &leaf->side[ScanDirectionIsForward(dir) ? PB_RIGHT : PB_LEFT];
+	const PbSide *side =
+		&leaf->side[ScanDirectionIsForward(dir) ? PB_RIGHT : PB_LEFT];
 	PbKey		key;
 	PbPos	   *pos;
 
 	if (side->fence_len == 0)
 		return NULL;
-	if (!pb_key_get_fence(q->index, (uint8 *) leaf->key_space + side->fence_at, side->fence_len, &key) ||
+	if (!pb_key_get_fence(q->index, (uint8 *) leaf->key_space + side->fence_at,
+						  side->fence_len, &key) ||
 		pb_skip_find(q, &key, dir, &pos) != PB_SKIP_POS)
 		return NULL;
-	Assert(is_beyond(q, pos, (uint8 *) leaf->key_space + side->fence_at, side->fence_len, dir));
+	Assert(is_beyond(q, pos, (uint8 *) leaf->key_space + side->fence_at,
+					 side->fence_len, dir));
 	return pos;
 }
 
-/* Ranges from the slot on, until one that goes on behind the page, or is on another page. */
+/*
+ * Collect ranges from the slot on, up to one that continues behind the page,
+ * or is on another page.
+ */
 static void
-collect_forward(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int slot)
+collect_forward(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer,
+				int slot)
 {
 	Page		page = BufferGetPage(buffer);
 
@@ -481,9 +536,13 @@ collect_forward(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int
 	}
 }
 
-/* Ranges up to the slot, as above; they are collected backwards, and then turned around. */
+/*
+ * Collect ranges up to the slot.  They are collected backwards, and then
+ * reversed.
+ */
 static void
-collect_backward(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int slot)
+collect_backward(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer,
+				 int slot)
 {
 	Page		page = BufferGetPage(buffer);
 	uint16		ranges[2][BLCKSZ / 2];
@@ -505,7 +564,8 @@ collect_backward(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, in
 		if (!more && begin >= slot)
 			skip_ranges(q, buffer, slot - 1, BackwardScanDirection);
 		pb_quals_save(q, leaf->side[PB_LEFT].elements);
-		if (more || looked >= MAX_RANGES || !pb_quals_next(q, BackwardScanDirection))
+		if (more || looked >= MAX_RANGES ||
+			!pb_quals_next(q, BackwardScanDirection))
 			break;
 		if (is_left_of(&q->to, page))
 			break;
@@ -516,19 +576,20 @@ collect_backward(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, in
 }
 
 /*
- * Read a page, which is locked, and is unlocked.  Forwards from the slot on,
- * backwards up to it.  "entered": the range goes on from the sibling.
+ * Read a locked page, and unlock it.  Forwards from the slot on, backwards up
+ * to it.  "entered": the range continues from the sibling.
  */
 void
-pb_leaf_read(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int slot, ScanDirection dir,
-			 bool entered)
+pb_leaf_read(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer,
+			 int slot, ScanDirection dir, bool entered)
 {
 	bool		forward = ScanDirectionIsForward(dir);
 	PbSide	   *behind = &leaf->side[forward ? PB_LEFT : PB_RIGHT];
 
-	Assert(pb_index_is_locked(buffer, PB_READ) && pb_page_is_leaf(BufferGetPage(buffer)));
+	Assert(pb_index_is_locked(buffer, PB_READ) &&
+		   pb_page_is_leaf(BufferGetPage(buffer)));
 	Assert(slot >= 0 && slot <= pb_page_nslots(BufferGetPage(buffer)));
-	/* the last page has been left: its pin, and what is to be marked there */
+	/* the previous page must have been left, with its pin and its marks */
 	Assert(BufferIsInvalid(leaf->buffer) && leaf->block == PB_NONE);
 	PredicateLockPage(q->rel, BufferGetBlockNumber(buffer), scan->xs_snapshot);
 	CompatTestForOldSnapshot(scan->xs_snapshot, q->rel, BufferGetPage(buffer));
@@ -549,8 +610,8 @@ pb_leaf_read(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int sl
 	leaf->at = forward ? -1 : leaf->n;
 	leaf->lsn = BufferGetLSNAtomic(buffer);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	if (scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot) && RelationNeedsWAL(q->rel) &&
-		!scan->xs_want_itup)
+	if (scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot) &&
+		RelationNeedsWAL(q->rel) && !scan->xs_want_itup)
 	{
 		ReleaseBuffer(buffer);
 		leaf->buffer = InvalidBuffer;
@@ -558,13 +619,13 @@ pb_leaf_read(PbLeaf *leaf, IndexScanDesc scan, PbQuals *q, Buffer buffer, int sl
 	CompatInjectionPoint("pbtree-leaf");
 }
 
-/* ---- dead rows ------------------------------------------------------------ */
+/* ---- dead rows --------------------------------------------------------- */
 
-/* The current row is dead to all. */
+/* Remember that the current row is dead to all snapshots. */
 void
 pb_leaf_kill(PbLeaf *leaf)
 {
-	/* a scan may return to a row time and again */
+	/* a scan may return to a row repeatedly */
 	if (leaf->at < 0 || leaf->at >= leaf->n || leaf->nkilled >= leaf->n)
 		return;
 	if (leaf->nkilled >= leaf->killed_room)
@@ -587,7 +648,7 @@ compare_tids(const void *a, const void *b)
 	return ItemPointerCompare((ItemPointer) a, (ItemPointer) b);
 }
 
-/* The TIDs of killed rows, in order. */
+/* List the TIDs of killed rows, sorted. */
 static ItemPointerData *
 killed_tids(const PbLeaf *leaf)
 {
@@ -599,19 +660,27 @@ killed_tids(const PbLeaf *leaf)
 	return killed;
 }
 
-/* Is each of the item's rows among the killed ones?  I9: by TID, since slots may have moved. */
+/*
+ * True if each of the item's rows was killed.  I9: compared by TID, since
+ * slots may have moved.
+ */
 static bool
-all_are_killed(const ItemPointerData *killed, int nkilled, const ItemPointerData *tids, int n)
+all_are_killed(const ItemPointerData *killed, int nkilled,
+			   const ItemPointerData *tids, int n)
 {
 	for (int i = 0; i < n; i++)
 	{
-		if (bsearch(&tids[i], killed, nkilled, sizeof(ItemPointerData), compare_tids) == NULL)
+		if (bsearch(&tids[i], killed, nkilled, sizeof(ItemPointerData),
+					compare_tids) == NULL)
 			return false;
 	}
 	return true;
 }
 
-/* Mark the items of killed rows, if the page is as it was read, or its rows cannot have been removed. */
+/*
+ * Mark the items of killed rows, if the page is unchanged since it was read,
+ * or its rows cannot have been removed.
+ */
 static void
 mark_killed(PbLeaf *leaf, PbIndex *index, Relation rel, Buffer buffer)
 {
@@ -628,14 +697,15 @@ mark_killed(PbLeaf *leaf, PbIndex *index, Relation rel, Buffer buffer)
 	{
 		int			slot = leaf->slots[leaf->killed[i]];
 
-		/* where a pin was kept, items may have been inserted meanwhile */
+		/* where a pin was kept, items may have been inserted since */
 		if (slot == last || slot >= pb_page_nslots(page))
 			continue;
 		last = slot;
 		if (pb_slot_get(page, slot) & PB_SLOT_DEAD)
 			continue;
 		pb_item_get(rel, index, buffer, page, slot, item);
-		if (all_are_killed(killed, leaf->nkilled, tids, pb_item_tids(rel, buffer, page, slot, item, tids)))
+		if (all_are_killed(killed, leaf->nkilled, tids,
+						   pb_item_tids(rel, buffer, page, slot, item, tids)))
 		{
 			if (!marked && !CompatBeginHint(buffer))
 				break;
@@ -653,7 +723,7 @@ mark_killed(PbLeaf *leaf, PbIndex *index, Relation rel, Buffer buffer)
 	pfree(killed);
 }
 
-/* Before the scan leaves the page: what it has found out is written down, the pin is given up. */
+/* Leave the page: mark killed items, and release the pin. */
 void
 pb_leaf_leave(PbLeaf *leaf, PbIndex *index, IndexScanDesc scan)
 {
@@ -664,12 +734,14 @@ pb_leaf_leave(PbLeaf *leaf, PbIndex *index, IndexScanDesc scan)
 		return;
 	if (leaf->nkilled > 0)
 	{
-		Buffer		buffer = pinned ? leaf->buffer : ReadBuffer(rel, leaf->block);
+		Buffer		buffer = pinned ? leaf->buffer :
+			ReadBuffer(rel, leaf->block);
 
 		LockBuffer(buffer, PB_READ);
 		if ((pinned || BufferGetLSNAtomic(buffer) == leaf->lsn) &&
 			pb_page_check(BufferGetPage(buffer)) == NULL &&
-			!(PbPageGetSpecial(BufferGetPage(buffer))->flags & (PB_PAGE_DELETED | PB_PAGE_META)))
+			!(PbPageGetSpecial(BufferGetPage(buffer))->flags &
+			  (PB_PAGE_DELETED | PB_PAGE_META)))
 			mark_killed(leaf, index, rel, buffer);
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 		if (!pinned)
@@ -682,13 +754,14 @@ pb_leaf_leave(PbLeaf *leaf, PbIndex *index, IndexScanDesc scan)
 	leaf->block = PB_NONE;
 }
 
-/* With a pin of its own; killed rows are the original's affair. */
+/* Copy with a pin of its own.  Killed rows stay with the original. */
 void
 pb_leaf_copy(PbLeaf *to, const PbLeaf *from)
 {
 	PbLeaf		had = *to;
 
-	Assert(BufferIsInvalid(had.buffer) && had.block == PB_NONE);	/* its pin would be lost */
+	/* a pin would be lost */
+	Assert(BufferIsInvalid(had.buffer) && had.block == PB_NONE);
 	*to = *from;
 	to->room = had.room;
 	to->tids = had.tids;

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_load.c
- *	  A new index's pages, from sorted keys.
+ *	  Making of a new index's pages from sorted keys.
  *
  * Each level has one page that is being filled; its items are kept in memory
  * until the page is full, because only then its prefix is known.
@@ -20,7 +20,7 @@
 /* An item of a page that is being filled. */
 typedef struct LoadItem
 {
-	PbKey	   *key;			/* only as much of it as is in use */
+	PbKey	   *key;			/* only the used part of it */
 	int			flags;			/* PB_SLOT_POSTING */
 	int			tail_len;		/* leaf */
 	uint8	   *tail;
@@ -35,7 +35,7 @@ typedef struct LoadLevel
 	PbPack		pack;
 	PbKey	   *low;			/* or NULL */
 	int			n;
-	int			raw;			/* bytes of items and slots with keys in full */
+	int			raw;			/* size of items and slots with complete keys */
 	LoadItem	items[MAX_ITEMS];
 } LoadLevel;
 
@@ -47,14 +47,14 @@ struct PbLoad
 	MemoryContext context;
 	int			nlevels;
 	LoadLevel  *levels[MAX_LEVELS];
-	PbKey		key;			/* of the item that TIDs are being collected
-								 * for */
+	PbKey		key;			/* of the item whose TIDs are being collected */
 	int			ntids;
 	int			tids_len;
 	ItemPointerData tids[PB_MAX_TIDS];
 };
 
-static void load_item(PbLoad *load, int level, const PbKey *key, const LoadItem *item);
+static void load_item(PbLoad *load, int level, const PbKey *key,
+					  const LoadItem *item);
 
 PbLoad *
 pb_load_begin(Relation rel)
@@ -63,7 +63,8 @@ pb_load_begin(Relation rel)
 
 	load->rel = rel;
 	load->index = pb_index_get(rel);
-	load->context = AllocSetContextCreate(CurrentMemoryContext, "pbtree load", ALLOCSET_DEFAULT_SIZES);
+	load->context = AllocSetContextCreate(CurrentMemoryContext, "pbtree load",
+										  ALLOCSET_DEFAULT_SIZES);
 	pb_index_new_meta(rel, &load->meta);
 	return load;
 }
@@ -78,11 +79,15 @@ new_block(PbLoad *load)
 	return block;
 }
 
-/* A key in a chunk of its own, without room to spare, but for so many bytes of something else behind it. */
+/*
+ * Copy a key into a chunk of its own, without spare room, except for "more"
+ * bytes behind it.
+ */
 static PbKey *
 keep_key(MemoryContext context, const PbKey *key, int more)
 {
-	PbKey	   *copy = MemoryContextAlloc(context, offsetof(PbKey, own) + key->len + 1 + more);
+	PbKey	   *copy = MemoryContextAlloc(context, offsetof(PbKey, own) +
+										  key->len + 1 + more);
 
 	memcpy(copy, key, offsetof(PbKey, own));
 	memcpy(copy->own, key->data, key->len);
@@ -105,13 +110,15 @@ get_level(PbLoad *load, int level)
 {
 	LoadLevel  *l = load->levels[level];
 
-	Assert(level <= load->nlevels); /* from below */
+	Assert(level <= load->nlevels); /* on the level below */
 	if (l == NULL)
 	{
 		if (level >= MAX_LEVELS - 1)
-			elog(ERROR, "index \"%s\" is too high", RelationGetRelationName(load->rel));
+			elog(ERROR, "index \"%s\" is too high",
+				 RelationGetRelationName(load->rel));
 		l = MemoryContextAllocHuge(load->context, sizeof(LoadLevel));
-		l->context = AllocSetContextCreate(load->context, "pbtree page", ALLOCSET_DEFAULT_SIZES);
+		l->context = AllocSetContextCreate(load->context, "pbtree page",
+										   ALLOCSET_DEFAULT_SIZES);
 		l->prev = PB_NONE;
 		l->block = new_block(load);
 		load->levels[level] = l;
@@ -121,7 +128,7 @@ get_level(PbLoad *load, int level)
 	return l;
 }
 
-/* ---- pages ---------------------------------------------------------------- */
+/* ---- pages ------------------------------------------------------------- */
 
 static int
 fence_len(const PbLoad *load, const PbKey *key)
@@ -130,7 +137,7 @@ fence_len(const PbLoad *load, const PbKey *key)
 		(key->has_tid ? PB_PIVOT_TID_LEN : 0) : 0;
 }
 
-/* Bytes of the page, without the high fence. */
+/* The size of the page's contents, without the high fence. */
 static int
 page_bytes(const PbLoad *load, const LoadLevel *l)
 {
@@ -138,8 +145,9 @@ page_bytes(const PbLoad *load, const LoadLevel *l)
 	int			low = fence_len(load, l->low);
 
 	pb_pack_shape(&l->pack, load->index, &shape);
-	return SizeOfPageHeaderData + PB_SPECIAL_SIZE + l->raw - l->pack.n * shape.prefix_len +
-		shape.prefix_len + (low > PB_MAX_LOW_FENCE ? 0 : low);
+	return SizeOfPageHeaderData + PB_SPECIAL_SIZE + l->raw -
+		l->pack.n * shape.prefix_len + shape.prefix_len +
+		(low > PB_MAX_LOW_FENCE ? 0 : low);
 }
 
 static int
@@ -160,13 +168,15 @@ hold_item(PbLoad *load, LoadLevel *l, bool leaf, const LoadItem *item)
 	Assert(l->n < MAX_ITEMS);
 	l->items[l->n] = *item;
 	l->n++;
-	l->raw += has_key ? raw_bytes(load, item, leaf) : PB_PIVOT_LEN + sizeof(uint16);
+	l->raw += has_key ? raw_bytes(load, item, leaf) :
+		PB_PIVOT_LEN + sizeof(uint16);
 	if (has_key)
 		pb_pack_add(&l->pack, item->key);
 }
 
 static void
-fill_page(PbLoad *load, LoadLevel *l, int level, int n, const PbKey *high, BlockNumber next, Page page)
+fill_page(PbLoad *load, LoadLevel *l, int level, int n, const PbKey *high,
+		  BlockNumber next, Page page)
 {
 	PbShape		shape;
 	uint8		fences[2][PB_KEY_ROOM];
@@ -182,7 +192,8 @@ fill_page(PbLoad *load, LoadLevel *l, int level, int n, const PbKey *high, Block
 	}
 	memset(&shape, 0, sizeof(shape));
 	pb_pack_shape(pack, load->index, &shape);
-	shape.low_len = l->low ? pb_key_put_fence(load->index, l->low, fences[0]) : 0;
+	shape.low_len = l->low ?
+		pb_key_put_fence(load->index, l->low, fences[0]) : 0;
 	shape.low = fences[0];
 	if (shape.low_len > PB_MAX_LOW_FENCE)
 		shape.low_len = 0;
@@ -193,7 +204,8 @@ fill_page(PbLoad *load, LoadLevel *l, int level, int n, const PbKey *high, Block
 	special->prev = l->prev;
 	special->next = next;
 	if (!pb_page_start(page, &shape, pack->n > 0 ? pack->first.data : NULL))
-		elog(ERROR, "no room for fences in index \"%s\"", RelationGetRelationName(load->rel));
+		elog(ERROR, "no room for fences in index \"%s\"",
+			 RelationGetRelationName(load->rel));
 	for (int i = 0; i < n; i++)
 	{
 		LoadItem   *it = &l->items[i];
@@ -205,26 +217,32 @@ fill_page(PbLoad *load, LoadLevel *l, int level, int n, const PbKey *high, Block
 			PbKey		none;
 
 			pb_key_begin(&none);
-			len = pb_key_put_inner(load->index, i == 0 ? &none : it->key, i == 0 ? 0 : shape.prefix_len,
-								   it->down, item, &flags);
+			len = pb_key_put_inner(load->index, i == 0 ? &none : it->key,
+								   i == 0 ? 0 : shape.prefix_len, it->down,
+								   item, &flags);
 		}
 		else
 		{
-			len = pb_key_put_leaf(load->index, it->key, shape.prefix_len, item, &flags);
+			len = pb_key_put_leaf(load->index, it->key, shape.prefix_len, item,
+								  &flags);
 			memcpy(item + len, it->tail, it->tail_len);
 			len += it->tail_len;
 		}
 		if (!pb_page_insert(page, i, flags | it->flags, item, len))
-			elog(ERROR, "no room for an item in index \"%s\"", RelationGetRelationName(load->rel));
+			elog(ERROR, "no room for an item in index \"%s\"",
+				 RelationGetRelationName(load->rel));
 	}
 }
 
 static void
 write_page(PbLoad *load, BlockNumber block, Page image)
 {
-	Buffer		buffer = ReadBufferExtended(load->rel, MAIN_FORKNUM, block, RBM_ZERO_AND_LOCK, NULL);
+	Buffer		buffer = ReadBufferExtended(load->rel, MAIN_FORKNUM, block,
+											RBM_ZERO_AND_LOCK, NULL);
 
-	Assert(pb_page_problem(image) == NULL && pb_verify_page(load->rel, load->index, image) == NULL);	/* I1, I2 */
+	/* I1, I2 */
+	Assert(pb_page_problem(image) == NULL &&
+		   pb_verify_page(load->rel, load->index, image) == NULL);
 	START_CRIT_SECTION();
 	memcpy(BufferGetPage(buffer), image, BLCKSZ);
 	MarkBufferDirty(buffer);
@@ -234,7 +252,10 @@ write_page(PbLoad *load, BlockNumber block, Page image)
 	UnlockReleaseBuffer(buffer);
 }
 
-/* The first n items are the page's.  "high" is NULL for the level's last page. */
+/*
+ * Write a page of the first n items.  "high" is NULL for the level's last
+ * page.
+ */
 static void
 finish_page(PbLoad *load, int level, int n, const PbKey *high)
 {
@@ -263,16 +284,20 @@ finish_page(PbLoad *load, int level, int n, const PbKey *high)
 	}
 }
 
-/* What separates the first k items from those behind; key is that of the item behind the last one. */
+/*
+ * Make the separator between the first k items and the next; key is that of
+ * the item behind the last one.
+ */
 static void
-find_separator(PbLoad *load, LoadLevel *l, int level, int k, const PbKey *key, PbKey *sep)
+find_separator(PbLoad *load, LoadLevel *l, int level, int k, const PbKey *key,
+			   PbKey *sep)
 {
 	pb_key_copy(sep, k < l->n ? l->items[k].key : key);
 	if (level == 0)
 		pb_pack_separator(load->rel, load->index, l->items[k - 1].key, sep);
 }
 
-/* Before the key's item is added: it begins a new page. */
+/* Start a new page, before the key's item is added. */
 static void
 close_page(PbLoad *load, int level, const PbKey *key)
 {
@@ -285,7 +310,7 @@ close_page(PbLoad *load, int level, const PbKey *key)
 	find_separator(load, l, level, k, key, sep);
 	if (page_bytes(load, l) + fence_len(load, sep) > BLCKSZ)
 	{
-		/* the last item makes room for the fence */
+		/* the last item moves, to make room for the fence */
 		k--;
 		Assert(k > 0);
 		find_separator(load, l, level, k, key, sep);
@@ -297,7 +322,8 @@ close_page(PbLoad *load, int level, const PbKey *key)
 		rest[i] = l->items[k + i];
 		rest[i].key = keep_key(CurrentMemoryContext, rest[i].key, 0);
 		if (rest[i].tail)
-			rest[i].tail = memcpy(palloc(rest[i].tail_len), rest[i].tail, rest[i].tail_len);
+			rest[i].tail = memcpy(palloc(rest[i].tail_len), rest[i].tail,
+								  rest[i].tail_len);
 	}
 	finish_page(load, level, k, sep);
 	start_page(load, l, sep);
@@ -306,11 +332,12 @@ close_page(PbLoad *load, int level, const PbKey *key)
 	pfree(sep);
 }
 
-/* Would the page, with this item, be fuller than it is to be? */
+/* True if the page with this item would exceed the fill factor. */
 static bool
 is_too_full(PbLoad *load, LoadLevel *l, int level, const LoadItem *item)
 {
-	int			fill = level == 0 ? pb_index_fillfactor(load->rel) : BTREE_NONLEAF_FILLFACTOR;
+	int			fill = level == 0 ?
+		pb_index_fillfactor(load->rel) : BTREE_NONLEAF_FILLFACTOR;
 	int			raw = l->raw;
 	int			n = l->pack.n;
 	int			common = l->pack.common;
@@ -351,7 +378,7 @@ load_item(PbLoad *load, int level, const PbKey *key, const LoadItem *item)
 	hold_item(load, l, level == 0, &kept);
 }
 
-/* ---- rows ----------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------- */
 
 static void
 flush_tids(PbLoad *load)
@@ -365,11 +392,12 @@ flush_tids(PbLoad *load)
 	if (load->ntids > 1)
 	{
 		item.flags = PB_SLOT_POSTING;
-		item.tail_len = pb_posting_put(tail, sizeof(tail), load->tids, load->ntids);
+		item.tail_len = pb_posting_put(tail, sizeof(tail), load->tids,
+									   load->ntids);
 	}
 	else
 		item.tail_len = pb_tid_put(tail, &load->tids[0]);
-	/* what is longer is damaged, to those that read it */
+	/* readers take a longer list for damaged */
 	Assert(item.tail_len > 0 && item.tail_len <= PB_MAX_TIDS);
 	load->key.tid = load->tids[0];
 	load_item(load, 0, &load->key, &item);
@@ -377,7 +405,7 @@ flush_tids(PbLoad *load)
 }
 
 #ifdef USE_ASSERT_CHECKING
-/* Do rows with this key and TID come behind the last one? */
+/* True if rows with this key and TID come behind the last one. */
 static bool
 comes_behind(PbLoad *load, const PbKey *key, const ItemPointerData *tid)
 {
@@ -404,17 +432,20 @@ comes_behind(PbLoad *load, const PbKey *key, const ItemPointerData *tid)
 }
 #endif
 
-/* The next rows' key, and their TIDs. */
+/* Add the key of the next rows, and their TIDs. */
 void
 pb_load_add(PbLoad *load, const PbKey *key, const ItemPointerData *tids, int n)
 {
-	bool		same = load->ntids > 0 && load->index->equalimage && pb_key_is_identical(&load->key, key);
+	bool		same = load->ntids > 0 && load->index->equalimage &&
+		pb_key_is_identical(&load->key, key);
 
 	Assert(n > 0 && comes_behind(load, key, &tids[0]));
 	for (int i = 0; i < n; i++)
 	{
-		if (same && load->ntids < PB_MAX_TIDS && load->tids_len < PB_MAX_POSTING - PB_TID_MAX_LEN * 2)
-			load->tids_len += pb_posting_distance(&load->tids[load->ntids - 1], &tids[i]);
+		if (same && load->ntids < PB_MAX_TIDS &&
+			load->tids_len < PB_MAX_POSTING - PB_TID_MAX_LEN * 2)
+			load->tids_len += pb_posting_distance(&load->tids[load->ntids - 1],
+												  &tids[i]);
 		else
 		{
 			flush_tids(load);
@@ -434,7 +465,8 @@ pb_load_write_meta(Relation rel, Buffer buffer, const PbMeta *meta)
 
 	pb_page_init(page, 0, 0, PB_PAGE_META);
 	memcpy(PbPageGetMeta(page), meta, sizeof(PbMeta));
-	PbPageLower(page) = (char *) PbPageGetMeta(page) + sizeof(PbMeta) - (char *) page;
+	PbPageLower(page) = (char *) PbPageGetMeta(page) + sizeof(PbMeta) -
+		(char *) page;
 }
 
 void

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_load.h
- *	  A new index's pages, from sorted keys.
+ *	  Making of a new index's pages from sorted keys.
  *-------------------------------------------------------------------------
  */
 #ifndef PB_LOAD_H
@@ -11,18 +11,19 @@
 typedef struct PbLoad PbLoad;
 
 /*
- * Begin to fill an index of which only the metapage exists.  Nobody else may
- * use it yet.
+ * Begin to fill an index of which only the metapage exists.  No other process
+ * may use it yet.
  */
 extern PbLoad *pb_load_begin(Relation rel);
 
 /*
- * Add rows with a key.  Keys and TIDs must come in order.  Full pages are
+ * Add rows with a key.  Keys and TIDs must arrive in order.  Full pages are
  * written and logged.
  */
-extern void pb_load_add(PbLoad *load, const PbKey *key, const ItemPointerData *tids, int n);
+extern void pb_load_add(PbLoad *load, const PbKey *key,
+						const ItemPointerData *tids, int n);
 
-/* Write what is left, and the metapage, which makes the tree visible. */
+/* Write the remaining pages, and the metapage, which makes the tree visible. */
 extern void pb_load_end(PbLoad *load);
 
 /* Fill a metapage.  Lock: write.  The caller marks it dirty and logs it. */

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_op.c
- *	  Operations on pages: what WAL records are made of.
+ *	  Operations on pages, of which WAL records consist.
  *
  * An operation is a byte that says which, and its arguments; docs/internals/pbtree-format.md
  * lists them.
@@ -27,7 +27,8 @@ pb_op_image(ByteWriter *w, Page page)
 	bytes_put_u8(w, PB_OP_IMAGE);
 	bytes_put_u16(w, lower);
 	bytes_put_u16(w, upper);
-	bytes_put(w, (uint8 *) page + SizeOfPageHeaderData, lower - SizeOfPageHeaderData);
+	bytes_put(w, (uint8 *) page + SizeOfPageHeaderData,
+			  lower - SizeOfPageHeaderData);
 	bytes_put(w, (uint8 *) page + upper, BLCKSZ - upper);
 }
 
@@ -82,8 +83,10 @@ pb_op_rebuild(ByteWriter *w, const PbShape *shape)
 	bytes_put_u16(w, shape->from);
 	bytes_put_u16(w, shape->n);
 	bytes_put_u16(w, shape->prefix_len);
-	bytes_put_u8(w, (shape->heads ? REBUILD_HEADS : 0) | (shape->maps ? REBUILD_MAPS : 0) |
-				 (shape->low ? REBUILD_LOW : 0) | (shape->high ? REBUILD_HIGH : 0));
+	bytes_put_u8(w, (shape->heads ? REBUILD_HEADS : 0) |
+				 (shape->maps ? REBUILD_MAPS : 0) |
+				 (shape->low ? REBUILD_LOW : 0) |
+				 (shape->high ? REBUILD_HIGH : 0));
 	put_fence(w, shape->low, shape->low_len);
 	put_fence(w, shape->high, shape->high_len);
 }
@@ -99,10 +102,12 @@ pb_op_add_tid(ByteWriter *w, int slot, int keep, const ItemPointerData *tid)
 }
 
 void
-pb_op_tids(ByteWriter *w, int slot, int keep, const ItemPointerData *tids, int n)
+pb_op_tids(ByteWriter *w, int slot, int keep, const ItemPointerData *tids,
+		   int n)
 {
 	uint8		tail[BLCKSZ];
-	int			len = n > 1 ? pb_posting_put(tail, sizeof(tail), tids, n) : pb_tid_put(tail, &tids[0]);
+	int			len = n > 1 ? pb_posting_put(tail, sizeof(tail), tids, n) :
+		pb_tid_put(tail, &tids[0]);
 
 	Assert(n >= 1 && len > 0 && keep >= 0);
 	bytes_put_u8(w, PB_OP_TIDS);
@@ -130,8 +135,9 @@ pb_op_next(ByteWriter *w, BlockNumber next, uint16 cycle)
 void
 pb_op_flags(ByteWriter *w, uint16 clear, uint16 set)
 {
-	/* what makes a page another kind of page is another operation */
-	Assert(((clear | set) & ~(PB_PAGE_INCOMPLETE | PB_PAGE_GARBAGE)) == 0 && (clear & set) == 0);
+	/* other operations change the kind of a page */
+	Assert(((clear | set) & ~(PB_PAGE_INCOMPLETE | PB_PAGE_GARBAGE)) == 0 &&
+		   (clear & set) == 0);
 	bytes_put_u8(w, PB_OP_FLAGS);
 	bytes_put_u16(w, clear);
 	bytes_put_u16(w, set);
@@ -161,7 +167,7 @@ pb_op_meta(ByteWriter *w, const PbMeta *meta)
 	bytes_put(w, meta, sizeof(PbMeta));
 }
 
-/* ---- carrying out --------------------------------------------------------- */
+/* ---- carrying out ------------------------------------------------------ */
 
 static bool
 apply_image(Page page, ByteReader *r)
@@ -171,7 +177,8 @@ apply_image(Page page, ByteReader *r)
 	const uint8 *low;
 	const uint8 *up;
 
-	if (r->bad || lower < SizeOfPageHeaderData || lower > upper || upper > BLCKSZ)
+	if (r->bad || lower < SizeOfPageHeaderData || lower > upper ||
+		upper > BLCKSZ)
 		return false;
 	low = bytes_get(r, lower - SizeOfPageHeaderData);
 	up = bytes_get(r, BLCKSZ - upper);
@@ -180,7 +187,8 @@ apply_image(Page page, ByteReader *r)
 	pb_page_init(page, 0, 0, 0);
 	PbPageLower(page) = lower;
 	PbPageUpper(page) = upper;
-	memcpy((uint8 *) page + SizeOfPageHeaderData, low, lower - SizeOfPageHeaderData);
+	memcpy((uint8 *) page + SizeOfPageHeaderData, low,
+		   lower - SizeOfPageHeaderData);
 	memcpy((uint8 *) page + upper, up, BLCKSZ - upper);
 	return true;
 }
@@ -236,9 +244,13 @@ apply_rebuild(Page page, ByteReader *r)
 	return !r->bad && pb_page_rebuild(page, &shape);
 }
 
-/* One TID becomes two, or a list is made anew: one TID has to come in front, or wider numbers. */
+/*
+ * Convert one TID to two, or rewrite a list, if a TID has to come first, or
+ * the numbers become wider.
+ */
 static bool
-add_tid_anew(Page page, int slot, int keep, const uint8 *p, const ItemPointerData *new)
+add_tid_anew(Page page, int slot, int keep, const uint8 *p,
+			 const ItemPointerData *new)
 {
 	ItemPointerData tids[PB_MAX_TIDS + 1];
 	uint8		tail[BLCKSZ];
@@ -249,19 +261,24 @@ add_tid_anew(Page page, int slot, int keep, const uint8 *p, const ItemPointerDat
 	int			at;
 	int			len;
 
-	behind = posting ? pb_posting_get(p, end, tids, &n) : pb_tid_get(p, end, tids);
+	behind = posting ? pb_posting_get(p, end, tids, &n) :
+		pb_tid_get(p, end, tids);
 	if (behind == NULL)
 		return false;
-	for (at = n; at > 0 && ItemPointerCompare(&tids[at - 1], unconstify(ItemPointerData *, new)) > 0; at--)
+	for (at = n;
+		 at > 0 && ItemPointerCompare(&tids[at - 1],
+									  unconstify(ItemPointerData *, new)) > 0;
+		 at--)
 		tids[at] = tids[at - 1];
-	if (at > 0 && ItemPointerEquals(&tids[at - 1], unconstify(ItemPointerData *, new)))
+	if (at > 0 &&
+		ItemPointerEquals(&tids[at - 1], unconstify(ItemPointerData *, new)))
 		return false;
 	tids[at] = *new;
 	len = pb_posting_put(tail, sizeof(tail), tids, n + 1);
 	return len > 0 && pb_page_splice(page, slot, keep, behind - p, tail, len);
 }
 
-/* One TID becomes two, or a posting list one longer. */
+/* Add a TID to a single TID or a posting list. */
 static bool
 apply_add_tid(Page page, ByteReader *r)
 {
@@ -283,7 +300,8 @@ apply_add_tid(Page page, ByteReader *r)
 		return false;
 	if ((bits & PB_SLOT_POSTING) && pb_posting_add(p, end, &new, &edit))
 	{
-		if (!pb_page_splice(page, slot, keep + edit.at, edit.remove, edit.bytes, edit.len))
+		if (!pb_page_splice(page, slot, keep + edit.at, edit.remove, edit.bytes,
+							edit.len))
 			return false;
 		p = (uint8 *) page + (pb_slot_get(page, slot) & PB_SLOT_OFF) + keep;
 		memcpy(unconstify(uint8 *, p), &edit.list_len, sizeof(edit.list_len));
@@ -312,8 +330,10 @@ apply_tids(Page page, ByteReader *r)
 		return false;
 	bits = pb_slot_get(page, slot);
 	old = (uint8 *) page + (bits & PB_SLOT_OFF) + keep;
-	behind = pb_tids_end(old, (uint8 *) page + PbPageSpecial(page), (bits & PB_SLOT_POSTING) != 0);
-	if (behind == NULL || !pb_page_splice(page, slot, keep, behind - old, tail, len))
+	behind = pb_tids_end(old, (uint8 *) page + PbPageSpecial(page),
+						 (bits & PB_SLOT_POSTING) != 0);
+	if (behind == NULL ||
+		!pb_page_splice(page, slot, keep, behind - old, tail, len))
 		return false;
 	pb_page_mark_posting(page, slot, posting);
 	return true;
@@ -325,9 +345,11 @@ apply_downlink(Page page, ByteReader *r)
 	int			slot = bytes_get_u16(r);
 	BlockNumber block = bytes_get_u32(r);
 
-	if (r->bad || pb_page_is_leaf(page) || slot >= pb_page_nslots(page) || pb_page_check_slots(page))
+	if (r->bad || pb_page_is_leaf(page) || slot >= pb_page_nslots(page) ||
+		pb_page_check_slots(page))
 		return false;
-	memcpy((uint8 *) page + (pb_slot_get(page, slot) & PB_SLOT_OFF), &block, sizeof(block));
+	memcpy((uint8 *) page + (pb_slot_get(page, slot) & PB_SLOT_OFF), &block,
+		   sizeof(block));
 	return true;
 }
 
@@ -430,7 +452,10 @@ apply_ops(Page page, const uint8 *ops, uint32 len)
 }
 
 #ifdef USE_ASSERT_CHECKING
-/* A look at a whole page takes more than the change takes: at a backend's first ones, and at one in 16. */
+/*
+ * A check of a whole page takes longer than the change.  It is made for a
+ * backend's first changes, and for one in 16.
+ */
 static bool
 looks_at_page(void)
 {
@@ -440,7 +465,10 @@ looks_at_page(void)
 	return changes < 2000 || changes % 16 == 0;
 }
 
-/* A simple change that fails has changed nothing: it consists of one operation that looks before it writes. */
+/*
+ * A simple change that fails has changed nothing.  It consists of one
+ * operation that checks before it writes.
+ */
 bool
 pb_op_is_simple(const uint8 *ops, uint32 len)
 {
@@ -457,7 +485,7 @@ pb_op_is_simple(const uint8 *ops, uint32 len)
 	return !r.bad && r.p == r.end;
 }
 
-/* Operations that no page is wrong for. */
+/* Operations that succeed on any page. */
 bool
 pb_op_cannot_fail(const uint8 *ops, uint32 len)
 {
@@ -469,13 +497,17 @@ pb_op_cannot_fail(const uint8 *ops, uint32 len)
 
 		if (op != PB_OP_PREV && op != PB_OP_FLAGS && op != PB_OP_NEXT)
 			return false;
-		bytes_get(&r, op == PB_OP_NEXT ? sizeof(uint32) + sizeof(uint16) : sizeof(uint32));
+		bytes_get(&r, op == PB_OP_NEXT ? sizeof(uint32) + sizeof(uint16) :
+				  sizeof(uint32));
 	}
 	return !r.bad;
 }
 #endif
 
-/* I2: a change of a page that is in order leaves one; what it leaves of a damaged one is not known. */
+/*
+ * I2: a change of a page that is in order leaves it in order; the effect on a
+ * damaged page is undefined.
+ */
 bool
 pb_op_apply(Page page, const uint8 *ops, uint32 len)
 {
@@ -484,22 +516,25 @@ pb_op_apply(Page page, const uint8 *ops, uint32 len)
 	bool		done = apply_ops(page, ops, len);
 
 	Assert(!done || !was_right || pb_page_problem(page) == NULL);
-	Assert(!done || len == 0 || ops[0] != PB_OP_IMAGE || pb_page_check(page) == NULL);
+	Assert(!done || len == 0 || ops[0] != PB_OP_IMAGE ||
+		   pb_page_check(page) == NULL);
 	return done;
 #else
 	return apply_ops(page, ops, len);
 #endif
 }
 
-/* ---- description ---------------------------------------------------------- */
+/* ---- description ------------------------------------------------------- */
 
 static void
 desc_one(StringInfo buf, uint8 op, ByteReader *r)
 {
 	int			a = op == PB_OP_FREE || op == PB_OP_META ? 0 :
-		op == PB_OP_PREV || op == PB_OP_NEXT ? bytes_get_u32(r) : bytes_get_u16(r);
-	int			b = op == PB_OP_PREV || op == PB_OP_DELETE || op == PB_OP_FREE || op == PB_OP_META ? 0 :
-		op == PB_OP_DOWNLINK ? bytes_get_u32(r) : bytes_get_u16(r);
+		op == PB_OP_PREV || op == PB_OP_NEXT ? bytes_get_u32(r) :
+		bytes_get_u16(r);
+	int			b = op == PB_OP_PREV || op == PB_OP_DELETE ||
+		op == PB_OP_FREE || op == PB_OP_META ?
+		0 : op == PB_OP_DOWNLINK ? bytes_get_u32(r) : bytes_get_u16(r);
 	int			c;
 
 	switch (op)
@@ -518,7 +553,8 @@ desc_one(StringInfo buf, uint8 op, ByteReader *r)
 			break;
 		case PB_OP_REBUILD:
 			c = bytes_get_u16(r);
-			appendStringInfo(buf, "rebuild: from %d count %d prefix %d", a, b, c);
+			appendStringInfo(buf, "rebuild: from %d count %d prefix %d", a, b,
+							 c);
 			c = bytes_get_u8(r);
 			if (c & REBUILD_LOW)
 				bytes_get(r, bytes_get_u16(r));

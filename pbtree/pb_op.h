@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  * pb_op.h
- *	  Operations on pages: what WAL records are made of.
+ *	  Operations on pages, of which WAL records consist.
  *
  * A change of a page is a list of operations.  pb_op_* append one to a list;
- * pb_op_apply carries a list out, when the change is made and when it is redone.
+ * pb_op_apply carries a list out, when the change is made and when it is
+ * redone.
  *-------------------------------------------------------------------------
  */
 #ifndef PB_OP_H
@@ -16,7 +17,7 @@
 
 typedef enum PbOp
 {
-	PB_OP_IMAGE = 1,			/* a new page: what is in use of it */
+	PB_OP_IMAGE = 1,			/* a new page: its used parts */
 	PB_OP_INSERT,				/* an item */
 	PB_OP_DELETE,				/* slots */
 	PB_OP_REBUILD,				/* in another shape */
@@ -30,29 +31,36 @@ typedef enum PbOp
 	PB_OP_META					/* the metapage's contents */
 } PbOp;
 
-/* Append the page's contents, which become all of a new page. */
+/* Append the page's contents, which become those of a new page. */
 extern void pb_op_image(ByteWriter *w, Page page);
 
 /*
  * Append an item's insertion in front of a slot.  flags: PB_SLOT_MAP,
  * PB_SLOT_POSTING.
  */
-extern void pb_op_insert(ByteWriter *w, int slot, int flags, const uint8 *item, int len);
+extern void pb_op_insert(ByteWriter *w, int slot, int flags, const uint8 *item,
+						 int len);
 
 /* Append the deletion of slots, in ascending order. */
 extern void pb_op_delete(ByteWriter *w, const uint16 *slots, int n);
 
-/* Append that the page gets another shape; fences that are NULL stay. */
+/*
+ * Append a rebuild of the page with another shape.  Fences that are NULL stay.
+ */
 extern void pb_op_rebuild(ByteWriter *w, const PbShape *shape);
 
-/* Append that the item, whose TIDs are behind keep bytes, gets another TID. */
-extern void pb_op_add_tid(ByteWriter *w, int slot, int keep, const ItemPointerData *tid);
+/*
+ * Append the addition of a TID to an item, whose TIDs are behind "keep" bytes.
+ */
+extern void pb_op_add_tid(ByteWriter *w, int slot, int keep,
+						  const ItemPointerData *tid);
 
 /*
- * Append that the item has these TIDs, in order, instead of what is behind
- * keep bytes.
+ * Append the replacement of an item's contents behind "keep" bytes by these
+ * TIDs, in order.
  */
-extern void pb_op_tids(ByteWriter *w, int slot, int keep, const ItemPointerData *tids, int n);
+extern void pb_op_tids(ByteWriter *w, int slot, int keep,
+					   const ItemPointerData *tids, int n);
 
 /* Append a new left link. */
 extern void pb_op_prev(ByteWriter *w, BlockNumber prev);
@@ -66,25 +74,26 @@ extern void pb_op_next(ByteWriter *w, BlockNumber next, uint16 cycle);
  */
 extern void pb_op_flags(ByteWriter *w, uint16 clear, uint16 set);
 
-/* Append that an inner page's item gets another downlink. */
+/* Append another downlink for an inner page's item. */
 extern void pb_op_downlink(ByteWriter *w, int slot, BlockNumber block);
 
-/* Append that the page is deleted; safe_xid: see I11. */
+/* Append the deletion of the page; safe_xid: see I11. */
 extern void pb_op_free(ByteWriter *w, uint64 safe_xid);
 
 /* Append the metapage's new contents. */
 extern void pb_op_meta(ByteWriter *w, const PbMeta *meta);
 
 /*
- * Carry operations out, in redo too.  Lock: write, or the page is a copy.
- * False: the page is not what they were made for, and is undefined now.
+ * Carry out operations, in redo, too.  Lock: write, or the page is a copy.
+ * Returns false if the page does not match them; then its contents are
+ * undefined.
  */
 extern bool pb_op_apply(Page page, const uint8 *ops, uint32 len);
 #ifdef USE_ASSERT_CHECKING
-/* Is it one operation that, if it fails, has changed nothing? */
+/* True if it is one operation that changes nothing if it fails. */
 extern bool pb_op_is_simple(const uint8 *ops, uint32 len);
 
-/* Do the operations succeed on any page? */
+/* True if the operations succeed on any page. */
 extern bool pb_op_cannot_fail(const uint8 *ops, uint32 len);
 #endif
 /* Describe operations, for pg_waldump. */

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_pack.c
- *	  How a page's items are best stored; where it is best split.
+ *	  Choice of the best shape of a page, and of its best split point.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -28,20 +28,22 @@ pb_pack_add(PbPack *pack, const PbKey *key)
 	pack->min_len = Min(pack->min_len, key->len);
 }
 
-/* The longest prefix that leaves each key a head, if there can be heads. */
+/* The longest prefix that leaves each key a head, if heads are possible. */
 void
 pb_pack_shape(const PbPack *pack, PbIndex *index, PbShape *shape)
 {
 	shape->prefix_len = pack->n > 1 ? pack->common : 0;
 	shape->maps = pack->maps;
-	shape->heads = index->bytes && !pack->maps && pack->n > 0 && pack->min_len >= PB_HEAD_LEN;
+	shape->heads = index->bytes && !pack->maps && pack->n > 0 &&
+		pack->min_len >= PB_HEAD_LEN;
 	if (shape->heads)
 		shape->prefix_len = Min(shape->prefix_len, pack->min_len - PB_HEAD_LEN);
 }
 
 /* Add keys of a page. */
 void
-pb_pack_page(PbPack *pack, Relation rel, PbIndex *index, Buffer buffer, int from, int n)
+pb_pack_page(PbPack *pack, Relation rel, PbIndex *index, Buffer buffer,
+			 int from, int n)
 {
 	Page		page = BufferGetPage(buffer);
 	PbItem		item;
@@ -59,16 +61,18 @@ pb_pack_page(PbPack *pack, Relation rel, PbIndex *index, Buffer buffer, int from
 	}
 }
 
-/* Columns that are equal, as the operator classes see it. */
+/* The number of leading columns that are equal for the operator classes. */
 int
-pb_pack_equal_columns(Relation rel, PbIndex *index, const PbKey *a, const PbKey *b)
+pb_pack_equal_columns(Relation rel, PbIndex *index, const PbKey *a,
+					  const PbKey *b)
 {
 	PbPos	   *pos;
 	int			equal = 0;
 
 	if (index->equalimage)
 	{
-		while (equal < index->nkeys && pb_key_state(a, equal) == pb_key_state(b, equal) &&
+		while (equal < index->nkeys &&
+			   pb_key_state(a, equal) == pb_key_state(b, equal) &&
 			   a->off[equal + 1] == b->off[equal + 1] &&
 			   memcmp(a->data + a->off[equal], b->data + a->off[equal],
 					  a->off[equal + 1] - a->off[equal]) == 0)
@@ -84,7 +88,10 @@ pb_pack_equal_columns(Relation rel, PbIndex *index, const PbKey *a, const PbKey 
 }
 
 #ifdef USE_ASSERT_CHECKING
-/* I1: does the separator come behind the last item of the page on the left? */
+/*
+ * I1: check that the separator comes behind the last item of the page on the
+ * left.
+ */
 static bool
 separates(Relation rel, PbIndex *index, const PbKey *last, const PbKey *sep)
 {
@@ -102,8 +109,8 @@ separates(Relation rel, PbIndex *index, const PbKey *last, const PbKey *sep)
 #endif
 
 /*
- * Turn a key of a row, of which the TID is set, into the shortest one that is
- * greater than the one in front of it.
+ * Truncate a row's key, whose TID is set, to the shortest one that is greater
+ * than the previous one.
  */
 void
 pb_pack_separator(Relation rel, PbIndex *index, const PbKey *last, PbKey *first)
@@ -120,9 +127,9 @@ pb_pack_separator(Relation rel, PbIndex *index, const PbKey *last, PbKey *first)
 	Assert(separates(rel, index, last, first));
 }
 
-/* ---- where to split ------------------------------------------------------- */
+/* ---- where to split ---------------------------------------------------- */
 
-/* How long would the separator be in front of this item? */
+/* The length of the separator in front of this item. */
 static int
 separator_len(PbIndex *index, const PbItem *last, const PbItem *first)
 {
@@ -130,13 +137,14 @@ separator_len(PbIndex *index, const PbItem *last, const PbItem *first)
 
 	for (int i = 0; i < index->nkeys; i++)
 	{
-		if (first->key.off[i + 1] > common || pb_key_state(&last->key, i) != pb_key_state(&first->key, i))
+		if (first->key.off[i + 1] > common ||
+			pb_key_state(&last->key, i) != pb_key_state(&first->key, i))
 			return first->key.off[i + 1];
 	}
 	return first->key.len + PB_PIVOT_TID_LEN;
 }
 
-/* Of the split points near k the one with the shortest separator. */
+/* Choose the split point near k with the shortest separator. */
 static int
 best_near(Relation rel, PbIndex *index, Buffer buffer, int k, int n)
 {
@@ -155,7 +163,8 @@ best_near(Relation rel, PbIndex *index, Buffer buffer, int k, int n)
 		int			len;
 
 		pb_item_get(rel, index, buffer, page, i, item);
-		len = pb_page_is_leaf(page) ? separator_len(index, &items[(i - 1) % 2], item) : item->key.len;
+		len = pb_page_is_leaf(page) ?
+			separator_len(index, &items[(i - 1) % 2], item) : item->key.len;
 		if (len < best_len || (len == best_len && abs(i - k) < abs(best - k)))
 		{
 			best = i;
@@ -180,11 +189,14 @@ is_single_value(Relation rel, PbIndex *index, Buffer buffer, int n)
 }
 
 /*
- * Is the row's key behind all that the leaf's last item has?  If it goes between two TIDs of a list, the list is not to
- * remain on the left page alone: the key would be the high fence, and the TIDs behind it would not be found any more.
+ * True if the row's key is behind all rows of the leaf's last item.  If it
+ * belongs between two TIDs of a list, the list must not remain on the left
+ * page alone: the key would be the high fence, and searches would not find the
+ * TIDs behind it.
  */
 static bool
-is_behind_list(Relation rel, PbIndex *index, Buffer buffer, int n, const PbKey *key)
+is_behind_list(Relation rel, PbIndex *index, Buffer buffer, int n,
+			   const PbKey *key)
 {
 	Page		page = BufferGetPage(buffer);
 	ItemPointerData tids[PB_MAX_TIDS];
@@ -195,18 +207,20 @@ is_behind_list(Relation rel, PbIndex *index, Buffer buffer, int n, const PbKey *
 	pb_item_get(rel, index, buffer, page, n - 1, item);
 	ntids = pb_item_tids(rel, buffer, page, n - 1, item, tids);
 	result = !pb_key_is_identical(&item->key, key) ||
-		ItemPointerCompare(&tids[ntids - 1], unconstify(ItemPointerData *, &key->tid)) < 0;
+		ItemPointerCompare(&tids[ntids - 1],
+						   unconstify(ItemPointerData *, &key->tid)) < 0;
 	pfree(item);
 	return result;
 }
 
 /*
- * How many items are to remain on the page, when this key is about to be inserted at
- * this slot.  All of them, or none, if that is the only way: then the new one
- * will be alone on its page.
+ * The number of items that remain on the page when it is split for a key to
+ * insert at this slot.  All of them, or none, only if there is no other way;
+ * then the new one will be alone on its page.
  */
 int
-pb_pack_split_point(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey *key)
+pb_pack_split_point(Relation rel, PbIndex *index, Buffer buffer, int slot,
+					const PbKey *key)
 {
 	static uint16 lens[BLCKSZ / 2];
 	Page		page = BufferGetPage(buffer);
@@ -217,12 +231,15 @@ pb_pack_split_point(Relation rel, PbIndex *index, Buffer buffer, int slot, const
 	int			k;
 
 	if (!pb_page_item_lens(page, lens))
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "its slots are damaged");
-	if (leaf && slot == n && n > 0 && !is_behind_list(rel, index, buffer, n, key))
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+						 "The page's slots are damaged.");
+	if (leaf && slot == n && n > 0 &&
+		!is_behind_list(rel, index, buffer, n, key))
 	{
 		/* pb_split_repack has made room for two lists of one key */
 		if (n < 2)
-			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), 0, "its TIDs have no room");
+			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), 0,
+							 "The item's TIDs do not fit on a page.");
 		slot = n - 1;
 	}
 	if (leaf && (n < 2 || (slot == n && !pb_page_is_rightmost(page) &&
@@ -232,7 +249,9 @@ pb_pack_split_point(Relation rel, PbIndex *index, Buffer buffer, int slot, const
 		total += lens[i];
 	target = total / 2;
 	if (slot == n)
-		target = total / 100 * (!pb_page_is_rightmost(page) ? 90 : leaf ? pb_index_fillfactor(rel) : 70);
+		target = total / 100 *
+			(!pb_page_is_rightmost(page) ? 90 :
+			 leaf ? pb_index_fillfactor(rel) : 70);
 	for (k = 0; k < n - 1 && target > 0; k++)
 		target -= lens[k];
 	k = Max(k, 1);

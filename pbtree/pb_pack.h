@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_pack.h
- *	  How a page's items are best stored; where it is best split.
+ *	  Choice of the best shape of a page, and of its best split point.
  *-------------------------------------------------------------------------
  */
 #ifndef PB_PACK_H
@@ -8,17 +8,17 @@
 
 #include "pb_pos.h"
 
-/* What is learned of keys one by one. */
+/* Statistics of keys, which are added one by one. */
 typedef struct PbPack
 {
 	int			n;				/* keys */
-	int			common;			/* bytes that all begin with */
+	int			common;			/* length of the common prefix */
 	int			min_len;
 	bool		maps;
 	PbKey		first;
 } PbPack;
 
-/* No keys yet. */
+/* Initialize without keys. */
 extern void pb_pack_begin(PbPack *pack);
 
 /* Add a key; the first one is copied. */
@@ -34,21 +34,28 @@ extern void pb_pack_shape(const PbPack *pack, PbIndex *index, PbShape *shape);
  * Add n keys of a page from a slot on, but not that of an inner page's first
  * item.  Lock: read.  Error: one is damaged.
  */
-extern void pb_pack_page(PbPack *pack, Relation rel, PbIndex *index, Buffer buffer, int from, int n);
+extern void pb_pack_page(PbPack *pack, Relation rel, PbIndex *index,
+						 Buffer buffer, int from, int n);
 
 /*
- * How many leading columns of the keys are equal, as the operator classes see
- * it.  It may call them.
+ * The number of leading columns of the keys that are equal for the operator
+ * classes.  It may call them.
  */
-extern int	pb_pack_equal_columns(Relation rel, PbIndex *index, const PbKey *a, const PbKey *b);
-
-/* Turn a row's key into the shortest one behind last that is not behind it. */
-extern void pb_pack_separator(Relation rel, PbIndex *index, const PbKey *last, PbKey *first);
+extern int	pb_pack_equal_columns(Relation rel, PbIndex *index, const PbKey *a,
+								  const PbKey *b);
 
 /*
- * How many items stay on the left page, 1 at least.  Lock: read.  It looks at
- * what is there, not at the key but for appended ones.
+ * Truncate a row's key to the shortest one that is behind "last", and not
+ * behind the key.
  */
-extern int	pb_pack_split_point(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey *key);
+extern void pb_pack_separator(Relation rel, PbIndex *index, const PbKey *last,
+							  PbKey *first);
+
+/*
+ * The number of items that stay on the left page, at least 1.  Lock: read.  It
+ * depends on the existing items, and on the new key only if that is appended.
+ */
+extern int	pb_pack_split_point(Relation rel, PbIndex *index, Buffer buffer,
+								int slot, const PbKey *key);
 
 #endif							/* PB_PACK_H */

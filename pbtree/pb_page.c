@@ -2,8 +2,8 @@
  * pb_page.c
  *	  Pages: slots, items, blobs.
  *
- * Functions that change a page return false, and leave it as it was or in
- * part changed, if the page is not what the caller thinks that it is; they
+ * Functions that change a page return false if the page does not match the
+ * caller's assumptions; it may then be unchanged or partly changed.  They
  * never write beyond it.
  *-------------------------------------------------------------------------
  */
@@ -31,39 +31,46 @@ pb_page_init(Page page, int level, int map_len, int flags)
 static bool
 blob_is_bad(Page page, int off, int len)
 {
-	return len != 0 && (off < PbPageUpper(page) || off + len > PbPageSpecial(page));
+	return len != 0 &&
+		(off < PbPageUpper(page) || off + len > PbPageSpecial(page));
 }
 
-/* What is wrong with the page's header and special space; NULL: nothing. */
+/*
+ * Check the page's header and special space.  Returns a description of the
+ * fault, or NULL.
+ */
 const char *
 pb_page_check(Page page)
 {
 	PbSpecial  *s;
 
 	if (PageIsNew(page))
-		return "it is zeroed";
+		return "The page is zeroed.";
 	if (PbPageSpecial(page) != BLCKSZ - PB_SPECIAL_SIZE ||
 		PbPageLower(page) < SizeOfPageHeaderData ||
-		PbPageLower(page) > PbPageUpper(page) || PbPageUpper(page) > PbPageSpecial(page))
-		return "its header is damaged";
+		PbPageLower(page) > PbPageUpper(page) ||
+		PbPageUpper(page) > PbPageSpecial(page))
+		return "The page header is damaged.";
 	s = PbPageGetSpecial(page);
 	if (s->magic != PB_PAGE_MAGIC || (s->flags & ~PB_PAGE_ALL_FLAGS))
-		return "it is no page of a pbtree index";
+		return "The page is not a page of a pbtree index.";
 	if (s->flags & (PB_PAGE_META | PB_PAGE_DELETED))
 		return NULL;
 	if (blob_is_bad(page, s->prefix_off, s->prefix_len) ||
-		blob_is_bad(page, s->low_off, s->low_len) || blob_is_bad(page, s->high_off, s->high_len))
-		return "a fence or the prefix lies outside of it";
+		blob_is_bad(page, s->low_off, s->low_len) ||
+		blob_is_bad(page, s->high_off, s->high_len))
+		return "A fence or the prefix lies outside of the page.";
 	if ((s->next != PB_NONE) != (s->high_len != 0))
-		return "it has a right sibling or a high fence, but not both";
-	if ((PbPageLower(page) - SizeOfPageHeaderData) % pb_page_slot_size(page) != 0)
-		return "its slots are damaged";
+		return "The page has a right sibling or a high fence, but not both.";
+	if ((PbPageLower(page) - SizeOfPageHeaderData) % pb_page_slot_size(page) !=
+		0)
+		return "The page's slots are damaged.";
 	if (s->level > 0 && pb_page_nslots(page) == 0)
-		return "an inner page is empty";
+		return "The page is an inner page without items.";
 	return NULL;
 }
 
-/* As above, of the slots: NULL, or what is wrong. */
+/* Check the slots.  Returns a description of the fault, or NULL. */
 const char *
 pb_page_check_slots(Page page)
 {
@@ -74,12 +81,12 @@ pb_page_check_slots(Page page)
 		int			off = pb_slot_get(page, i) & PB_SLOT_OFF;
 
 		if (off < PbPageUpper(page) || off >= PbPageSpecial(page))
-			return "a slot points outside of its items";
+			return "A slot points outside of the page's items.";
 	}
 	return NULL;
 }
 
-/* Bytes of an item in front of its key. */
+/* The number of bytes of an item in front of its key. */
 int
 pb_page_pre_len(Page page, int flags)
 {
@@ -87,7 +94,7 @@ pb_page_pre_len(Page page, int flags)
 		((flags & PB_SLOT_MAP) ? PbPageGetSpecial(page)->map_len : 0);
 }
 
-/* Where the blobs begin, and so the items end. */
+/* The offset at which blobs begin and items end. */
 static int
 items_end(Page page)
 {
@@ -121,16 +128,15 @@ pb_page_item_len(Page page, int slot)
 	return end - off;
 }
 
-/* Bytes of the shortest item: an inner one has no TIDs behind its key. */
+/* The size of the shortest item.  An inner item has no TIDs behind its key. */
 static int
 least_len(Page page, int flags)
 {
-	return pb_page_pre_len(page, flags) + (pb_page_is_leaf(page) ? PB_TID_MIN_LEN : 0);
+	return pb_page_pre_len(page, flags) +
+		(pb_page_is_leaf(page) ? PB_TID_MIN_LEN : 0);
 }
 
-/*
- * The item's bytes include the head, where the page has heads.
- */
+/* The size of an item.  It includes the head where the page has heads. */
 bool
 pb_page_insert(Page page, int slot, int flags, const uint8 *item, int len)
 {
@@ -150,7 +156,8 @@ pb_page_insert(Page page, int slot, int flags, const uint8 *item, int len)
 		return false;
 	PbPageUpper(page) -= len - head;
 	memcpy((uint8 *) page + PbPageUpper(page), item, pre);
-	memcpy((uint8 *) page + PbPageUpper(page) + pre, item + pre + head, len - pre - head);
+	memcpy((uint8 *) page + PbPageUpper(page) + pre, item + pre + head,
+		   len - pre - head);
 	at = pb_page_slot(page, slot);
 	memmove(at + size, at, (uint8 *) page + PbPageLower(page) - at);
 	PbPageLower(page) += size;
@@ -165,7 +172,10 @@ pb_page_insert(Page page, int slot, int flags, const uint8 *item, int len)
 	return true;
 }
 
-/* Of all items; lens has room for BLCKSZ / 2.  false: slots are damaged. */
+/*
+ * Get the sizes of all items.  lens has room for BLCKSZ / 2.  Returns false if
+ * slots are damaged.
+ */
 bool
 pb_page_item_lens(Page page, uint16 *lens)
 {
@@ -194,13 +204,19 @@ pb_page_item_lens(Page page, uint16 *lens)
 }
 
 #ifdef USE_ASSERT_CHECKING
-/* I2: the blobs lie one behind the other, the prefix last, and the items in front of them. */
+/*
+ * I2: check that the blobs lie one behind the other, the prefix last, and the
+ * items in front of them.
+ */
 static bool
 blobs_lie_right(Page page)
 {
 	PbSpecial  *s = PbPageGetSpecial(page);
 	int			end = PbPageSpecial(page);
-	uint16		blobs[][2] = {{s->prefix_off, s->prefix_len}, {s->low_off, s->low_len}, {s->high_off, s->high_len}};
+	uint16		blobs[][2] = {
+		{s->prefix_off, s->prefix_len}, {s->low_off, s->low_len},
+		{s->high_off, s->high_len}
+	};
 
 	for (int i = 0; i < lengthof(blobs); i++)
 	{
@@ -217,31 +233,35 @@ links_problem(Page page)
 	PbSpecial  *s = PbPageGetSpecial(page);
 
 	if (s->next != PB_NONE && s->next == s->prev)
-		return "both its siblings are one";
+		return "The page's left sibling is also its right sibling.";
 	if ((s->flags & PB_PAGE_INCOMPLETE) && s->next == PB_NONE)
-		return "its split is incomplete, and it has no right sibling";
+		return "The page is incompletely split, but has no right sibling.";
 	if (s->low_len > PB_MAX_LOW_FENCE)
-		return "its low fence is too long to be kept";
-	if (s->low_len != 0 && (s->prev == PB_NONE || (pb_page_low(page)[0] & PB_NATTS_MASK) == 0))
-		return "its low fence is that of a leftmost page, or has no column";
+		return "The page's low fence is too long.";
+	if (s->low_len != 0 &&
+		(s->prev == PB_NONE || (pb_page_low(page)[0] & PB_NATTS_MASK) == 0))
+		return "The page has a low fence, but no left sibling, or the fence has no column.";
 	if (s->high_len != 0 && (pb_page_high(page)[0] & PB_NATTS_MASK) == 0)
-		return "its high fence has no column";
+		return "The page's high fence has no column.";
 	return NULL;
 }
 
 static const char *
 inner_item_problem(Page page, int slot)
 {
-	const uint8 *item = (uint8 *) page + (pb_slot_get(page, slot) & PB_SLOT_OFF);
+	const uint8 *item = (uint8 *) page +
+		(pb_slot_get(page, slot) & PB_SLOT_OFF);
 	uint8		natts = item[PB_PIVOT_LEN - 1];
 	BlockNumber down;
 
 	memcpy(&down, item, sizeof(down));
-	if (down == PB_NONE || down == PbPageGetSpecial(page)->next || down == PbPageGetSpecial(page)->prev)
-		return "a downlink leads to no child";
+	if (down == PB_NONE || down == PbPageGetSpecial(page)->next ||
+		down == PbPageGetSpecial(page)->prev)
+		return "A downlink does not lead to a child.";
 	if (natts & PB_NATTS_MAP)
-		return "an inner item says as a fence does that it has a map";
-	return ((natts & PB_NATTS_MASK) == 0) == (slot == 0) ? NULL : "an inner item's number of columns is wrong";
+		return "An inner item has the map flag of a fence.";
+	return ((natts & PB_NATTS_MASK) == 0) == (slot == 0) ?
+		NULL : "An inner item's number of columns is wrong.";
 }
 
 static const char *
@@ -250,29 +270,34 @@ item_problem(Page page, int slot, int len)
 	uint16		bits = pb_slot_get(page, slot);
 
 	if (len < least_len(page, bits))
-		return "an item is too short";
+		return "An item is too short.";
 	if ((bits & PB_SLOT_MAP) && !(PbPageGetSpecial(page)->flags & PB_PAGE_MAPS))
-		return "an item has a map, and the page has none";
+		return "An item has a map, but the page has no maps.";
 	if ((bits & PB_SLOT_MAP) && pb_page_has_heads(page))
-		return "an item has a map, and a head";
+		return "An item has both a map and a head.";
 	if (pb_page_is_leaf(page))
 		return NULL;
 	if (bits & (PB_SLOT_POSTING | PB_SLOT_DEAD))
-		return "an inner item has flags of a leaf's";
+		return "An inner item has flags of a leaf's item.";
 	return inner_item_problem(page, slot);
 }
 
-/* Of pages that are not of the tree. */
+/* Check pages that do not belong to the tree. */
 static const char *
 contents_problem(Page page)
 {
-	int			len = (PbPageGetSpecial(page)->flags & PB_PAGE_META) ? sizeof(PbMeta) : sizeof(PbDeleted);
+	int			len = (PbPageGetSpecial(page)->flags & PB_PAGE_META) ?
+		sizeof(PbMeta) : sizeof(PbDeleted);
 
-	return PbPageLower(page) == (char *) PageGetContents(page) + len - (char *) page ? NULL
-		: "its contents have another length";
+	return PbPageLower(page) ==
+		(char *) PageGetContents(page) + len - (char *) page ?
+		NULL : "The length of the page's contents is wrong.";
 }
 
-/* What is wrong with a page, as far as can be seen without knowing the columns; NULL: nothing.  A change leaves it so (I2). */
+/*
+ * Check a page, as far as possible without knowledge of the columns.  Returns
+ * a description of the fault, or NULL.  A change keeps a page in order (I2).
+ */
 const char *
 pb_page_problem(Page page)
 {
@@ -285,7 +310,7 @@ pb_page_problem(Page page)
 	if (PbPageGetSpecial(page)->flags & (PB_PAGE_META | PB_PAGE_DELETED))
 		return contents_problem(page);
 	if (!blobs_lie_right(page) || !pb_page_item_lens(page, lens))
-		return "its items or blobs overlap, or leave a gap";
+		return "The page's items or blobs overlap, or leave a gap.";
 	problem = links_problem(page);
 	for (int i = 0; problem == NULL && i < pb_page_nslots(page); i++)
 	{
@@ -293,12 +318,12 @@ pb_page_problem(Page page)
 		total += lens[i];
 	}
 	if (problem == NULL && total != items_end(page) - PbPageUpper(page))
-		problem = "there is a gap in front of its items";
+		problem = "The page has a gap in front of its items.";
 	return problem;
 }
 #endif
 
-/* Copy the page's items again, those of these slots, so that no gap is left. */
+/* Copy the items of these slots, so that no gap is left. */
 static bool
 compact(Page page, const uint16 *keep, int n)
 {
@@ -316,7 +341,8 @@ compact(Page page, const uint16 *keep, int n)
 		uint16		slot = pb_slot_get(old.data, keep[i]);
 
 		upper -= lens[keep[i]];
-		memcpy((uint8 *) page + upper, old.data + (slot & PB_SLOT_OFF), lens[keep[i]]);
+		memcpy((uint8 *) page + upper, old.data + (slot & PB_SLOT_OFF),
+			   lens[keep[i]]);
 		memcpy(pb_page_slot(page, i), pb_page_slot(old.data, keep[i]), size);
 		*(uint16 *) pb_page_slot(page, i) = upper | (slot & ~PB_SLOT_OFF);
 	}
@@ -325,7 +351,7 @@ compact(Page page, const uint16 *keep, int n)
 	return true;
 }
 
-/* Slots in order. */
+/* Delete slots, which are in ascending order. */
 bool
 pb_page_delete(Page page, const uint16 *slots, int n)
 {
@@ -351,9 +377,9 @@ pb_page_delete(Page page, const uint16 *slots, int n)
 #endif
 
 /*
- * Items at this offset and below it move down by so many bytes: so do their
- * slots.  The loops are such that the compiler can do several slots at once:
- * numbers with a sign, as wide as a slot, are what processors can compare so.
+ * Items at this offset and below it move down by this many bytes; adjust their
+ * slots.  The compiler can vectorize the loops: processors can compare signed
+ * numbers of a slot's width in that way.
  */
 static void
 move_slots(Page page, int n, int off, int by)
@@ -364,7 +390,8 @@ move_slots(Page page, int n, int off, int by)
 		int32		shifted = (uint32) by << SLOT_SHIFT;
 
 		for (int i = 0; i < n; i++)
-			slots[i] -= ((slots[i] >> SLOT_SHIFT) & PB_SLOT_OFF) <= off ? shifted : 0;
+			slots[i] -= ((slots[i] >> SLOT_SHIFT) & PB_SLOT_OFF) <= off ?
+				shifted : 0;
 	}
 	else
 	{
@@ -382,9 +409,10 @@ move_slots(Page page, int n, int off, int by)
 	}
 }
 
-/* Put bytes in place of others of an item, so many behind its first "at" bytes. */
+/* Replace bytes of an item, behind its first "at" bytes. */
 bool
-pb_page_splice(Page page, int slot, int at, int remove, const uint8 *bytes, int len)
+pb_page_splice(Page page, int slot, int at, int remove, const uint8 *bytes,
+			   int len)
 {
 	int			n = pb_page_nslots(page);
 	int			upper = PbPageUpper(page);
@@ -394,20 +422,22 @@ pb_page_splice(Page page, int slot, int at, int remove, const uint8 *bytes, int 
 	if (slot >= n)
 		return false;
 	off = pb_slot_get(page, slot) & PB_SLOT_OFF;
-	if (off < upper || off + at + remove > PbPageSpecial(page) || shift > pb_page_room(page))
+	if (off < upper || off + at + remove > PbPageSpecial(page) ||
+		shift > pb_page_room(page))
 		return false;
 #ifdef USE_ASSERT_CHECKING
 
 	/*
-	 * damage; what it would leave is no page that the next change can be
-	 * checked on
+	 * damage; the result would not be a page on which the next change can be
+	 * checked
 	 */
 	if (at + remove > pb_page_item_len(page, slot))
 		return false;
 #endif
 	if (shift != 0)
 	{
-		memmove((uint8 *) page + upper - shift, (uint8 *) page + upper, off + at - upper);
+		memmove((uint8 *) page + upper - shift, (uint8 *) page + upper,
+				off + at - upper);
 		move_slots(page, n, off, shift);
 		PbPageUpper(page) -= shift;
 	}
@@ -415,7 +445,7 @@ pb_page_splice(Page page, int slot, int at, int remove, const uint8 *bytes, int 
 	return true;
 }
 
-/* The item has got a row, or lost some. */
+/* Adjust flags after an item has got a row, or lost some. */
 void
 pb_page_mark_posting(Page page, int slot, bool posting)
 {
@@ -427,7 +457,10 @@ pb_page_mark_posting(Page page, int slot, bool posting)
 		*bits |= PB_SLOT_POSTING;
 }
 
-/* An item's key and what follows, in up to three pieces, without its first "skip" bytes. */
+/*
+ * Copy an item's key and the rest, in up to three pieces, without the first
+ * "skip" bytes.
+ */
 static int
 gather(uint8 *to, int skip, const struct iovec *pieces, int n)
 {
@@ -437,7 +470,8 @@ gather(uint8 *to, int skip, const struct iovec *pieces, int n)
 	{
 		int			less = Min(skip, (int) pieces[i].iov_len);
 
-		memcpy(to + len, (uint8 *) pieces[i].iov_base + less, pieces[i].iov_len - less);
+		memcpy(to + len, (uint8 *) pieces[i].iov_base + less,
+			   pieces[i].iov_len - less);
 		len += pieces[i].iov_len - less;
 		skip -= less;
 	}
@@ -483,18 +517,20 @@ copy_item(Page from, int slot, int len, Page to)
 	if (pb_page_is_first_inner(from, slot) || pb_page_is_first_inner(to, at))
 	{
 		item[PB_PIVOT_LEN - 1] = 0;
-		return pb_page_is_first_inner(to, at) && pb_page_insert(to, at, 0, item, PB_PIVOT_LEN);
+		return pb_page_is_first_inner(to, at) &&
+			pb_page_insert(to, at, 0, item, PB_PIVOT_LEN);
 	}
 	len = pre + gather(item + pre, PbPageGetSpecial(to)->prefix_len, pieces, 3);
 	return pb_page_insert(to, at, flags, item, len);
 }
 
-/* The first bytes of an item's key. */
+/* Copy the first bytes of an item's key. */
 static bool
 key_begin(Page page, int slot, uint8 *to, int want)
 {
 	uint16		bits = pb_slot_get(page, slot);
-	uint8	   *item = (uint8 *) page + (bits & PB_SLOT_OFF) + pb_page_pre_len(page, bits);
+	uint8	   *item = (uint8 *) page + (bits & PB_SLOT_OFF) +
+		pb_page_pre_len(page, bits);
 	int			n = Min(want, PbPageGetSpecial(page)->prefix_len);
 
 	memcpy(to, pb_page_prefix(page), n);
@@ -509,7 +545,7 @@ key_begin(Page page, int slot, uint8 *to, int want)
 	return true;
 }
 
-/* The blobs of an empty page. */
+/* Write the blobs of an empty page. */
 bool
 pb_page_start(Page page, const PbShape *shape, const uint8 *prefix)
 {
@@ -518,14 +554,18 @@ pb_page_start(Page page, const PbShape *shape, const uint8 *prefix)
 	PbPageLower(page) = SizeOfPageHeaderData;
 	PbPageUpper(page) = PbPageSpecial(page);
 	s->flags &= ~(PB_PAGE_HEADS | PB_PAGE_MAPS);
-	s->flags |= (shape->heads ? PB_PAGE_HEADS : 0) | (shape->maps ? PB_PAGE_MAPS : 0);
-	return put_blob(page, &s->prefix_off, &s->prefix_len, prefix, shape->prefix_len) &&
-		put_blob(page, &s->low_off, &s->low_len, shape->low, shape->low_len) &&
-		put_blob(page, &s->high_off, &s->high_len, shape->high, shape->high_len);
+	s->flags |= (shape->heads ? PB_PAGE_HEADS : 0) |
+		(shape->maps ? PB_PAGE_MAPS : 0);
+	return put_blob(page, &s->prefix_off, &s->prefix_len, prefix,
+					shape->prefix_len) &&
+		put_blob(page, &s->low_off, &s->low_len, shape->low,
+				 shape->low_len) &&
+		put_blob(page, &s->high_off, &s->high_len, shape->high,
+				 shape->high_len);
 }
 
 /*
- * Make the page anew, in another shape.  The first remaining item of an inner
+ * Rebuild the page with another shape.  The first remaining item of an inner
  * page loses its key.
  */
 bool
@@ -540,11 +580,12 @@ pb_page_rebuild(Page page, const PbShape *shape)
 
 	memcpy(old.data, page, BLCKSZ);
 	was = PbPageGetSpecial(old.data);
-	if (shape->from + shape->n > pb_page_nslots(old.data) || shape->prefix_len >= BLCKSZ ||
-		!pb_page_item_lens(page, lens))
+	if (shape->from + shape->n > pb_page_nslots(old.data) ||
+		shape->prefix_len >= BLCKSZ || !pb_page_item_lens(page, lens))
 		return false;
 	if (shape->prefix_len > 0 &&
-		(shape->n <= inner || !key_begin(old.data, shape->from + inner, prefix, shape->prefix_len)))
+		(shape->n <= inner ||
+		 !key_begin(old.data, shape->from + inner, prefix, shape->prefix_len)))
 		return false;
 	if (new.low == NULL)
 	{

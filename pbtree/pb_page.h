@@ -2,7 +2,7 @@
  * pb_page.h
  *	  Pages: slots, items, blobs.
  *
- * Nothing here knows what a key means, and nothing here locks or logs.
+ * These functions do not interpret keys, and they neither lock nor log.
  *-------------------------------------------------------------------------
  */
 #ifndef PB_PAGE_H
@@ -25,7 +25,8 @@ pb_page_has_heads(Page page)
 static inline int
 pb_page_slot_size(Page page)
 {
-	return pb_page_has_heads(page) ? sizeof(uint16) + PB_HEAD_LEN : sizeof(uint16);
+	return pb_page_has_heads(page) ? sizeof(uint16) + PB_HEAD_LEN :
+		sizeof(uint16);
 }
 
 static inline int
@@ -43,7 +44,8 @@ pb_page_room(Page page)
 static inline uint8 *
 pb_page_slot(Page page, int slot)
 {
-	return (uint8 *) page + SizeOfPageHeaderData + slot * pb_page_slot_size(page);
+	return (uint8 *) page + SizeOfPageHeaderData +
+		slot * pb_page_slot_size(page);
 }
 
 static inline uint16
@@ -59,21 +61,24 @@ pb_page_is_leaf(Page page)
 	return PbPageGetSpecial(page)->level == 0;
 }
 
-/* Room for this many item bytes in a page with another slot? */
+/* True if a page has room for this many item bytes and another slot. */
 static inline bool
 pb_page_fits(Page page, int len)
 {
 	return pb_page_room(page) >= len + (int) sizeof(uint16);
 }
 
-/* An inner page's first item has no key: it is for what precedes all others. */
+/*
+ * True for an inner page's first item, which has no key: it stands for all
+ * keys that precede the others.
+ */
 static inline bool
 pb_page_is_first_inner(Page page, int slot)
 {
 	return slot == 0 && !pb_page_is_leaf(page);
 }
 
-/* How many bytes both begin with, of n. */
+/* The length of the common prefix of n bytes each. */
 static inline int
 pb_common_bytes(const uint8 *a, const uint8 *b, int n)
 {
@@ -97,7 +102,8 @@ pb_common_bytes(const uint8 *a, const uint8 *b, int n)
 }
 
 /* Blobs. */
-#define pb_page_prefix(page) ((uint8 *) (page) + PbPageGetSpecial(page)->prefix_off)
+#define pb_page_prefix(page) \
+	((uint8 *) (page) + PbPageGetSpecial(page)->prefix_off)
 #define pb_page_low(page) ((uint8 *) (page) + PbPageGetSpecial(page)->low_off)
 #define pb_page_high(page) ((uint8 *) (page) + PbPageGetSpecial(page)->high_off)
 
@@ -113,7 +119,7 @@ pb_page_is_leftmost(Page page)
 	return PbPageGetSpecial(page)->prev == PB_NONE;
 }
 
-/* What a rebuilt page has. */
+/* The contents of a rebuilt page. */
 typedef struct PbShape
 {
 	int			from;			/* slots that remain */
@@ -121,72 +127,78 @@ typedef struct PbShape
 	int			prefix_len;
 	bool		heads;
 	bool		maps;
-	const uint8 *low;			/* new fences, or NULL: as before */
+	const uint8 *low;			/* new fences, or NULL if unchanged */
 	int			low_len;
 	const uint8 *high;
 	int			high_len;
 } PbShape;
 
-/* An empty page without siblings and fences. */
+/* Initialize an empty page without siblings and fences. */
 extern void pb_page_init(Page page, int level, int map_len, int flags);
 
 /*
- * What is wrong with header or special space, or NULL.  Any bytes may be
- * given; slots are not looked at.
+ * Check header and special space.  Returns a description of the fault, or
+ * NULL.  The page may contain any bytes; slots are not checked.
  */
 extern const char *pb_page_check(Page page);
 
 /*
- * What is wrong with the slots, or NULL.  pb_page_check must have found
- * nothing.
+ * Check the slots.  Returns a description of the fault, or NULL.
+ * pb_page_check must have found none.
  */
 extern const char *pb_page_check_slots(Page page);
 #ifdef USE_ASSERT_CHECKING
 /*
- * What is wrong with the page, or NULL, as far as its columns need not be
- * known.  Any bytes may be given.
+ * Check the page, as far as possible without knowledge of its columns.
+ * Returns a description of the fault, or NULL.  The page may contain any
+ * bytes.
  */
 extern const char *pb_page_problem(Page page);
 #endif
 /* Bytes of an item in front of its key. */
 extern int	pb_page_pre_len(Page page, int flags);
 
-/* Bytes of an item.  The slots must be right. */
+/* The size of an item.  The slots must be in order. */
 extern int	pb_page_item_len(Page page, int slot);
 
 /*
- * Bytes of all items; false if slots are damaged.  lens has room for BLCKSZ /
- * 2.
+ * Get the sizes of all items.  Returns false if slots are damaged.  lens has
+ * room for BLCKSZ / 2.
  */
 extern bool pb_page_item_lens(Page page, uint16 *lens);
 
 /*
- * Insert an item in front of a slot; false, and nothing is changed, if it does
- * not fit or suit.
+ * Insert an item in front of a slot.  Returns false without a change if it
+ * does not fit or suit.
  */
-extern bool pb_page_insert(Page page, int slot, int flags, const uint8 *item, int len);
+extern bool pb_page_insert(Page page, int slot, int flags, const uint8 *item,
+						   int len);
 
 /*
- * Delete slots, in ascending order; false, and nothing is changed, if there
- * are none such.
+ * Delete slots, in ascending order.  Returns false without a change if they do
+ * not exist.
  */
 extern bool pb_page_delete(Page page, const uint16 *slots, int n);
 
 /*
- * Replace bytes of an item; false, and nothing is changed, if there is no
+ * Replace bytes of an item.  Returns false without a change if there is no
  * room.
  */
-extern bool pb_page_splice(Page page, int slot, int at, int remove, const uint8 *bytes, int len);
+extern bool pb_page_splice(Page page, int slot, int at, int remove,
+						   const uint8 *bytes, int len);
 
-/* The item, of a leaf, has more than one TID now, or one; it is not dead. */
+/* Mark that a leaf's item has one TID or more, and is not dead. */
 extern void pb_page_mark_posting(Page page, int slot, bool posting);
 
-/* Give the empty page prefix and fences; false if there is no room. */
+/*
+ * Write prefix and fences of an empty page.  Returns false if there is no
+ * room.
+ */
 extern bool pb_page_start(Page page, const PbShape *shape, const uint8 *prefix);
 
 /*
- * Make the page anew in another shape; false, and it is undefined, if there is
- * no room.
+ * Rebuild the page with another shape.  Returns false if there is no room;
+ * then the page is undefined.
  */
 extern bool pb_page_rebuild(Page page, const PbShape *shape);
 

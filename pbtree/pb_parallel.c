@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  * pb_parallel.c
- *	  Where a scan is that several processes share.
+ *	  The position of a scan that several processes share.
  *
- * One process at a time has seized the scan: it reads a page, and tells where
- * the scan goes on before it returns the page's rows.  A process that fails
- * meanwhile ends the whole query, so the others do not wait for it.
+ * One process at a time has seized the scan.  It reads a page, and publishes
+ * where the scan continues before it returns the page's rows.  A process that
+ * fails in between ends the whole query, so the others do not wait for it.
  *-------------------------------------------------------------------------
  */
 #include "compat_index.h"
@@ -68,7 +68,10 @@ pb_parallel_restart(IndexScanDesc scan)
 	SpinLockRelease(&shared->mutex);
 }
 
-/* Wait until no other process has it; false: the scan is over. */
+/*
+ * Wait until no other process has seized the scan.  Returns false if the scan
+ * is over.
+ */
 bool
 pb_parallel_seize(IndexScanDesc scan, PbPlace *place)
 {
@@ -113,8 +116,8 @@ pb_parallel_end(IndexScanDesc scan)
 	Shared	   *shared = get_shared(scan);
 
 	SpinLockAcquire(&shared->mutex);
-	Assert(shared->state == IS_SEIZED); /* by this process: no other one waits
-										 * for a place */
+	/* seized by this process; no other one waits for a place */
+	Assert(shared->state == IS_SEIZED);
 	shared->state = IS_OVER;
 	SpinLockRelease(&shared->mutex);
 	ConditionVariableBroadcast(&shared->changed);

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_pos.c
- *	  Positions in the order of keys; what comparing with them says.
+ *	  Positions in the order of keys, and comparisons with them.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -27,7 +27,10 @@ pb_pos_begin(PbPos *pos, Relation rel, PbIndex *index)
 	pos->arena = NULL;
 }
 
-/* Where the key is, or in front of all keys with its columns.  The key must remain. */
+/*
+ * Set the position at the key, or in front of all keys with its columns.  The
+ * key must stay valid.
+ */
 void
 pb_pos_from_key(PbPos *pos, Relation rel, PbIndex *index, const PbKey *key)
 {
@@ -60,7 +63,7 @@ pb_pos_from_key(PbPos *pos, Relation rel, PbIndex *index, const PbKey *key)
 	}
 }
 
-/* Values that had to be decoded are given up, too. */
+/* Free values that had to be decoded, too. */
 void
 pb_pos_end(PbPos *pos)
 {
@@ -111,7 +114,7 @@ compare_codes(const uint8 *a, int alen, const uint8 *b, int blen)
 	return cmp != 0 ? cmp : alen - blen;
 }
 
-/* The position's column against the key's: <0, 0, >0 */
+/* Compare the position's column with the key's: <0, 0, >0 */
 int
 pb_pos_compare_column(PbPos *pos, const PbKey *key, int i)
 {
@@ -138,35 +141,40 @@ pb_pos_compare_column(PbPos *pos, const PbKey *key, int i)
 		if (PbCodecIsOrdered(col->codec))
 			return compare_codes(mine->code, mine->code_len, p, len);
 		if (col->codec == PB_CODEC_TEXT)
-			return pb_pos_compare_text(col, mine->code, mine->code_len - 1, p, len - 1);
+			return pb_pos_compare_text(col, mine->code, mine->code_len - 1, p,
+									   len - 1);
 	}
 	arena.used = 0;
 	value = pb_codec_decode(col, state, p, len, &arena);
-	cmp = DatumGetInt32(FunctionCall2Coll(order_proc(pos, i), col->collation, value, position_value(pos, i)));
+	cmp = DatumGetInt32(FunctionCall2Coll(order_proc(pos, i), col->collation,
+										  value, position_value(pos, i)));
 	pb_codec_free(col, value, &arena);
 	if (col->desc)
 		return cmp;
 	return cmp > 0 ? -1 : cmp < 0;
 }
 
-/* All columns that both have are equal. */
+/* Compare if all columns that both have are equal. */
 int
-pb_pos_compare_rest(const PbPos *pos, int natts, bool has_tid, const ItemPointerData *tid, bool leaf)
+pb_pos_compare_rest(const PbPos *pos, int natts, bool has_tid,
+					const ItemPointerData *tid, bool leaf)
 {
 	natts = Min(natts, pos->index->nkeys);
 	if (pos->natts > natts)
 		return 1;
 	if (pos->has_tid)
-		return has_tid ? ItemPointerCompare(unconstify(ItemPointerData *, &pos->tid),
-											unconstify(ItemPointerData *, tid)) : 1;
+		return has_tid ?
+			ItemPointerCompare(unconstify(ItemPointerData *, &pos->tid),
+							   unconstify(ItemPointerData *, tid)) : 1;
 	if (pos->after)
 		return 1;
 	return leaf || has_tid || natts > pos->natts ? -1 : 0;
 }
 
 /*
- * The position against a key, of which the first "start" columns are known to
- * be equal; "equal" is how many are.  A leaf's key has a TID.
+ * Compare the position with a key, whose first "start" columns are known to be
+ * equal.  "equal" becomes the number of equal columns.  A leaf's key has a
+ * TID.
  */
 int
 pb_pos_compare(PbPos *pos, const PbKey *key, bool leaf, int start, int *equal)
@@ -194,11 +202,15 @@ damaged_fence(PbPos *pos)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("index \"%s\" has a damaged fence", RelationGetRelationName(pos->rel)),
+			 errmsg("index \"%s\" has a damaged fence",
+					RelationGetRelationName(pos->rel)),
 			 errhint("Please REINDEX it.")));
 }
 
-/* As bytes; false: the columns are equal, so that does not decide. */
+/*
+ * Compare as bytes.  Returns false if the columns are equal, so that they do
+ * not decide.
+ */
 static bool
 compare_fence_bytes(PbPos *pos, const uint8 *fence, int len, int *cmp)
 {
@@ -213,14 +225,16 @@ compare_fence_bytes(PbPos *pos, const uint8 *fence, int len, int *cmp)
 }
 
 int
-pb_pos_compare_fence(PbPos *pos, const uint8 *fence, int len, int start, int *equal)
+pb_pos_compare_fence(PbPos *pos, const uint8 *fence, int len, int start,
+					 int *equal)
 {
 	PbKey		key;
 	int			cmp;
 
 	if (len < 1)
 		damaged_fence(pos);
-	if (pos->bytes && !(fence[0] & PB_NATTS_MAP) && compare_fence_bytes(pos, fence, len, &cmp))
+	if (pos->bytes && !(fence[0] & PB_NATTS_MAP) &&
+		compare_fence_bytes(pos, fence, len, &cmp))
 	{
 		*equal = 0;
 		return cmp;
@@ -236,5 +250,7 @@ pb_pos_is_right_of(PbPos *pos, Page page)
 	int			equal;
 
 	return !pb_page_is_rightmost(page) &&
-		pb_pos_compare_fence(pos, pb_page_high(page), PbPageGetSpecial(page)->high_len, 0, &equal) > 0;
+		pb_pos_compare_fence(pos, pb_page_high(page),
+							 PbPageGetSpecial(page)->high_len, 0,
+							 &equal) > 0;
 }

@@ -4,11 +4,11 @@
  *
  * Three ways to compare.  Where the index's keys compare as bytes, and neither
  * the position nor the page has a NULL: by heads and memcmp.  Where equal keys
- * are identical ("coded"): the first byte that differs tells which column does,
- * and only that one is compared as the operator class does.  Else column by
- * column.  But for the first way a search keeps how many columns equal those of
- * the items at its two bounds: all keys in between have them too, so they are
- * not compared again.
+ * are identical ("coded"): the first different byte determines the column that
+ * differs, and the operator class compares only that one.  Else column by
+ * column.  Except in the first way, a search remembers how many columns equal
+ * those of the items at its two bounds: all keys in between share them, so
+ * they are not compared again.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -17,20 +17,22 @@
 
 #include "pb_pos.h"
 
-/* ---- by bytes ------------------------------------------------------------- */
+/* ---- by bytes ---------------------------------------------------------- */
 
 static void
 not_whole(PbPos *pos, Buffer buffer, int slot)
 {
-	pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot, "it is not whole");
+	pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot,
+					 "The item is incomplete.");
 }
 
 /*
- * Columns are equal: the TID, or the number of columns, decides.  What is
- * behind the columns is at p.
+ * Compare if all columns are equal: the TID, or the number of columns,
+ * decides.  The item's part behind the columns is at p.
  */
 static int
-compare_item_rest(PbPos *pos, Buffer buffer, Page page, int slot, const uint8 *p, int natts, bool has_tid)
+compare_item_rest(PbPos *pos, Buffer buffer, Page page, int slot,
+				  const uint8 *p, int natts, bool has_tid)
 {
 	ItemPointerData tid;
 	bool		leaf = pb_page_is_leaf(page);
@@ -42,15 +44,16 @@ compare_item_rest(PbPos *pos, Buffer buffer, Page page, int slot, const uint8 *p
 		{
 			PbItem		item;
 
-			/* columns of INCLUDE are in front of the TIDs */
+			/* columns of INCLUDE precede the TIDs */
 			pb_item_get(pos->rel, pos->index, buffer, page, slot, &item);
 			pb_item_first_tid(pos->rel, buffer, page, slot, &item, &tid);
 			has_tid = true;
 		}
 		else if (leaf)
 		{
-			if (((pb_slot_get(page, slot) & PB_SLOT_POSTING) ? pb_posting_first(p, end, &tid)
-				 : pb_tid_get(p, end, &tid)) == NULL)
+			if (((pb_slot_get(page, slot) & PB_SLOT_POSTING) ?
+				 pb_posting_first(p, end, &tid) :
+				 pb_tid_get(p, end, &tid)) == NULL)
 				not_whole(pos, buffer, slot);
 			has_tid = true;
 		}
@@ -79,7 +82,8 @@ compare_item_bytes(PbPos *pos, Buffer buffer, Page page, int slot, int prefix)
 	{
 		off += PB_PIVOT_LEN;
 		if (off > PbPageSpecial(page))
-			pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot, "it points outside of the page");
+			pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot,
+							 "The item's slot points outside of the page.");
 		natts = ((uint8 *) page)[off - 1] & PB_NATTS_MASK;
 		has_tid = (((uint8 *) page)[off - 1] & PB_NATTS_TID) != 0;
 	}
@@ -105,7 +109,7 @@ compare_item_bytes(PbPos *pos, Buffer buffer, Page page, int slot, int prefix)
 		pb_counters.bytes += n;
 		if (off < PbPageUpper(page) || n <= 0)
 			pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot,
-							 "it points outside of the page's items");
+							 "The item's slot points outside of the page's items.");
 		cmp = memcmp(mine, (uint8 *) page + off, n);
 		if (cmp != 0)
 			return cmp;
@@ -113,7 +117,8 @@ compare_item_bytes(PbPos *pos, Buffer buffer, Page page, int slot, int prefix)
 			not_whole(pos, buffer, slot);
 		off += rest;
 	}
-	return compare_item_rest(pos, buffer, page, slot, (uint8 *) page + off, natts, has_tid);
+	return compare_item_rest(pos, buffer, page, slot, (uint8 *) page + off,
+							 natts, has_tid);
 }
 
 static inline int
@@ -123,7 +128,7 @@ load_head(const uint8 *head)
 }
 
 /*
- * No encoding is another one's beginning: so heads that differ decide, also
+ * No encoding is a prefix of another one.  So heads that differ decide, also
  * where an inner item has fewer columns than the position.
  */
 static int
@@ -133,8 +138,10 @@ search_bytes(PbPos *pos, Buffer buffer, Page page)
 	int			low = inner ? 1 : 0;
 	int			high = pb_page_nslots(page);
 	int			prefix = PbPageGetSpecial(page)->prefix_len;
-	int			cmp = memcmp(pos->data, pb_page_prefix(page), Min(prefix, pos->off[pos->natts]));
-	bool		heads = pb_page_has_heads(page) && pos->off[pos->natts] >= prefix + PB_HEAD_LEN;
+	int			cmp = memcmp(pos->data, pb_page_prefix(page),
+							 Min(prefix, pos->off[pos->natts]));
+	bool		heads = pb_page_has_heads(page) &&
+		pos->off[pos->natts] >= prefix + PB_HEAD_LEN;
 	int			mine = heads ? load_head(pos->data + prefix) : 0;
 
 	if (prefix > 0)
@@ -148,7 +155,8 @@ search_bytes(PbPos *pos, Buffer buffer, Page page)
 	{
 		int			mid = (low + high) / 2;
 
-		cmp = heads ? mine - load_head(pb_page_slot(page, mid) + sizeof(uint16)) : 0;
+		cmp = heads ?
+			mine - load_head(pb_page_slot(page, mid) + sizeof(uint16)) : 0;
 		if (cmp != 0)
 			pb_counters.heads++;
 		else
@@ -161,9 +169,12 @@ search_bytes(PbPos *pos, Buffer buffer, Page page)
 	return low;
 }
 
-/* ---- column by column ----------------------------------------------------- */
+/* ---- column by column -------------------------------------------------- */
 
-/* Compare with the columns that are in the page's prefix; how many these are is added to start. */
+/*
+ * Compare with the columns that are in the page's prefix.  Their number is
+ * added to start.
+ */
 static int
 compare_prefix(PbPos *pos, Page page, int *start)
 {
@@ -188,7 +199,8 @@ compare_prefix(PbPos *pos, Page page, int *start)
 }
 
 static int
-compare_item(PbPos *pos, Buffer buffer, Page page, int slot, int start, int *equal)
+compare_item(PbPos *pos, Buffer buffer, Page page, int slot, int start,
+			 int *equal)
 {
 	PbItem		item;
 	bool		leaf = pb_page_is_leaf(page);
@@ -200,13 +212,14 @@ compare_item(PbPos *pos, Buffer buffer, Page page, int slot, int start, int *equ
 		item.key.has_tid = true;
 	}
 	if (start > item.key.natts)
-		pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot, "it has too few columns");
+		pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot,
+						 "The item has too few columns.");
 	return pb_pos_compare(pos, &item.key, leaf, start, equal);
 }
 
-/* ---- coded ---------------------------------------------------------------- */
+/* ---- coded ------------------------------------------------------------- */
 
-/* An item of which no more is known than what a comparison needs. */
+/* An item, with the data that a comparison needs. */
 typedef struct CodedItem
 {
 	int			natts;
@@ -227,9 +240,10 @@ get_coded(PbPos *pos, Buffer buffer, Page page, int slot, CodedItem *item)
 	item->has_tid = false;
 	item->has_map = (bits & PB_SLOT_MAP) != 0;
 	item->end = (uint8 *) page + PbPageSpecial(page);
-	if ((bits & PB_SLOT_OFF) < PbPageUpper(page) || p + pb_page_pre_len(page, bits) > item->end)
+	if ((bits & PB_SLOT_OFF) < PbPageUpper(page) ||
+		p + pb_page_pre_len(page, bits) > item->end)
 		pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot,
-						 "it points outside of the page's items");
+						 "The item's slot points outside of the page's items.");
 	if (!pb_page_is_leaf(page))
 	{
 		p += PB_PIVOT_LEN;
@@ -246,7 +260,7 @@ map_state(const uint8 *map, bool has_map, int i)
 	return has_map ? (map[i / 4] >> (i % 4 * 2)) & 3 : PB_COL_PLAIN;
 }
 
-/* The first of n columns of which the states differ, or n. */
+/* Find the first of n columns whose states differ, or n. */
 static int
 states_differ(const PbPos *pos, const CodedItem *item, int n)
 {
@@ -254,16 +268,20 @@ states_differ(const PbPos *pos, const CodedItem *item, int n)
 		return n;
 	for (int i = 0; i < n; i++)
 	{
-		if (map_state(pos->map, pos->has_map, i) != map_state(item->map, item->has_map, i))
+		if (map_state(pos->map, pos->has_map, i) !=
+			map_state(item->map, item->has_map, i))
 			return i;
 	}
 	return n;
 }
 
-/* A text column's bytes in one piece, without the 0; its first ones may be in the page's prefix. */
+/*
+ * Get a text column's bytes in one piece, without the 0.  The first ones may
+ * be in the page's prefix.
+ */
 static const uint8 *
-text_of(PbPos *pos, Buffer buffer, Page page, int slot, const CodedItem *item, int from, uint8 *space,
-		int *len)
+text_of(PbPos *pos, Buffer buffer, Page page, int slot, const CodedItem *item,
+		int from, uint8 *space, int *len)
 {
 	int			prefix = PbPageGetSpecial(page)->prefix_len;
 	int			front = Max(prefix - from, 0);
@@ -293,9 +311,10 @@ text_of(PbPos *pos, Buffer buffer, Page page, int slot, const CodedItem *item, i
 	return p;
 }
 
-/* Column i is the first one that differs: byte c does. */
+/* Compare column i, which is the first one that differs, at byte c. */
 static int
-compare_coded_column(PbPos *pos, Buffer buffer, Page page, int slot, const CodedItem *item, int i, int c)
+compare_coded_column(PbPos *pos, Buffer buffer, Page page, int slot,
+					 const CodedItem *item, int i, int c)
 {
 	const PbColumn *col = &pos->index->col[i];
 	PbPosCol   *mine = &pos->col[i];
@@ -303,25 +322,29 @@ compare_coded_column(PbPos *pos, Buffer buffer, Page page, int slot, const Coded
 	int			equal;
 
 	if (mine->has_code && PbCodecIsOrdered(col->codec))
-		return pos->data[c] - (c < prefix ? pb_page_prefix(page)[c] : item->p[c - prefix]);
+		return pos->data[c] -
+			(c < prefix ? pb_page_prefix(page)[c] : item->p[c - prefix]);
 	if (mine->has_code && col->codec == PB_CODEC_TEXT)
 	{
 		uint8		space[BLCKSZ];
 		int			len;
-		const uint8 *text = text_of(pos, buffer, page, slot, item, pos->off[i], space, &len);
+		const uint8 *text = text_of(pos, buffer, page, slot, item, pos->off[i],
+									space, &len);
 
 		pb_counters.bytes += len;
-		return pb_pos_compare_text(col, mine->code, mine->code_len - 1, text, len);
+		return pb_pos_compare_text(col, mine->code, mine->code_len - 1, text,
+								   len);
 	}
 	return compare_item(pos, buffer, page, slot, i, &equal);
 }
 
 /*
- * As compare_item.  "common" is how many bytes the position shares with the
- * page's prefix; pages with heads have none of these items.
+ * Like compare_item.  "common" is the number of bytes that the position shares
+ * with the page's prefix.  Pages with heads have no such items.
  */
 static int
-compare_item_coded(PbPos *pos, Buffer buffer, Page page, int slot, int common, int start, int *equal)
+compare_item_coded(PbPos *pos, Buffer buffer, Page page, int slot, int common,
+				   int start, int *equal)
 {
 	CodedItem	item;
 	int			prefix = PbPageGetSpecial(page)->prefix_len;
@@ -332,7 +355,8 @@ compare_item_coded(PbPos *pos, Buffer buffer, Page page, int slot, int common, i
 
 	get_coded(pos, buffer, page, slot, &item);
 	if (start > item.natts)
-		pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot, "it has too few columns");
+		pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot,
+						 "The item has too few columns.");
 	natts = Min(item.natts, pos->natts);
 	i = states_differ(pos, &item, natts);
 	n = pos->off[i];
@@ -341,20 +365,20 @@ compare_item_coded(PbPos *pos, Buffer buffer, Page page, int slot, int common, i
 		int			from = Max(prefix, pos->off[Min(start, i)]);
 		int			rest = Min(n - prefix, item.end - item.p);
 
-		c = from - prefix < rest ? from + pb_common_bytes(pos->data + from, item.p + (from - prefix),
-														  prefix + rest - from) : from;
+		c = from - prefix < rest ?
+			from + pb_common_bytes(pos->data + from,
+								   item.p + (from - prefix),
+								   prefix + rest - from) : from;
 		if (c == prefix + rest && c < n)
 			not_whole(pos, buffer, slot);
 	}
 	pb_counters.keys++;
 	if (c >= n && i < natts)
 	{
-		bool		isnull = map_state(pos->map, pos->has_map, i) == PB_COL_NULL;
+		bool		isnull = map_state(pos->map, pos->has_map, i) ==
+			PB_COL_NULL;
 
-		/*
-		 * one compressed, the other one not: that does not say that they
-		 * differ
-		 */
+		/* one compressed, the other one not: they may be equal all the same */
 		if (!isnull && map_state(item.map, item.has_map, i) != PB_COL_NULL)
 			return compare_item(pos, buffer, page, slot, start, equal);
 		*equal = i;
@@ -365,7 +389,9 @@ compare_item_coded(PbPos *pos, Buffer buffer, Page page, int slot, int common, i
 	{
 		*equal = natts;
 		pb_counters.columns += Max(natts - start, 0);
-		return compare_item_rest(pos, buffer, page, slot, item.p + Max(n - prefix, 0), item.natts, item.has_tid);
+		return compare_item_rest(pos, buffer, page, slot,
+								 item.p + Max(n - prefix, 0), item.natts,
+								 item.has_tid);
 	}
 	for (i = start; pos->off[i + 1] <= c; i++);
 	*equal = i;
@@ -383,7 +409,8 @@ static inline int
 common_with_prefix(const PbPos *pos, Page page)
 {
 	return pb_common_bytes(pos->data, pb_page_prefix(page),
-						   Min(PbPageGetSpecial(page)->prefix_len, pos->off[pos->natts]));
+						   Min(PbPageGetSpecial(page)->prefix_len,
+							   pos->off[pos->natts]));
 }
 
 static int
@@ -395,7 +422,8 @@ search_columns(PbPos *pos, Buffer buffer, Page page, PbBounds *bounds)
 	int			low = inner ? 1 : 0;
 	int			high = pb_page_nslots(page);
 	int			start = Min(bounds->lo, bounds->hi);
-	int			cmp = high > low && !coded ? compare_prefix(pos, page, &start) : 0;
+	int			cmp = high > low && !coded ?
+		compare_prefix(pos, page, &start) : 0;
 	int			lo = Max(bounds->lo, start);
 	int			hi = Max(bounds->hi, start);
 
@@ -409,8 +437,9 @@ search_columns(PbPos *pos, Buffer buffer, Page page, PbBounds *bounds)
 		int			mid = (low + high) / 2;
 		int			equal;
 
-		cmp = coded ? compare_item_coded(pos, buffer, page, mid, common, Min(lo, hi), &equal)
-			: compare_item(pos, buffer, page, mid, Min(lo, hi), &equal);
+		cmp = coded ? compare_item_coded(pos, buffer, page, mid, common,
+										 Min(lo, hi), &equal) :
+			compare_item(pos, buffer, page, mid, Min(lo, hi), &equal);
 		if (cmp > 0 || (inner && cmp == 0))
 		{
 			low = mid + 1;
@@ -432,13 +461,17 @@ pb_pos_order_is_core(Relation rel)
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(rel); i++)
 	{
 		if (index_getprocid(rel, i + 1, BTORDER_PROC) >= FirstNormalObjectId ||
-			TupleDescAttr(RelationGetDescr(rel), i)->atttypid >= FirstNormalObjectId)
+			TupleDescAttr(RelationGetDescr(rel), i)->atttypid >=
+			FirstNormalObjectId)
 			return false;
 	}
 	return true;
 }
 
-/* I7: compared in full, the item in front of the slot precedes the position, the one at the slot does not. */
+/*
+ * I7: check that in complete comparisons the item in front of the slot
+ * precedes the position, and the one at the slot does not.
+ */
 static bool
 slot_is_right(PbPos *pos, Buffer buffer, Page page, int slot)
 {
@@ -466,9 +499,10 @@ slot_is_right(PbPos *pos, Buffer buffer, Page page, int slot)
 #endif
 
 /*
- * Leaf: the first item that does not precede the position.  Inner page: the
- * first item behind it, so that the child in front of that one is to be visited.
- * "bounds" comes in as what is known of the page's fences.
+ * Search a page.  Leaf: returns the first item that does not precede the
+ * position.  Inner page: the first item behind it, so that the child in front
+ * of that one is to be visited.  "bounds" is initially the result of
+ * comparisons with the page's fences.
  */
 int
 pb_pos_search(PbPos *pos, Buffer buffer, PbBounds *bounds)
@@ -482,16 +516,18 @@ pb_pos_search(PbPos *pos, Buffer buffer, PbBounds *bounds)
 		slot = search_bytes(pos, buffer, page);
 	else
 		slot = search_columns(pos, buffer, page, bounds);
-	/* a child is in front of an inner page's slot */
-	Assert(slot >= (pb_page_is_leaf(page) ? 0 : 1) && slot <= pb_page_nslots(page));
+	/* on an inner page the child is that in front of the slot */
+	Assert(slot >= (pb_page_is_leaf(page) ? 0 : 1) &&
+		   slot <= pb_page_nslots(page));
 #ifdef USE_ASSERT_CHECKING
 	if (!slot_is_right(pos, buffer, page, slot))
-		pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot, "a comparison in full contradicts that of its parts");
+		pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), slot,
+						 "A complete comparison contradicts a comparison of parts.");
 #endif
 	return slot;
 }
 
-/* Against one item of a leaf, in whichever way suits. */
+/* Compare with one item of a leaf, in the appropriate way. */
 int
 pb_pos_compare_item(PbPos *pos, Buffer buffer, int slot)
 {
@@ -502,16 +538,22 @@ pb_pos_compare_item(PbPos *pos, Buffer buffer, int slot)
 	Assert(pb_index_is_locked(buffer, PB_READ) && pb_page_is_leaf(page));
 	if (pos->bytes && !(PbPageGetSpecial(page)->flags & PB_PAGE_MAPS))
 	{
-		int			cmp = memcmp(pos->data, pb_page_prefix(page), Min(prefix, pos->off[pos->natts]));
+		int			cmp = memcmp(pos->data, pb_page_prefix(page),
+								 Min(prefix, pos->off[pos->natts]));
 
-		return cmp != 0 ? cmp : compare_item_bytes(pos, buffer, page, slot, prefix);
+		return cmp != 0 ? cmp :
+			compare_item_bytes(pos, buffer, page, slot, prefix);
 	}
 	if (is_coded(pos, page))
-		return compare_item_coded(pos, buffer, page, slot, common_with_prefix(pos, page), 0, &equal);
+		return compare_item_coded(pos, buffer, page, slot,
+								  common_with_prefix(pos, page), 0, &equal);
 	return compare_item(pos, buffer, page, slot, 0, &equal);
 }
 
-/* As pb_pos_search, on a leaf, but not in front of this slot: probably little behind it. */
+/*
+ * Like pb_pos_search, on a leaf, but from this slot on: the result is probably
+ * close behind it.
+ */
 int
 pb_pos_search_near(PbPos *pos, Buffer buffer, int slot)
 {
@@ -519,7 +561,8 @@ pb_pos_search_near(PbPos *pos, Buffer buffer, int slot)
 	int			low = slot;
 	int			high = pb_page_nslots(page);
 
-	Assert(slot <= high && pb_index_is_locked(buffer, PB_READ) && pb_page_is_leaf(page));
+	Assert(slot <= high && pb_index_is_locked(buffer, PB_READ) &&
+		   pb_page_is_leaf(page));
 	for (int step = 0; low + step < high; step = step * 2 + 1)
 	{
 		if (pb_pos_compare_item(pos, buffer, low + step) > 0)

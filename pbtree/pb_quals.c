@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  * pb_quals.c
- *	  A scan's conditions: ranges of keys, and what is left to check.
+ *	  A scan's conditions: ranges of keys, and remaining checks.
  *
  * Leading columns with "=", IS NULL or "= ANY", and what bounds the column
- * behind them, make a range of keys: each row of it satisfies them, so they are
- * not looked at again.  With "= ANY" there is a range for each combination of
- * elements, in the order of the index.  All other conditions are checked for
- * each row.
+ * behind them, make a range of keys.  Each row of it satisfies them, so they
+ * are not checked again.  With "= ANY" there is a range for each combination
+ * of elements, in the order of the index.  All other conditions are checked
+ * for each row.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -19,18 +19,21 @@
 
 #include "pb_quals.h"
 
-/* The type of what a column is compared with. */
+/* The type of a condition's value. */
 static Oid
 argument_type(const PbQuals *q, const ScanKeyData *key)
 {
-	return OidIsValid(key->sk_subtype) ? key->sk_subtype : q->rel->rd_opcintype[key->sk_attno - 1];
+	return OidIsValid(key->sk_subtype) ?
+		key->sk_subtype : q->rel->rd_opcintype[key->sk_attno - 1];
 }
 
-/* false: the operator family has none */
+/* Returns false if the operator family has none. */
 static bool
-find_order(PbQuals *q, MemoryContext context, int column, Oid left, Oid right, FmgrInfo *info)
+find_order(PbQuals *q, MemoryContext context, int column, Oid left, Oid right,
+		   FmgrInfo *info)
 {
-	Oid			proc = get_opfamily_proc(q->rel->rd_opfamily[column], left, right, BTORDER_PROC);
+	Oid			proc = get_opfamily_proc(q->rel->rd_opfamily[column], left,
+										 right, BTORDER_PROC);
 
 	if (OidIsValid(proc))
 		fmgr_info_cxt(proc, info, context);
@@ -40,11 +43,17 @@ find_order(PbQuals *q, MemoryContext context, int column, Oid left, Oid right, F
 static void
 no_order(const PbQuals *q, int column, Oid left, Oid right)
 {
-	elog(ERROR, "missing support function %d(%u,%u) for attribute %d of index \"%s\"",
-		 BTORDER_PROC, left, right, column + 1, RelationGetRelationName(q->rel));
+	elog(ERROR,
+		 "missing support function %d(%u,%u) for attribute %d of index \"%s\"",
+		 BTORDER_PROC, left, right, column + 1,
+		 RelationGetRelationName(q->rel));
 }
 
-/* Of a column's values and a condition's; or NULL.  In the end no new ones are needed: catalogs are not read while a page is locked. */
+/*
+ * Find the comparison function for a column's values and a condition's; or
+ * NULL.  All are found in advance, because catalogs are not read while a page
+ * is locked.
+ */
 static FmgrInfo *
 cross_order(PbQuals *q, const ScanKeyData *key)
 {
@@ -78,11 +87,12 @@ order_of(PbQuals *q, const ScanKeyData *key)
 	FmgrInfo   *info = cross_order(q, key);
 
 	if (info == NULL)
-		no_order(q, key->sk_attno - 1, q->rel->rd_opcintype[key->sk_attno - 1], argument_type(q, key));
+		no_order(q, key->sk_attno - 1, q->rel->rd_opcintype[key->sk_attno - 1],
+				 argument_type(q, key));
 	return info;
 }
 
-/* Of a condition's values. */
+/* Compare two of a condition's values. */
 static FmgrInfo *
 element_order(PbQuals *q, const ScanKeyData *key)
 {
@@ -98,7 +108,7 @@ element_order(PbQuals *q, const ScanKeyData *key)
 	return info;
 }
 
-/* ---- arrays --------------------------------------------------------------- */
+/* ---- arrays ------------------------------------------------------------ */
 
 typedef struct SortContext
 {
@@ -111,7 +121,8 @@ static int
 compare_elements(const void *a, const void *b, void *arg)
 {
 	SortContext *c = arg;
-	int			cmp = DatumGetInt32(FunctionCall2Coll(c->order, c->collation, *(const Datum *) a,
+	int			cmp = DatumGetInt32(FunctionCall2Coll(c->order, c->collation,
+													  *(const Datum *) a,
 													  *(const Datum *) b));
 
 	if (c->desc)
@@ -134,7 +145,8 @@ make_array(PbQuals *q, ScanKey key)
 	SortContext context;
 
 	get_typlenbyvalalign(ARR_ELEMTYPE(value), &len, &byval, &align);
-	deconstruct_array(value, ARR_ELEMTYPE(value), len, byval, align, &elems, &nulls, &n);
+	deconstruct_array(value, ARR_ELEMTYPE(value), len, byval, align, &elems,
+					  &nulls, &n);
 	array->key = key;
 	array->elems = elems;
 	for (int i = 0; i < n; i++)
@@ -157,7 +169,10 @@ make_array(PbQuals *q, ScanKey key)
 	return array;
 }
 
-/* A condition with one value as an array of it; NULL: there is nothing to compare that value with. */
+/*
+ * Treat a condition with one value as an array.  Returns NULL if there is no
+ * function to compare that value.
+ */
 PbArray *
 pb_quals_make_scalar(PbQuals *q, ScanKey key)
 {
@@ -174,7 +189,7 @@ pb_quals_make_scalar(PbQuals *q, ScanKey key)
 	return array;
 }
 
-/* Of an inequality with ANY only one element counts. */
+/* Of an inequality with ANY only one element matters. */
 static ScanKey
 extreme_element(PbQuals *q, ScanKey key)
 {
@@ -189,11 +204,13 @@ extreme_element(PbQuals *q, ScanKey key)
 	}
 	*scalar = *key;
 	scalar->sk_flags &= ~SK_SEARCHARRAY;
-	scalar->sk_argument = array->elems[less != q->index->col[key->sk_attno - 1].desc ? array->n - 1 : 0];
+	scalar->sk_argument =
+		array->elems[less != q->index->col[key->sk_attno - 1].desc ?
+					 array->n - 1 : 0];
 	return scalar;
 }
 
-/* ---- which condition is for what ------------------------------------------ */
+/* ---- which condition is for what --------------------------------------- */
 
 static void
 add_rest(PbQuals *q, ScanKey key, PbArray *array)
@@ -208,15 +225,17 @@ static bool
 is_equality(const ScanKeyData *key)
 {
 	return (key->sk_flags & SK_SEARCHNULL) ||
-		(!(key->sk_flags & SK_SEARCHNOTNULL) && key->sk_strategy == BTEqualStrategyNumber);
+		(!(key->sk_flags & SK_SEARCHNOTNULL) &&
+		 key->sk_strategy == BTEqualStrategyNumber);
 }
 
-/* A condition on the column behind those that are fixed: does it bound the range? */
+/* True if a condition on the column behind the fixed ones bounds the range. */
 static bool
 take_bound(PbQuals *q, ScanKey key)
 {
 	bool		less = key->sk_strategy < BTEqualStrategyNumber;
-	ScanKey    *bound = less != q->index->col[q->nequal].desc ? &q->high : &q->low;
+	ScanKey    *bound = less != q->index->col[q->nequal].desc ? &q->high :
+		&q->low;
 
 	if (key->sk_flags & SK_SEARCHNOTNULL)
 	{
@@ -257,21 +276,23 @@ sort_out(PbQuals *q, ScanKey *keys, int n)
 
 		for (int i = 0; leading && i < n; i++)
 		{
-			if (keys[i] && keys[i]->sk_attno == column + 1 && is_equality(keys[i]) &&
-				take_equality(q, column, keys[i]))
+			if (keys[i] && keys[i]->sk_attno == column + 1 &&
+				is_equality(keys[i]) && take_equality(q, column, keys[i]))
 				keys[i] = NULL;
 		}
 		for (int i = 0; leading && i < n && q->nequal == column; i++)
 		{
-			if (keys[i] && keys[i]->sk_attno == column + 1 && !is_equality(keys[i]) &&
-				take_bound(q, keys[i]))
+			if (keys[i] && keys[i]->sk_attno == column + 1 &&
+				!is_equality(keys[i]) && take_bound(q, keys[i]))
 				keys[i] = NULL;
 		}
 	}
 	for (int i = 0; i < n; i++)
 	{
 		if (keys[i])
-			add_rest(q, keys[i], (keys[i]->sk_flags & SK_SEARCHARRAY) ? make_array(q, keys[i]) : NULL);
+			add_rest(q, keys[i],
+					 (keys[i]->sk_flags & SK_SEARCHARRAY) ?
+					 make_array(q, keys[i]) : NULL);
 	}
 }
 
@@ -280,7 +301,9 @@ pb_quals_begin(PbQuals *q, Relation rel, PbIndex *index)
 {
 	q->rel = rel;
 	q->index = index;
-	q->context = AllocSetContextCreate(CurrentMemoryContext, "pbtree conditions", ALLOCSET_SMALL_SIZES);
+	q->context = AllocSetContextCreate(CurrentMemoryContext,
+									   "pbtree conditions",
+									   ALLOCSET_SMALL_SIZES);
 	q->skip = NULL;
 	q->ncross = 0;
 	q->cross = NULL;
@@ -296,7 +319,7 @@ pb_quals_end(PbQuals *q)
 		pfree(q->cross);
 }
 
-/* Of a new or restarted scan. */
+/* Set the conditions of a new or restarted scan. */
 void
 pb_quals_set(PbQuals *q, IndexScanDesc scan)
 {
@@ -321,11 +344,13 @@ pb_quals_set(PbQuals *q, IndexScanDesc scan)
 		ScanKey		key = &scan->keyData[i];
 
 		keys[i] = key;
-		if ((key->sk_flags & SK_ISNULL) && !(key->sk_flags & (SK_SEARCHNULL | SK_SEARCHNOTNULL)))
+		if ((key->sk_flags & SK_ISNULL) &&
+			!(key->sk_flags & (SK_SEARCHNULL | SK_SEARCHNOTNULL)))
 			q->impossible = true;
 		else if (key->sk_flags & SK_ROW_HEADER)
 			elog(ERROR, "pbtree indexes do not support row comparisons");
-		else if ((key->sk_flags & SK_SEARCHARRAY) && key->sk_strategy != BTEqualStrategyNumber)
+		else if ((key->sk_flags & SK_SEARCHARRAY) &&
+				 key->sk_strategy != BTEqualStrategyNumber)
 			keys[i] = extreme_element(q, key);
 	}
 	if (!q->impossible)
@@ -333,9 +358,12 @@ pb_quals_set(PbQuals *q, IndexScanDesc scan)
 	MemoryContextSwitchTo(old);
 }
 
-/* ---- ranges --------------------------------------------------------------- */
+/* ---- ranges ------------------------------------------------------------ */
 
-/* A value of another integer type as one of the column's, if it is one. */
+/*
+ * Convert a value of another integer type to the column's type, if it is in
+ * range.
+ */
 static bool
 convert_integer(const PbColumn *column, Oid type, Datum *value)
 {
@@ -366,18 +394,24 @@ convert_integer(const PbColumn *column, Oid type, Datum *value)
 	}
 	if (column->len == sizeof(int64))
 		*value = Int64GetDatum(v);
-	else if (column->len == sizeof(int32) && v >= PG_INT32_MIN && v <= PG_INT32_MAX)
+	else if (column->len == sizeof(int32) && v >= PG_INT32_MIN &&
+			 v <= PG_INT32_MAX)
 		*value = Int32GetDatum((int32) v);
-	else if (column->len == sizeof(int16) && v >= PG_INT16_MIN && v <= PG_INT16_MAX)
+	else if (column->len == sizeof(int16) && v >= PG_INT16_MIN &&
+			 v <= PG_INT16_MAX)
 		*value = Int16GetDatum((int16) v);
 	else
 		return false;
 	return true;
 }
 
-/* The position gets another column: a value, or NULL if there is no key.  All columns' encodings have so much room. */
+/*
+ * Append a column to the position: a value, or NULL if there is no key.
+ * "room" is the space for all columns' encodings.
+ */
 void
-pb_quals_add_column(PbQuals *q, PbPos *pos, uint8 *space, int room, ScanKey key, Datum value, bool isnull)
+pb_quals_add_column(PbQuals *q, PbPos *pos, uint8 *space, int room, ScanKey key,
+					Datum value, bool isnull)
 {
 	int			i = pos->natts;
 	PbPosCol   *col = &pos->col[i];
@@ -404,9 +438,11 @@ pb_quals_add_column(PbQuals *q, PbPos *pos, uint8 *space, int room, ScanKey key,
 		convert_integer(column, argument_type(q, key), &value);
 	col->value = value;
 	col->cmp = same_type ? NULL : order_of(q, key);
-	if ((PbCodecIsOrdered(column->codec) || column->codec == PB_CODEC_TEXT) && same_type)
+	if ((PbCodecIsOrdered(column->codec) || column->codec == PB_CODEC_TEXT) &&
+		same_type)
 	{
-		len = pb_codec_encode(column, value, space + pos->off[i], room - pos->off[i], NULL);
+		len = pb_codec_encode(column, value, space + pos->off[i],
+							  room - pos->off[i], NULL);
 		if (len >= 0)
 		{
 			col->has_code = true;
@@ -420,7 +456,8 @@ pb_quals_add_column(PbQuals *q, PbPos *pos, uint8 *space, int room, ScanKey key,
 }
 
 static inline void
-add_column(PbQuals *q, PbPos *pos, uint8 *space, ScanKey key, Datum value, bool isnull)
+add_column(PbQuals *q, PbPos *pos, uint8 *space, ScanKey key, Datum value,
+		   bool isnull)
 {
 	pb_quals_add_column(q, pos, space, PB_QUALS_SPACE, key, value, isnull);
 }
@@ -439,7 +476,9 @@ begin_position(PbQuals *q, PbPos *pos, uint8 *space)
 		bool		isnull = (e->key->sk_flags & SK_SEARCHNULL) != 0;
 
 		add_column(q, pos, space, e->key,
-				   e->array ? e->array->elems[e->array->current] : e->key->sk_argument, isnull);
+				   e->array ? e->array->elems[e->array->current] :
+				   e->key->sk_argument,
+				   isnull);
 	}
 }
 
@@ -479,13 +518,14 @@ set_range(PbQuals *q)
 	MemoryContextSwitchTo(old);
 }
 
-/* To the first range in this direction. */
+/* Move to the first range in this direction. */
 void
 pb_quals_first(PbQuals *q, ScanDirection dir)
 {
-	Assert(!q->impossible);		/* else an array may have no element */
+	Assert(!q->impossible);		/* otherwise an array may have no element */
 	for (int i = 0; i < q->narrays; i++)
-		q->arrays[i]->current = ScanDirectionIsForward(dir) ? 0 : q->arrays[i]->n - 1;
+		q->arrays[i]->current = ScanDirectionIsForward(dir) ?
+			0 : q->arrays[i]->n - 1;
 	set_range(q);
 }
 
@@ -496,7 +536,8 @@ pb_quals_next(PbQuals *q, ScanDirection dir)
 	{
 		PbArray    *a = q->arrays[i];
 
-		if (ScanDirectionIsForward(dir) ? a->current + 1 < a->n : a->current > 0)
+		if (ScanDirectionIsForward(dir) ? a->current + 1 < a->n :
+			a->current > 0)
 		{
 			a->current += ScanDirectionIsForward(dir) ? 1 : -1;
 			set_range(q);
@@ -504,29 +545,36 @@ pb_quals_next(PbQuals *q, ScanDirection dir)
 		}
 		a->current = ScanDirectionIsForward(dir) ? 0 : a->n - 1;
 	}
-	/* the range is still the last one, and the elements are not */
+	/* the range is still the last one, but the elements are not */
 	q->has_range = false;
 	return false;
 }
 
-/* An element against a key's column, in the order of the index. */
+/* Compare an element with a key's column, in the order of the index. */
 static int
-compare_element(const PbQuals *q, const PbArray *array, int i, Datum value, bool isnull)
+compare_element(const PbQuals *q, const PbArray *array, int i, Datum value,
+				bool isnull)
 {
 	const PbColumn *col = &q->index->col[array->key->sk_attno - 1];
 	int			cmp;
 
 	if (isnull)
 		return col->nulls_first ? 1 : -1;
-	cmp = DatumGetInt32(FunctionCall2Coll(array->match, array->key->sk_collation, value, array->elems[i]));
+	cmp = DatumGetInt32(FunctionCall2Coll(array->match,
+										  array->key->sk_collation, value,
+										  array->elems[i]));
 	if (col->desc)
 		return cmp;
 	return cmp > 0 ? -1 : cmp < 0;
 }
 
-/* How many elements come before a key's column, in this direction; does the column equal the next one? */
+/*
+ * Count the elements before a key's column, in this direction.  Also returns
+ * whether the column equals the next element.
+ */
 int
-pb_quals_count_elements(PbQuals *q, const PbArray *array, const PbKey *key, bool forward, bool *equal)
+pb_quals_count_elements(PbQuals *q, const PbArray *array, const PbKey *key,
+						bool forward, bool *equal)
 {
 	int			column = array->key->sk_attno - 1;
 	PbArena		arena;
@@ -541,7 +589,9 @@ pb_quals_count_elements(PbQuals *q, const PbArray *array, const PbKey *key, bool
 	while (low < high)
 	{
 		int			mid = (low + high) / 2;
-		int			cmp = compare_element(q, array, forward ? mid : array->n - 1 - mid, value, isnull);
+		int			cmp = compare_element(q, array,
+										  forward ? mid : array->n - 1 - mid,
+										  value, isnull);
 
 		*equal |= cmp == 0;
 		if (cmp != 0 && (cmp < 0) == forward)
@@ -554,7 +604,10 @@ pb_quals_count_elements(PbQuals *q, const PbArray *array, const PbKey *key, bool
 	return low;
 }
 
-/* The last combination of elements that comes before the key, in this direction: of each array how many come before its element. */
+/*
+ * Find the last combination of elements that comes before the key, in this
+ * direction: for each array, the number of elements before its own.
+ */
 static bool
 find_before(PbQuals *q, const PbKey *key, bool forward, int *at)
 {
@@ -565,7 +618,8 @@ find_before(PbQuals *q, const PbKey *key, bool forward, int *at)
 	for (int i = 0; equal && i < Min(q->nequal, key->natts); i++)
 	{
 		if (q->equal[i].array != NULL)
-			at[n++] = pb_quals_count_elements(q, q->equal[i].array, key, forward, &equal);
+			at[n++] = pb_quals_count_elements(q, q->equal[i].array, key,
+											  forward, &equal);
 		else
 		{
 			int			cmp = pb_pos_compare_column(&q->from, key, i);
@@ -588,8 +642,9 @@ find_before(PbQuals *q, const PbKey *key, bool forward, int *at)
 }
 
 /*
- * There is nothing before this key, in this direction, that is not before the current range; NULL: there is nothing any more.
- * So the range that comes next, by pb_quals_next, need not be before the key.
+ * Pass ranges that end before this key, in this direction: the index has no
+ * keys between the current range and the key.  NULL: it has no further keys at
+ * all.  So pb_quals_next moves to the first range that is not before the key.
  */
 void
 pb_quals_skip(PbQuals *q, const PbKey *key, ScanDirection dir)
@@ -640,20 +695,22 @@ pb_quals_restore(PbQuals *q, const int *elements)
 		set_range(q);
 }
 
-/* ---- what is checked for each row ----------------------------------------- */
+/* ---- what is checked for each row -------------------------------------- */
 
 static bool
 is_element(PbQuals *q, const PbArray *array, Datum value)
 {
 	int			column = array->key->sk_attno - 1;
+	Oid			collation = array->key->sk_collation;
 	int			low = 0;
 	int			high = array->n;
 
 	while (low < high)
 	{
 		int			mid = (low + high) / 2;
-		int			cmp = DatumGetInt32(FunctionCall2Coll(array->match, array->key->sk_collation,
-														  value, array->elems[mid]));
+		int			cmp = DatumGetInt32(FunctionCall2Coll(array->match,
+														  collation, value,
+														  array->elems[mid]));
 
 		if (cmp == 0)
 			return true;
@@ -684,9 +741,13 @@ pb_quals_check(PbQuals *q, const PbKey *key)
 		else
 		{
 			arena.used = 0;
-			value = pb_key_datum(q->index, key, k->sk_attno - 1, &isnull, &arena);
-			holds = q->rest[i].array ? is_element(q, q->rest[i].array, value)
-				: DatumGetBool(FunctionCall2Coll(&k->sk_func, k->sk_collation, value, k->sk_argument));
+			value = pb_key_datum(q->index, key, k->sk_attno - 1, &isnull,
+								 &arena);
+			holds = q->rest[i].array ?
+				is_element(q, q->rest[i].array, value) :
+				DatumGetBool(FunctionCall2Coll(&k->sk_func,
+											   k->sk_collation, value,
+											   k->sk_argument));
 			pb_codec_free(&q->index->col[k->sk_attno - 1], value, &arena);
 		}
 	}

@@ -2,9 +2,9 @@
  * pb_run.c
  *	  Sorted runs of a new index's rows, and merging them.
  *
- * Each process that takes part in a build sorts its rows in its own way (pb_sort.c).
- * Workers write what comes out to temporary files; the leader merges these and
- * its own sort.
+ * Each process that takes part in a build sorts its rows in its own way
+ * (pb_sort.c).  Workers write the result to temporary files; the leader merges
+ * these and its own sort.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -14,10 +14,13 @@
 #include "pb_pos.h"
 #include "pb_run.h"
 
-/* So many TIDs of a key are read at a time. */
+/* The number of TIDs of a key that are read at a time. */
 #define TIDS_AT_ONCE	1024
 
-/* In a file: this; the map, if there is one; the key; TIDs. */
+/*
+ * Header of a key in a file.  It is followed by the map, if any, the key, and
+ * the TIDs.
+ */
 typedef struct RunItem
 {
 	int			ntids;
@@ -25,7 +28,7 @@ typedef struct RunItem
 	bool		has_map;
 } RunItem;
 
-/* What comes next: a key, and its TIDs or some of them. */
+/* The next data of a run: a key, and its TIDs or some of them. */
 struct PbRun
 {
 	PbSort	   *sort;			/* or NULL */
@@ -37,10 +40,11 @@ struct PbRun
 	PbKey		key;			/* and the first of these TIDs */
 };
 
-/* ---- files ---------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------- */
 
 void
-pb_run_write(PbSort *sort, PbIndex *index, SharedFileSet *files, const char *name)
+pb_run_write(PbSort *sort, PbIndex *index, SharedFileSet *files,
+			 const char *name)
 {
 	BufFile    *file = BufFileCreateFileSet(&files->fs, name);
 	PbKey	   *key = palloc(sizeof(PbKey));
@@ -55,7 +59,8 @@ pb_run_write(PbSort *sort, PbIndex *index, SharedFileSet *files, const char *nam
 		if (item.has_map)
 			BufFileWrite(file, key->map, index->map_len);
 		BufFileWrite(file, key->data, item.len);
-		BufFileWrite(file, unconstify(ItemPointerData *, tids), item.ntids * sizeof(ItemPointerData));
+		BufFileWrite(file, unconstify(ItemPointerData *, tids),
+					 item.ntids * sizeof(ItemPointerData));
 		CHECK_FOR_INTERRUPTS();
 	}
 	BufFileExportFileSet(file);
@@ -63,7 +68,10 @@ pb_run_write(PbSort *sort, PbIndex *index, SharedFileSet *files, const char *nam
 	pfree(key);
 }
 
-/* False: the file ends here, which is no error where an item may begin. */
+/*
+ * Read from a file.  Returns false at its end, which is allowed where an item
+ * may begin.
+ */
 static bool
 read_bytes(BufFile *file, void *to, size_t len, bool may_end)
 {
@@ -72,7 +80,8 @@ read_bytes(BufFile *file, void *to, size_t len, bool may_end)
 	if (got != len && (got > 0 || !may_end))
 		ereport(ERROR,
 				(errcode_for_file_access(),
-				 errmsg("could not read from a temporary file of an index build: read only %zu of %zu bytes", got, len)));
+				 errmsg("could not read from a temporary file of an index build: read only %zu of %zu bytes",
+						got, len)));
 	return got == len;
 }
 
@@ -101,12 +110,13 @@ read_item(PbRun *run, PbIndex *index)
 	return true;
 }
 
-/* ---- merging -------------------------------------------------------------- */
+/* ---- merging ----------------------------------------------------------- */
 
 PbMerge *
 pb_run_merge_begin(Relation rel, PbIndex *index, int most)
 {
-	PbMerge    *merge = palloc(offsetof(PbMerge, runs) + most * sizeof(PbRun *));
+	PbMerge    *merge = palloc(offsetof(PbMerge, runs) +
+							   most * sizeof(PbRun *));
 
 	merge->rel = rel;
 	merge->index = index;
@@ -115,7 +125,10 @@ pb_run_merge_begin(Relation rel, PbIndex *index, int most)
 	return merge;
 }
 
-/* A run's key against another's: <0, 0, >0; equal: in so many columns. */
+/*
+ * Compare two runs' keys: <0, 0, >0.  "equal" becomes the number of equal
+ * columns.
+ */
 static int
 compare_runs(PbMerge *merge, const PbRun *a, const PbRun *b, int *equal)
 {
@@ -123,7 +136,9 @@ compare_runs(PbMerge *merge, const PbRun *a, const PbRun *b, int *equal)
 
 	if (merge->index->bytes && !a->key.has_map && !b->key.has_map)
 	{
-		int			cmp = memcmp(a->key.data, b->key.data, Min(a->key.off[merge->index->nkeys], b->key.off[merge->index->nkeys]));
+		int			cmp = memcmp(a->key.data, b->key.data,
+								 Min(a->key.off[merge->index->nkeys],
+									 b->key.off[merge->index->nkeys]));
 
 		*equal = 0;
 		if (cmp != 0)
@@ -135,14 +150,19 @@ compare_runs(PbMerge *merge, const PbRun *a, const PbRun *b, int *equal)
 	return pb_pos_compare(&pos, &b->key, true, 0, equal);
 }
 
-/* The run at "at", which has come to its next key, to where it belongs among those behind it. */
+/*
+ * Move the run at "at", which has reached its next key, to its place among
+ * those behind it.
+ */
 static void
 sink(PbMerge *merge, int at)
 {
 	PbRun	   *run = merge->runs[at];
 	int			equal;
 
-	for (; at + 1 < merge->nruns && compare_runs(merge, run, merge->runs[at + 1], &equal) > 0; at++)
+	for (; at + 1 < merge->nruns &&
+		 compare_runs(merge, run, merge->runs[at + 1], &equal) > 0;
+		 at++)
 		merge->runs[at] = merge->runs[at + 1];
 	merge->runs[at] = run;
 }
@@ -150,8 +170,9 @@ sink(PbMerge *merge, int at)
 static bool
 advance(PbMerge *merge, PbRun *run)
 {
-	bool		more = run->sort != NULL ? pb_sort_next(run->sort, &run->key, &run->tids, &run->n)
-		: read_item(run, merge->index);
+	bool		more = run->sort != NULL ?
+		pb_sort_next(run->sort, &run->key, &run->tids, &run->n) :
+		read_item(run, merge->index);
 
 	if (more)
 	{
@@ -204,7 +225,7 @@ pb_run_add_file(PbMerge *merge, SharedFileSet *files, const char *name)
 	add_run(merge, NULL, BufFileOpenFileSet(&files->fs, name, O_RDONLY, false));
 }
 
-/* How many of the first run's TIDs come before what the second run has. */
+/* The number of the first run's TIDs that precede the second run's. */
 static int
 tids_in_order(PbMerge *merge)
 {
@@ -217,7 +238,9 @@ tids_in_order(PbMerge *merge)
 	(void) compare_runs(merge, run, merge->runs[1], &equal);
 	if (equal < merge->index->nkeys)
 		return run->n;
-	while (n < run->n && ItemPointerCompare(unconstify(ItemPointerData *, &run->tids[n]), &merge->runs[1]->key.tid) < 0)
+	while (n < run->n &&
+		   ItemPointerCompare(unconstify(ItemPointerData *, &run->tids[n]),
+							  &merge->runs[1]->key.tid) < 0)
 		n++;
 	return n;
 }
@@ -239,7 +262,8 @@ pb_run_next(PbMerge *merge, PbKey *key, const ItemPointerData **tids, int *n)
 		{
 			end_run(run);
 			merge->nruns--;
-			memmove(merge->runs, merge->runs + 1, merge->nruns * sizeof(PbRun *));
+			memmove(merge->runs, merge->runs + 1,
+					merge->nruns * sizeof(PbRun *));
 			run = NULL;
 		}
 		if (run != NULL)

@@ -21,29 +21,32 @@ typedef struct PbScan
 	PbIndex    *index;
 	PbQuals		quals;
 	PbLeaf		leaf;			/* the page that the scan is on */
-	PbLeaf		mark;			/* the page that the mark is on, if that is
-								 * another one */
-	int			mark_at;		/* the marked row on the current page; -2: not
-								 * there */
-	uint32		steps;			/* from page to page, one way, since the scan
-								 * was somewhere else */
+	PbLeaf		mark;			/* the page with the mark, if that is another
+								 * one */
+	int			mark_at;		/* the marked row on the current page; -2 if
+								 * elsewhere */
+	uint32		steps;			/* steps from page to page in one direction,
+								 * since the last jump */
 	ScanDirection way;
-	int			near;			/* leaps, one after the other, that led to a
-								 * sibling */
-	int			walk;			/* so many are left out, therefore */
-	MemoryContext row;			/* of xs_itup, if it is long */
+	int			near;			/* consecutive leaps that led to a sibling */
+	int			walk;			/* number of leaps to suppress, therefore */
+	MemoryContext row;			/* memory of xs_itup, if it is long */
 	bool		row_is_used;
-	char	   *tuple;			/* else it is here, or on the page's list */
+	char	   *tuple;			/* if not long: here, or on the page's list */
 	PbTupleShape shape;
-	MemoryContext check;		/* of the rows' keys, if entries may be stale */
+	MemoryContext check;		/* memory of the rows' keys, if entries may be
+								 * stale */
 	int			nread;			/* entries of this page that were returned */
-	int			nstale;			/* of which rows have other keys */
+	int			nstale;			/* number of these whose rows have other keys */
 } PbScan;
 
 #define NOT_MARKED	(-2)
 #define MAX_WALK	63
 
-/* So many entries of a page that were read in vain, and one in so many, are worth a look at all of the page. */
+/*
+ * The number of entries of a page that were read in vain, and their part of
+ * all, that justify a check of the whole page.
+ */
 #define MIN_STALE	8
 #define STALE_PART	8
 
@@ -82,7 +85,8 @@ row_has_key(IndexScanDesc scan, TupleTableSlot *slot, bool *is_lost)
 	char		space[PB_TUPLE_ROOM] pg_attribute_aligned(MAXIMUM_ALIGNOF);
 	PbKey		mine;
 	PbKey		key;
-	bool		formed = pb_stale_form(scan->indexRelation, so->index, slot, &mine, is_lost);
+	bool		formed = pb_stale_form(scan->indexRelation, so->index, slot,
+									   &mine, is_lost);
 
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(so->check);
@@ -99,7 +103,7 @@ row_has_key(IndexScanDesc scan, TupleTableSlot *slot, bool *is_lost)
 	return memcmp(space, tuple, so->shape.size) == 0;
 }
 
-/* I14: has the row in the slot the current entry's key? */
+/* I14: true if the row in the slot has the current entry's key. */
 static bool
 has_key(void *arg, TupleTableSlot *slot, bool *is_lost)
 {
@@ -111,7 +115,10 @@ has_key(void *arg, TupleTableSlot *slot, bool *is_lost)
 	return result;
 }
 
-/* An index scan of an inplace table: the first time that it is known which table it is of. */
+/*
+ * Prepare an index scan of an inplace table, at the first call at which its
+ * table is known.
+ */
 static void
 expect_stale(IndexScanDesc scan)
 {
@@ -120,12 +127,17 @@ expect_stale(IndexScanDesc scan)
 	if (scan->heapRelation == NULL || so->check != NULL ||
 		!pb_stale_applies(scan->indexRelation, so->index, scan->heapRelation))
 		return;
-	so->check = AllocSetContextCreate(GetMemoryChunkContext(so), "pbtree check", ALLOCSET_SMALL_SIZES);
+	so->check = AllocSetContextCreate(GetMemoryChunkContext(so), "pbtree check",
+									  ALLOCSET_SMALL_SIZES);
 	so->leaf.keep = so->mark.keep = true;
-	inplace_keys_table()->expect(scan->xs_heapfetch, has_key, scan, &so->leaf.lsn);
+	inplace_keys_table()->expect(scan->xs_heapfetch, has_key, scan,
+								 &so->leaf.lsn);
 }
 
-/* To no page.  If much of this one was read in vain, that shall not happen to the next scan. */
+/*
+ * Leave the page.  If many of its entries were read in vain, remove them for
+ * later scans.
+ */
 static void
 leave_leaf(IndexScanDesc scan)
 {
@@ -133,18 +145,21 @@ leave_leaf(IndexScanDesc scan)
 	BlockNumber block = so->leaf.block;
 
 	pb_leaf_leave(&so->leaf, so->index, scan);
-	if (block != PB_NONE && so->nstale >= MIN_STALE && so->nstale * STALE_PART >= so->nread && !RecoveryInProgress())
+	if (block != PB_NONE && so->nstale >= MIN_STALE &&
+		so->nstale * STALE_PART >= so->nread && !RecoveryInProgress())
 	{
 		Buffer		buffer = ReadBuffer(scan->indexRelation, block);
 
-		pb_dead_remove_stale_of_scan(scan->indexRelation, scan->heapRelation, so->index, buffer);
+		pb_dead_remove_stale_of_scan(scan->indexRelation, scan->heapRelation,
+									 so->index, buffer);
 		ReleaseBuffer(buffer);
 	}
 	so->nread = so->nstale = 0;
 }
 
 void
-pb_scan_restart(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
+pb_scan_restart(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
+				int norderbys)
 {
 	PbScan	   *so = scan->opaque;
 
@@ -159,8 +174,10 @@ pb_scan_restart(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, i
 	expect_stale(scan);
 	if (scan->xs_want_itup && so->row == NULL)
 	{
-		so->tuple = MemoryContextAlloc(GetMemoryChunkContext(so), PB_TUPLE_ROOM);
-		so->row = AllocSetContextCreate(GetMemoryChunkContext(so), "pbtree row", ALLOCSET_SMALL_SIZES);
+		so->tuple = MemoryContextAlloc(GetMemoryChunkContext(so),
+									   PB_TUPLE_ROOM);
+		so->row = AllocSetContextCreate(GetMemoryChunkContext(so), "pbtree row",
+										ALLOCSET_SMALL_SIZES);
 	}
 }
 
@@ -185,9 +202,12 @@ pb_scan_end(IndexScanDesc scan)
 	pfree(so);
 }
 
-/* ---- from page to page ---------------------------------------------------- */
+/* ---- from page to page ------------------------------------------------- */
 
-/* To the page that a position leads to.  "entered": the range goes on in front of it.  false: the index is empty. */
+/*
+ * Move to the page that a position leads to.  "entered": the range continues
+ * in front of it.  Returns false if the index is empty.
+ */
 static bool
 enter(IndexScanDesc scan, PbPos *pos, ScanDirection dir, bool entered)
 {
@@ -205,27 +225,30 @@ enter(IndexScanDesc scan, PbPos *pos, ScanDirection dir, bool entered)
 		CompatInjectionPoint("pbtree-empty");
 		PredicateLockRelation(scan->indexRelation, scan->xs_snapshot);
 
-		/* until now an insertion did not see that it is in conflict */
+		/* an insertion before this did not notice the conflict */
 		if (IsolationIsSerializable())
 			buffer = pb_search_descend(pos, 0, PB_READ, NULL, &bounds);
 	}
 	if (BufferIsInvalid(buffer))
 		return false;
-	pb_leaf_read(&so->leaf, scan, &so->quals, buffer, pb_pos_search(pos, buffer, &bounds), dir, entered);
+	pb_leaf_read(&so->leaf, scan, &so->quals, buffer,
+				 pb_pos_search(pos, buffer, &bounds), dir, entered);
 	return true;
 }
 
-/* The page on which the current range begins, seen in this direction. */
+/* Move to the page on which the current range begins, in this direction. */
 static bool
 enter_range(IndexScanDesc scan, ScanDirection dir)
 {
 	PbScan	   *so = scan->opaque;
 
 	so->steps = 0;
-	return enter(scan, ScanDirectionIsForward(dir) ? &so->quals.from : &so->quals.to, dir, false);
+	return enter(scan,
+				 ScanDirectionIsForward(dir) ? &so->quals.from : &so->quals.to,
+				 dir, false);
 }
 
-/* To another page, in this direction. */
+/* Move to another page, in this direction. */
 static void
 leave(IndexScanDesc scan, ScanDirection dir, BlockNumber block)
 {
@@ -240,7 +263,10 @@ leave(IndexScanDesc scan, ScanDirection dir, BlockNumber block)
 	CHECK_FOR_INTERRUPTS();
 }
 
-/* Over rows that do not satisfy the conditions, to a page beyond: that counts as a step. */
+/*
+ * Leap over rows that do not satisfy the conditions, to a page beyond.  That
+ * counts as a step.
+ */
 static bool
 leap(IndexScanDesc scan, PbPos *pos, ScanDirection dir)
 {
@@ -260,7 +286,7 @@ leap(IndexScanDesc scan, PbPos *pos, ScanDirection dir)
 	return found;
 }
 
-/* To a page's sibling; false: there is none. */
+/* Move to a page's sibling.  Returns false if there is none. */
 static bool
 step(IndexScanDesc scan, ScanDirection dir, BlockNumber block, BlockNumber next)
 {
@@ -274,13 +300,13 @@ step(IndexScanDesc scan, ScanDirection dir, BlockNumber block, BlockNumber next)
 	if (ScanDirectionIsForward(dir))
 	{
 		if (next == block)
-			pb_index_corrupt(rel, block, -1, "it is its own sibling");
+			pb_index_corrupt(rel, block, -1, "The page is its own sibling.");
 		buffer = pb_index_read(rel, next, PB_READ);
 		while (PbPageGetSpecial(BufferGetPage(buffer))->flags & PB_PAGE_DELETED)
 		{
 			if (pb_page_is_rightmost(BufferGetPage(buffer)))
 				pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
-								 "it is deleted, and has no right sibling");
+								 "The page is deleted, and has no right sibling.");
 			buffer = pb_search_right(rel, buffer, PB_READ);
 		}
 	}
@@ -291,19 +317,26 @@ step(IndexScanDesc scan, ScanDirection dir, BlockNumber block, BlockNumber next)
 			return false;
 	}
 	page = BufferGetPage(buffer);
-	if (!pb_page_is_leaf(page) || (PbPageGetSpecial(page)->flags & PB_PAGE_META))
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "it is no leaf");
+	if (!pb_page_is_leaf(page) ||
+		(PbPageGetSpecial(page)->flags & PB_PAGE_META))
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+						 "The page is not a leaf.");
 	pb_leaf_read(&so->leaf, scan, &so->quals, buffer,
-				 ScanDirectionIsForward(dir) ? 0 : pb_page_nslots(page), dir, true);
+				 ScanDirectionIsForward(dir) ? 0 : pb_page_nslots(page), dir,
+				 true);
 	return true;
 }
 
-/* To where the range goes on: a search is dearer than a step, and worth it where it passes pages. */
+/*
+ * Move to the page where the range continues.  A search costs more than a
+ * step, and is worthwhile if it passes pages.
+ */
 static bool
 go_on(IndexScanDesc scan, ScanDirection dir)
 {
 	PbScan	   *so = scan->opaque;
-	PbPos	   *target = so->walk > 0 ? NULL : pb_leaf_target(&so->leaf, &so->quals, dir);
+	PbPos	   *target = so->walk > 0 ? NULL :
+		pb_leaf_target(&so->leaf, &so->quals, dir);
 
 	if (target != NULL)
 		return leap(scan, target, dir);
@@ -315,7 +348,7 @@ go_on(IndexScanDesc scan, ScanDirection dir)
 	return true;
 }
 
-/* A marked row may be on the page that is left. */
+/* Save the page that is left, if the marked row is on it. */
 static void
 take_mark_along(PbScan *so, IndexScanDesc scan)
 {
@@ -327,12 +360,16 @@ take_mark_along(PbScan *so, IndexScanDesc scan)
 	so->mark_at = NOT_MARKED;
 }
 
-/* To the next page that is in a range; it may turn out to have no rows.  false: that was the last one. */
+/*
+ * Move to the next page that is in a range; it may have no rows.  Returns
+ * false if that was the last one.
+ */
 static bool
 next_page(IndexScanDesc scan, ScanDirection dir)
 {
 	PbScan	   *so = scan->opaque;
-	PbSide	   *side = &so->leaf.side[ScanDirectionIsForward(dir) ? PB_RIGHT : PB_LEFT];
+	PbSide	   *side =
+		&so->leaf.side[ScanDirectionIsForward(dir) ? PB_RIGHT : PB_LEFT];
 
 	take_mark_along(so, scan);
 	pb_quals_restore(&so->quals, side->elements);
@@ -346,12 +383,15 @@ next_page(IndexScanDesc scan, ScanDirection dir)
 	return pb_quals_next(&so->quals, dir) && enter_range(scan, dir);
 }
 
-/* As next_page, or to the first one, of a scan that other processes take part in. */
+/*
+ * Like next_page, or to the first page, in a scan that other processes share.
+ */
 static bool
 next_shared_page(IndexScanDesc scan, ScanDirection dir)
 {
 	PbScan	   *so = scan->opaque;
-	PbSide	   *side = &so->leaf.side[ScanDirectionIsForward(dir) ? PB_RIGHT : PB_LEFT];
+	PbSide	   *side =
+		&so->leaf.side[ScanDirectionIsForward(dir) ? PB_RIGHT : PB_LEFT];
 	PbPlace		place;
 	PbPos	   *target;
 	bool		found;
@@ -371,7 +411,10 @@ next_shared_page(IndexScanDesc scan, ScanDirection dir)
 			(pb_quals_next(&so->quals, dir) && enter_range(scan, dir));
 	}
 
-	/* the fence is this process's: the next one could not leap from here */
+	/*
+	 * the fence is in this process's memory, so the next process could not
+	 * leap from it
+	 */
 	while (found && so->leaf.n == 0 && side->more &&
 		   (target = pb_leaf_target(&so->leaf, &so->quals, dir)) != NULL)
 		found = leap(scan, target, dir);
@@ -389,7 +432,7 @@ next_shared_page(IndexScanDesc scan, ScanDirection dir)
 	return true;
 }
 
-/* To the next row. */
+/* Move to the next row. */
 static bool
 advance(IndexScanDesc scan, ScanDirection dir)
 {
@@ -417,12 +460,13 @@ advance(IndexScanDesc scan, ScanDirection dir)
 		so->leaf.at += by;
 		if (so->leaf.at >= 0 && so->leaf.at < so->leaf.n)
 			return true;
-		if (scan->parallel_scan != NULL ? !next_shared_page(scan, dir) : !next_page(scan, dir))
+		if (scan->parallel_scan != NULL ? !next_shared_page(scan, dir) :
+			!next_page(scan, dir))
 			return false;
 	}
 }
 
-/* An index-only scan's row, as nbtree would have stored it. */
+/* Form an index-only scan's row, as nbtree would have stored it. */
 static void
 form_tuple(IndexScanDesc scan)
 {
@@ -435,7 +479,8 @@ form_tuple(IndexScanDesc scan)
 		MemoryContextReset(so->row);
 	old = MemoryContextSwitchTo(so->row);
 	pb_leaf_key(&so->leaf, so->index, &key);
-	scan->xs_itup = pb_tuple_form(scan->indexRelation, so->index, &key, &arena, so->tuple);
+	scan->xs_itup = pb_tuple_form(scan->indexRelation, so->index, &key, &arena,
+								  so->tuple);
 	so->row_is_used = (char *) scan->xs_itup != so->tuple;
 	MemoryContextSwitchTo(old);
 }
@@ -467,7 +512,8 @@ pb_scan_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 {
 	PbScan	   *so = scan->opaque;
 	int64		n = 0;
-	bool		recheck = pb_stale_applies(scan->indexRelation, so->index, NULL);
+	bool		recheck = pb_stale_applies(scan->indexRelation, so->index,
+										   NULL);
 
 	if (so->quals.impossible)
 		return 0;
@@ -482,7 +528,7 @@ pb_scan_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 	return n;
 }
 
-/* ---- marks ---------------------------------------------------------------- */
+/* ---- marks ------------------------------------------------------------- */
 
 void
 pb_scan_mark(IndexScanDesc scan)
@@ -493,7 +539,7 @@ pb_scan_mark(IndexScanDesc scan)
 	so->mark_at = so->leaf.block != PB_NONE ? so->leaf.at : NOT_MARKED;
 }
 
-/* To the marked row, from which the scan goes on. */
+/* Return to the marked row, from which the scan continues. */
 void
 pb_scan_return(IndexScanDesc scan)
 {

@@ -13,16 +13,17 @@
 /* Begin a scan, as ambeginscan does. */
 extern IndexScanDesc pb_scan_begin(Relation rel, int nkeys, int norderbys);
 
-/* Set conditions, as amrescan does.  Lock: none of a page. */
-extern void pb_scan_restart(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys);
+/* Set conditions, as amrescan does.  Lock: none on a page. */
+extern void pb_scan_restart(IndexScanDesc scan, ScanKey keys, int nkeys,
+							ScanKey orderbys, int norderbys);
 
 /*
- * To the next row; false: there is none.  The page is pinned on return where
- * rows must not go, and not locked.
+ * Move to the next row.  Returns false if there is none.  On return the page
+ * is pinned where rows must not be removed, and not locked.
  */
 extern bool pb_scan_next(IndexScanDesc scan, ScanDirection dir);
 
-/* Add all rows; how many. */
+/* Add all rows to the bitmap; returns their number. */
 extern int64 pb_scan_bitmap(IndexScanDesc scan, TIDBitmap *bitmap);
 
 /* Leave the pages, and free the memory. */
@@ -31,7 +32,7 @@ extern void pb_scan_end(IndexScanDesc scan);
 /* Remember the current row. */
 extern void pb_scan_mark(IndexScanDesc scan);
 
-/* Back to the row that was remembered. */
+/* Return to the row that was remembered. */
 extern void pb_scan_return(IndexScanDesc scan);
 
 #endif							/* PB_SCAN_H */

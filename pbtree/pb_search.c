@@ -3,9 +3,9 @@
  *	  From the root to a page; from page to page.
  *
  * A page is unlocked before the next one is locked.  So a page may have been
- * split since its parent was read, then what is searched for is further right;
- * or have been deleted, then too, since its right sibling has taken over its
- * keys.  The fences tell: what is known of a comparison with the parent's items
+ * split since its parent was read; or it may have been deleted, and its right
+ * sibling has taken over its keys.  In both cases the key is further right,
+ * which the fences show.  The result of a comparison with the parent's items
  * holds for the child's fences exactly if these are the same bytes (I6).
  *-------------------------------------------------------------------------
  */
@@ -13,23 +13,23 @@
 
 #include "pb_search.h"
 
-/* The metapage may be read again so often. */
+/* The maximum number of times that the metapage is read again. */
 #define MAX_ROOT_TRIES	4
 
-/* Longer fences are not carried down. */
+/* The maximum size of a fence that is carried down. */
 #define MAX_CARRIED		256
 
 /*
- * An item next to the downlink, as the fence that it is made into, and perhaps
- * some bytes more: how long its key is has not been looked for.
+ * An item next to the downlink, as the fence that it becomes, perhaps with
+ * some more bytes: the length of its key has not been computed.
  */
 typedef struct CarriedFence
 {
-	int			len;			/* 0: not known */
+	int			len;			/* 0 if unknown */
 	uint8		data[MAX_CARRIED];
 } CarriedFence;
 
-/* What the parent said. */
+/* Results of comparisons on the parent. */
 typedef struct Carry
 {
 	PbBounds	bounds;
@@ -61,7 +61,8 @@ carry_item(PbPos *pos, Page page, int slot, CarriedFence *to)
 	to->len = 0;
 	if (p + map_len > end)
 		return;
-	to->data[to->len++] = (p[-1] & (PB_NATTS_MASK | PB_NATTS_TID)) | (map_len > 0 ? PB_NATTS_MAP : 0);
+	to->data[to->len++] = (p[-1] & (PB_NATTS_MASK | PB_NATTS_TID)) |
+		(map_len > 0 ? PB_NATTS_MAP : 0);
 	carry_bytes(to, p, map_len);
 	carry_bytes(to, pb_page_prefix(page), PbPageGetSpecial(page)->prefix_len);
 	if (pb_page_has_heads(page))
@@ -76,9 +77,12 @@ carry_fence(const uint8 *fence, int len, CarriedFence *to)
 	carry_bytes(to, fence, len);
 }
 
-/* The child in front of "slot" is visited next. */
+/*
+ * Remember the fences of the child in front of "slot", which is visited next.
+ */
 static void
-carry_from(PbPos *pos, Page page, int slot, const PbBounds *bounds, Carry *carry)
+carry_from(PbPos *pos, Page page, int slot, const PbBounds *bounds,
+		   Carry *carry)
 {
 	PbSpecial  *special = PbPageGetSpecial(page);
 
@@ -97,16 +101,17 @@ carry_from(PbPos *pos, Page page, int slot, const PbBounds *bounds, Carry *carry
 }
 
 /*
- * Is it this fence?  A key tells where it ends: of as many columns, with the
- * same map, none goes on where the fence does not.
+ * True if it is this fence.  A key determines where it ends: one with as many
+ * columns and the same map cannot continue behind the fence's end.
  */
 static inline bool
 is_fence(const CarriedFence *carried, const uint8 *fence, int len)
 {
-	return len > 0 && len <= carried->len && memcmp(carried->data, fence, len) == 0;
+	return len > 0 && len <= carried->len &&
+		memcmp(carried->data, fence, len) == 0;
 }
 
-/* I6: what is known on the child. */
+/* I6: derive the results that hold on the child. */
 static void
 carry_to(Page page, const Carry *carry, PbBounds *bounds, bool *high_is_known)
 {
@@ -115,7 +120,8 @@ carry_to(Page page, const Carry *carry, PbBounds *bounds, bool *high_is_known)
 	bounds->lo = bounds->hi = 0;
 	if (is_fence(&carry->low, pb_page_low(page), special->low_len))
 		bounds->lo = carry->bounds.lo;
-	*high_is_known = is_fence(&carry->high, pb_page_high(page), special->high_len);
+	*high_is_known = is_fence(&carry->high, pb_page_high(page),
+							  special->high_len);
 	if (*high_is_known)
 		bounds->hi = carry->bounds.hi;
 }
@@ -126,10 +132,11 @@ check_kind(Relation rel, Buffer buffer, int level)
 	PbSpecial  *special = PbPageGetSpecial(BufferGetPage(buffer));
 
 	if ((special->flags & PB_PAGE_META) || special->level != level)
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "it is not on the expected level");
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+						 "The page is not on the expected level.");
 }
 
-/* To the right sibling, which cannot vanish while this page is locked. */
+/* Move to the right sibling, which cannot vanish while this page is locked. */
 Buffer
 pb_search_right(Relation rel, Buffer buffer, int lock)
 {
@@ -139,7 +146,7 @@ pb_search_right(Relation rel, Buffer buffer, int lock)
 
 	Assert(pb_index_is_locked(buffer, PB_READ));
 	if (next == BufferGetBlockNumber(buffer))
-		pb_index_corrupt(rel, next, -1, "it is its own sibling");
+		pb_index_corrupt(rel, next, -1, "The page is its own sibling.");
 	UnlockReleaseBuffer(buffer);
 	CHECK_FOR_INTERRUPTS();
 	buffer = pb_index_read(rel, next, lock);
@@ -147,7 +154,7 @@ pb_search_right(Relation rel, Buffer buffer, int lock)
 	return buffer;
 }
 
-/* The right sibling, locked too: so its left link leads here. */
+/* Lock the right sibling, too; so its left link leads here. */
 Buffer
 pb_search_next(Relation rel, Buffer buffer, int lock)
 {
@@ -157,26 +164,29 @@ pb_search_next(Relation rel, Buffer buffer, int lock)
 
 	Assert(pb_index_is_locked(buffer, PB_READ));	/* I3: from left to right */
 	check_kind(rel, next, special->level);
-	if (right->prev != BufferGetBlockNumber(buffer) || (right->flags & PB_PAGE_DELETED))
+	if (right->prev != BufferGetBlockNumber(buffer) ||
+		(right->flags & PB_PAGE_DELETED))
 		pb_index_corrupt(rel, BufferGetBlockNumber(next), -1,
-						 "its left link does not lead to its left sibling");
+						 "The page's left link does not lead to its left sibling.");
 	return next;
 }
 
-/* A search or scan goes on from this page, and to no page twice. */
+/* Count a step of a search or scan, which never visits a page twice. */
 void
 pb_search_count(Relation rel, BlockNumber block, uint32 *steps)
 {
 	if (++*steps % 256 == 0 && *steps > RelationGetNumberOfBlocks(rel))
-		pb_index_corrupt(rel, block, -1, "links make a circle, or comparisons contradict each other");
+		pb_index_corrupt(rel, block, -1,
+						 "Links form a circle, or comparisons contradict each other.");
 }
 
 /*
- * The position is on this page or further right.  With "finish", pages that
- * have not been split completely are seen to first.
+ * Move right to the page that the position is on, which is this one or further
+ * right.  With "finish", incomplete splits are completed first.
  */
 Buffer
-pb_search_move_right(PbPos *pos, Buffer buffer, int lock, PbFinishSplit finish, PbBounds *bounds)
+pb_search_move_right(PbPos *pos, Buffer buffer, int lock, PbFinishSplit finish,
+					 PbBounds *bounds)
 {
 	uint32		steps = 0;
 
@@ -190,7 +200,7 @@ pb_search_move_right(PbPos *pos, Buffer buffer, int lock, PbFinishSplit finish, 
 		{
 			if (special->next == PB_NONE)
 				pb_index_corrupt(pos->rel, BufferGetBlockNumber(buffer), -1,
-								 "it is deleted, and has no right sibling");
+								 "The page is deleted, and has no right sibling.");
 		}
 		else if (finish && (special->flags & PB_PAGE_INCOMPLETE))
 		{
@@ -210,7 +220,8 @@ pb_search_move_right(PbPos *pos, Buffer buffer, int lock, PbFinishSplit finish, 
 		}
 		else if (special->next == PB_NONE)
 			return buffer;
-		else if (pb_pos_compare_fence(pos, pb_page_high(page), special->high_len, 0, &bounds->hi) < 0)
+		else if (pb_pos_compare_fence(pos, pb_page_high(page),
+									  special->high_len, 0, &bounds->hi) < 0)
 			return buffer;
 		pb_search_count(pos->rel, BufferGetBlockNumber(buffer), &steps);
 		bounds->lo = bounds->hi = 0;
@@ -219,8 +230,8 @@ pb_search_move_right(PbPos *pos, Buffer buffer, int lock, PbFinishSplit finish, 
 }
 
 /*
- * The root, locked.  The one that is remembered may have been split since then,
- * even be another page by now: it is good if it is alone on its level.
+ * Lock the root.  The remembered one may have been split since then, or be
+ * another page now.  It is valid if it is alone on its level.
  */
 static Buffer
 read_root(PbPos *pos, int level, int lock, int *at)
@@ -233,16 +244,20 @@ read_root(PbPos *pos, int level, int lock, int *at)
 			return InvalidBuffer;
 		if (*at >= level)
 		{
-			Buffer		buffer = pb_index_read(pos->rel, block, *at == level ? lock : PB_READ);
+			Buffer		buffer = pb_index_read(pos->rel, block,
+											   *at == level ? lock : PB_READ);
 			PbSpecial  *special = PbPageGetSpecial(BufferGetPage(buffer));
 
 			/* the metapage's root may have been split since */
-			if (special->prev == PB_NONE && (tries > 0 || special->next == PB_NONE) && special->level == *at &&
+			if (special->prev == PB_NONE &&
+				(tries > 0 || special->next == PB_NONE) &&
+				special->level == *at &&
 				!(special->flags & (PB_PAGE_DELETED | PB_PAGE_META)))
 				return buffer;
 			UnlockReleaseBuffer(buffer);
 			if (tries >= MAX_ROOT_TRIES)
-				pb_index_corrupt(pos->rel, block, -1, "it is the root, and has a left sibling or another level");
+				pb_index_corrupt(pos->rel, block, -1,
+								 "The page is the root, but has a left sibling or another level.");
 		}
 		else if (tries > 0)
 			return InvalidBuffer;
@@ -252,8 +267,9 @@ read_root(PbPos *pos, int level, int lock, int *at)
 
 #ifdef USE_ASSERT_CHECKING
 /*
- * The page is locked and one of the tree, and the position is in front of its
- * high fence (I1), even if that was not compared with it (I6).
+ * Check that the page is locked and belongs to the tree, and that the position
+ * is in front of its high fence (I1), even if that was not compared with it
+ * (I6).
  */
 static bool
 is_reached(PbPos *pos, Buffer buffer, int lock, bool finished)
@@ -264,23 +280,26 @@ is_reached(PbPos *pos, Buffer buffer, int lock, bool finished)
 	int			equal;
 	bool		is_before;
 
-	if (!pb_index_is_locked(buffer, lock) || (special->flags & (PB_PAGE_DELETED | PB_PAGE_META)) ||
+	if (!pb_index_is_locked(buffer, lock) ||
+		(special->flags & (PB_PAGE_DELETED | PB_PAGE_META)) ||
 		(finished && (special->flags & PB_PAGE_INCOMPLETE)))
 		return false;
 	if (pb_page_is_rightmost(page) || !pb_pos_order_is_core(pos->rel))
 		return true;
-	is_before = pb_pos_compare_fence(pos, pb_page_high(page), special->high_len, 0, &equal) < 0;
+	is_before = pb_pos_compare_fence(pos, pb_page_high(page), special->high_len,
+									 0, &equal) < 0;
 	pb_counters = counters;
 	return is_before;
 }
 #endif
 
 /*
- * The page of this level that the position is on, locked; InvalidBuffer if the
- * index is empty, or not that high.
+ * Find the page of this level that the position is on, locked.  InvalidBuffer
+ * if the index is empty, or not that high.
  */
 Buffer
-pb_search_descend(PbPos *pos, int level, int lock, PbFinishSplit finish, PbBounds *bounds)
+pb_search_descend(PbPos *pos, int level, int lock, PbFinishSplit finish,
+				  PbBounds *bounds)
 {
 	Carry		carry;
 	int			at;
@@ -300,8 +319,9 @@ pb_search_descend(PbPos *pos, int level, int lock, PbFinishSplit finish, PbBound
 
 		check_kind(pos->rel, buffer, at);
 		carry_to(BufferGetPage(buffer), &carry, bounds, &high_is_known);
-		if (!high_is_known || (finish && (PbPageGetSpecial(BufferGetPage(buffer))->flags &
-										  PB_PAGE_INCOMPLETE)))
+		if (!high_is_known ||
+			(finish && (PbPageGetSpecial(BufferGetPage(buffer))->flags &
+						PB_PAGE_INCOMPLETE)))
 			buffer = pb_search_move_right(pos, buffer, mode, finish, bounds);
 		Assert(is_reached(pos, buffer, mode, finish != NULL));
 		if (at == level)
@@ -311,17 +331,19 @@ pb_search_descend(PbPos *pos, int level, int lock, PbFinishSplit finish, PbBound
 		block = pb_item_down(pos->rel, buffer, page, slot - 1);
 		carry_from(pos, page, slot, bounds, &carry);
 		if (block == BufferGetBlockNumber(buffer))
-			pb_index_corrupt(pos->rel, block, slot - 1, "it leads to itself");
+			pb_index_corrupt(pos->rel, block, slot - 1,
+							 "The item's downlink leads to its own page.");
 		UnlockReleaseBuffer(buffer);
 		CompatInjectionPoint("pbtree-to-child");
-		buffer = pb_index_read(pos->rel, block, at - 1 == level ? lock : PB_READ);
+		buffer = pb_index_read(pos->rel, block,
+							   at - 1 == level ? lock : PB_READ);
 	}
 }
 
 /*
- * To the left sibling: the page whose right sibling this one is by the time
- * that it is locked.  This one may be split, deleted, and its left sibling be
- * split meanwhile.  InvalidBuffer if there is none.
+ * Move to the left sibling: the page whose right sibling is this one when it
+ * is locked.  In between, this page may be split or deleted, and its left
+ * sibling may be split.  InvalidBuffer if there is none.
  */
 Buffer
 pb_search_left(Relation rel, Buffer buffer)
@@ -340,7 +362,7 @@ pb_search_left(Relation rel, Buffer buffer)
 		{
 			UnlockReleaseBuffer(buffer);
 			if (left == me)
-				pb_index_corrupt(rel, me, -1, "it is its own sibling");
+				pb_index_corrupt(rel, me, -1, "The page is its own sibling.");
 			return InvalidBuffer;
 		}
 		UnlockReleaseBuffer(buffer);
@@ -351,7 +373,8 @@ pb_search_left(Relation rel, Buffer buffer)
 		for (int tries = 0; tries < 4; tries++)
 		{
 			page = BufferGetPage(buffer);
-			if (!(PbPageGetSpecial(page)->flags & PB_PAGE_DELETED) && PbPageGetSpecial(page)->next == me)
+			if (!(PbPageGetSpecial(page)->flags & PB_PAGE_DELETED) &&
+				PbPageGetSpecial(page)->next == me)
 				return buffer;
 			if (pb_page_is_rightmost(page))
 				break;
@@ -361,7 +384,7 @@ pb_search_left(Relation rel, Buffer buffer)
 		pb_search_count(rel, me, &steps);
 
 		/*
-		 * was this page deleted? then go on from the one that took over its
+		 * if this page was deleted, continue from the one that took over its
 		 * keys
 		 */
 		buffer = pb_index_read(rel, me, PB_READ);
@@ -369,7 +392,7 @@ pb_search_left(Relation rel, Buffer buffer)
 		{
 			if (pb_page_is_rightmost(BufferGetPage(buffer)))
 				pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
-								 "it is deleted, and has no right sibling");
+								 "The page is deleted, and has no right sibling.");
 			buffer = pb_search_right(rel, buffer, PB_READ);
 		}
 	}

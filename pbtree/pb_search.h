@@ -13,36 +13,40 @@ typedef void (*PbFinishSplit) (Relation rel, Buffer buffer);
 
 /*
  * Descend to the page of a level that the position is on.  Lock on return: as
- * asked; none other is held meanwhile.  InvalidBuffer: the tree is empty, or
- * lower.  finish: splits on the way are completed.
+ * requested; no other is held in between.  InvalidBuffer if the tree is empty,
+ * or lower.  finish: incomplete splits on the way are completed.
  */
-extern Buffer pb_search_descend(PbPos *pos, int level, int lock, PbFinishSplit finish, PbBounds *bounds);
+extern Buffer pb_search_descend(PbPos *pos, int level, int lock,
+								PbFinishSplit finish, PbBounds *bounds);
 
 /*
- * From a page to the one to its right, or itself, that the position is on.
- * Lock: as asked, of that one alone.
+ * Move from a page to the one that the position is on, which is itself or to
+ * the right.  Lock: as requested, on that one alone.
  */
-extern Buffer pb_search_move_right(PbPos *pos, Buffer buffer, int lock, PbFinishSplit finish,
-								   PbBounds *bounds);
+extern Buffer pb_search_move_right(PbPos *pos, Buffer buffer, int lock,
+								   PbFinishSplit finish, PbBounds *bounds);
 
-/* Count a step.  Error: there were more than pages, so links make a circle. */
+/*
+ * Count a step.  Error: there were more steps than pages, so links form a
+ * circle.
+ */
 extern void pb_search_count(Relation rel, BlockNumber block, uint32 *steps);
 
 /*
- * The right sibling, locked as asked; the page stays locked (I3).  Error: it
+ * Lock the right sibling as requested; the page stays locked (I3).  Error: it
  * does not link back.
  */
 extern Buffer pb_search_next(Relation rel, Buffer buffer, int lock);
 
 /*
- * To the right sibling: the page is unlocked first.  Error: that one is of
- * another level.
+ * Move to the right sibling.  The page is unlocked first.  Error: the sibling
+ * is of another level.
  */
 extern Buffer pb_search_right(Relation rel, Buffer buffer, int lock);
 
 /*
- * To the left sibling, locked for reading: the page is unlocked first.
- * InvalidBuffer: there is none.
+ * Move to the left sibling, locked for reading.  The page is unlocked first.
+ * InvalidBuffer if there is none.
  */
 extern Buffer pb_search_left(Relation rel, Buffer buffer);
 

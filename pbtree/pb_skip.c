@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  * pb_skip.c
- *	  Rows of a range that no row can satisfy the conditions among: passed.
+ *	  Skipping of rows that cannot satisfy the conditions.
  *
  * Conditions that do not bound a range (those behind a column without "=") are
- * checked for each row.  They also say where the next row is that may satisfy
- * them: with a condition b = 5 on an index on (a, b), behind (1, 2) at (1, 5),
- * behind (1, 7) at (2, 5) if a is an integer, else behind all rows with a = 1.
- * That depends on the key alone, so a scan remembers nothing but where it is.
+ * checked for each row.  They also determine where the next row is that may
+ * satisfy them: with a condition b = 5 on an index on (a, b), behind (1, 2) at
+ * (1, 5), behind (1, 7) at (2, 5) if a is an integer, else behind all rows
+ * with a = 1. That depends on the key alone, so a scan remembers only its
+ * place.
  *
  * The idea is that of "Efficient Search of Multidimensional B-Trees" (Leslie,
  * Jain, Birdsall, Yaghmai, VLDB 1995).
@@ -18,7 +19,7 @@
 
 #include "pb_skip.h"
 
-/* What a column's value must be. */
+/* The values that a column may have. */
 typedef struct Filter
 {
 	PbArray    *equal;			/* one of these */
@@ -33,8 +34,8 @@ typedef struct PbSkip
 {
 	int			n;				/* columns up to the last one with a filter */
 	Filter		filter[INDEX_MAX_KEYS];
-	PbKey		key;			/* columns taken from a key, and behind them
-								 * encodings of what the position has more */
+	PbKey		key;			/* columns of a key, then encodings of the
+								 * position's further columns */
 	PbPos		pos;
 } PbSkip;
 
@@ -64,7 +65,9 @@ add_filter(PbQuals *q, ScanKey key, PbArray *array)
 		if (key->sk_strategy == BTEqualStrategyNumber)
 			bound = &f->equal;
 		else
-			bound = (key->sk_strategy < BTEqualStrategyNumber) != q->index->col[column].desc ? &f->high : &f->low;
+			bound = (key->sk_strategy < BTEqualStrategyNumber) !=
+				q->index->col[column].desc ?
+				&f->high : &f->low;
 		if (*bound == NULL)
 			*bound = array;
 	}
@@ -78,7 +81,8 @@ pb_skip_set(PbQuals *q)
 	if (!q->can_skip)
 		return;
 	if (q->skip == NULL)
-		q->skip = MemoryContextAlloc(MemoryContextGetParent(q->context), sizeof(PbSkip));
+		q->skip = MemoryContextAlloc(MemoryContextGetParent(q->context),
+									 sizeof(PbSkip));
 	q->skip->n = 0;
 	memset(q->skip->filter, 0, q->index->nkeys * sizeof(Filter));
 	pb_pos_begin(&q->skip->pos, q->rel, q->index);
@@ -88,9 +92,9 @@ pb_skip_set(PbQuals *q)
 	MemoryContextSwitchTo(old);
 }
 
-/* ---- the position --------------------------------------------------------- */
+/* ---- the position ------------------------------------------------------ */
 
-/* It begins with the key's first columns. */
+/* Begin the position with the key's first columns. */
 static void
 begin(PbQuals *q, const PbKey *key, int natts)
 {
@@ -106,10 +110,11 @@ begin(PbQuals *q, const PbKey *key, int natts)
 static void
 add(PbQuals *q, ScanKey key, Datum value, bool isnull)
 {
-	pb_quals_add_column(q, &q->skip->pos, q->skip->key.data, PB_KEY_ROOM, key, value, isnull);
+	pb_quals_add_column(q, &q->skip->pos, q->skip->key.data, PB_KEY_ROOM, key,
+						value, isnull);
 }
 
-/* Where the values of a column between two bounds begin, in this direction. */
+/* Get the first value of a column between two bounds, in this direction. */
 static void
 add_bound(PbQuals *q, int column, bool forward)
 {
@@ -128,13 +133,16 @@ add_bound(PbQuals *q, int column, bool forward)
 	}
 }
 
-/* The columns from this one on get the first values that they may have in this direction; this one the i-th, of an array. */
+/*
+ * Set the columns from this one on to their first possible values in this
+ * direction; this one to the i-th of an array.
+ */
 static void
 add_values(PbQuals *q, int column, int i, bool forward)
 {
 	PbSkip	   *s = q->skip;
 
-	Assert(s->pos.natts == column); /* the columns in front are the key's */
+	Assert(s->pos.natts == column); /* the columns before it are the key's */
 	s->pos.after = !forward;
 	for (; column < s->n; column++, i = 0)
 	{
@@ -143,7 +151,8 @@ add_values(PbQuals *q, int column, int i, bool forward)
 		if (f->is_null)
 			add(q, NULL, 0, true);
 		else if (f->equal != NULL)
-			add(q, f->equal->key, f->equal->elems[forward ? i : f->equal->n - 1 - i], false);
+			add(q, f->equal->key,
+				f->equal->elems[forward ? i : f->equal->n - 1 - i], false);
 		else
 		{
 			add_bound(q, column, forward);
@@ -153,9 +162,9 @@ add_values(PbQuals *q, int column, int i, bool forward)
 }
 
 /*
- * The value behind the position's last one, in this direction: encodings of
- * fixed width that sort as bytes are numbers.  false: it is the last one, or not
- * of that kind, and stays.
+ * Advance the position's last value to the next one, in this direction:
+ * encodings of fixed width that sort as bytes are numbers.  Returns false,
+ * without a change, if it is the last one, or not of that kind.
  */
 static bool
 take_neighbour(PbQuals *q, int column, bool forward)
@@ -164,7 +173,8 @@ take_neighbour(PbQuals *q, int column, bool forward)
 	PbSkip	   *s = q->skip;
 	uint8	   *p = s->key.data + s->key.off[column];
 
-	if (!PbCodecIsOrdered(col->codec) || col->fixed == 0 || pb_key_state(&s->key, column) != PB_COL_PLAIN)
+	if (!PbCodecIsOrdered(col->codec) || col->fixed == 0 ||
+		pb_key_state(&s->key, column) != PB_COL_PLAIN)
 		return false;
 	for (int i = col->fixed - 1; i >= 0; i--)
 	{
@@ -176,16 +186,19 @@ take_neighbour(PbQuals *q, int column, bool forward)
 	return false;
 }
 
-/* ---- which one ------------------------------------------------------------ */
+/* ---- which one --------------------------------------------------------- */
 
 typedef enum Where
 {
-	HERE,						/* the column's value is one that it may have */
-	AHEAD,						/* such a value comes, in this direction */
-	PASSED						/* none comes */
+	HERE,						/* the column's value is a possible one */
+	AHEAD,						/* such a value follows, in this direction */
+	PASSED						/* none follows */
 } Where;
 
-/* Is the key's column, which is not NULL, on the wrong side of the bound? */
+/*
+ * True if the key's column, which is not NULL, is on the wrong side of the
+ * bound.
+ */
 static bool
 is_outside(PbQuals *q, const PbArray *bound, const PbKey *key, bool low)
 {
@@ -198,7 +211,7 @@ is_outside(PbQuals *q, const PbArray *bound, const PbKey *key, bool low)
 	return equal ? pb_quals_is_strict(bound->key) : is_below == low;
 }
 
-/* For an array: the element that is ahead. */
+/* Find the next element of an array. */
 static Where
 look(PbQuals *q, const PbKey *key, int column, bool forward, int *element)
 {
@@ -225,7 +238,10 @@ look(PbQuals *q, const PbKey *key, int column, bool forward, int *element)
 	return HERE;
 }
 
-/* No further row with the key's columns in front of this one can satisfy the conditions. */
+/*
+ * Set the position behind the key's columns in front of this one: no further
+ * row with them can satisfy the conditions.
+ */
 static PbSkipTo
 leave_prefix(PbQuals *q, const PbKey *key, int column, bool forward)
 {
@@ -241,7 +257,8 @@ leave_prefix(PbQuals *q, const PbKey *key, int column, bool forward)
 			continue;
 		if (f->equal != NULL)
 		{
-			element = pb_quals_count_elements(q, f->equal, key, forward, &equal) + 1;
+			element =
+				pb_quals_count_elements(q, f->equal, key, forward, &equal) + 1;
 			if (element >= f->equal->n)
 				continue;
 			begin(q, key, column);
@@ -259,9 +276,9 @@ leave_prefix(PbQuals *q, const PbKey *key, int column, bool forward)
 }
 
 /*
- * In this direction, from the key on (a row's, or a fence that the rows to come
- * are behind): where is the next row that may satisfy the conditions?  The
- * position holds until the next call.
+ * Find the next row that may satisfy the conditions, in this direction, from
+ * the key on.  The key is a row's, or a fence in front of the next rows.  The
+ * position is valid until the next call.
  */
 PbSkipTo
 pb_skip_find(PbQuals *q, const PbKey *key, ScanDirection dir, PbPos **pos)
@@ -281,7 +298,8 @@ pb_skip_find(PbQuals *q, const PbKey *key, ScanDirection dir, PbPos **pos)
 				return PB_SKIP_NOT;
 			begin(q, key, column);
 			add_values(q, column, 0, forward);
-			return q->skip->pos.natts > column ? PB_SKIP_NEXT_COLUMN : PB_SKIP_NOT;
+			return q->skip->pos.natts > column ?
+				PB_SKIP_NEXT_COLUMN : PB_SKIP_NOT;
 		}
 		switch (look(q, key, column, forward, &element))
 		{

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_skip.h
- *	  Rows of a range that no row can satisfy the conditions among: passed.
+ *	  Skipping of rows that cannot satisfy the conditions.
  *-------------------------------------------------------------------------
  */
 #ifndef PB_SKIP_H
@@ -11,19 +11,20 @@
 typedef enum PbSkipTo
 {
 	PB_SKIP_NOT,				/* a row with this key may satisfy them */
-	PB_SKIP_POS,				/* none before the position does */
-	PB_SKIP_NEXT_COLUMN,		/* the same, and the key ends in front of the
-								 * column that says so */
-	PB_SKIP_END					/* none in the current range does */
+	PB_SKIP_POS,				/* no row before the position does */
+	PB_SKIP_NEXT_COLUMN,		/* no row before the position does, and the
+								 * key ends before the deciding column */
+	PB_SKIP_END					/* no row in the current range does */
 } PbSkipTo;
 
-/* After pb_quals_set; no page is locked. */
+/* Prepare skipping.  To be called after pb_quals_set; no page is locked. */
 extern void pb_skip_set(PbQuals *q);
 
 /*
- * Where the next row is that may satisfy the conditions, from the key on.
- * *pos holds until the next call.
+ * Find the next row that may satisfy the conditions, from the key on.  *pos is
+ * valid until the next call.
  */
-extern PbSkipTo pb_skip_find(PbQuals *q, const PbKey *key, ScanDirection dir, PbPos **pos);
+extern PbSkipTo pb_skip_find(PbQuals *q, const PbKey *key, ScanDirection dir,
+							 PbPos **pos);
 
 #endif							/* PB_SKIP_H */

@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  * pb_sort.c
- *	  A new index's rows, in order.
+ *	  Sorting of a new index's rows.
  *
  * Three ways.  Where equal keys are identical, rows are put together by key as
- * they come (pb_group.c), and keys are sorted: if there are many rows for a key,
- * that is all.  Where keys are short, of fixed width, and compare as bytes, they
- * are sorted as such, with their TIDs, in words.  Else, or if memory does not
- * suffice for one of these, the rows are index tuples in core's sort.
+ * they come (pb_group.c), and keys are sorted: if there are many rows for a
+ * key, that is all.  Where keys are short, of fixed width, and compare as
+ * bytes, they are sorted as such, with their TIDs, in words.  Else, or if
+ * memory does not suffice for one of these, the rows are index tuples in
+ * core's sort.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -21,18 +22,21 @@
 #include "pb_sort.h"
 #include "pb_tuple.h"
 
-/* Not before so many rows it is decided whether keys have many of them. */
+/* The number of rows after which it is decided whether keys repeat. */
 #define ROWS_TO_DECIDE		65536
 
-/* Fewer rows for a key than this are not worth it. */
+/* The minimum number of rows for a key that justifies grouping. */
 #define ROWS_FOR_A_KEY		4
 
-/* More are not: how many a key has is an int, and a list's room grows fourfold. */
+/*
+ * The maximum number of rows for a key: the number is an int, and a list's
+ * room grows fourfold.
+ */
 #define MAX_ROWS_IN_GROUPS	(INT_MAX / 8)
 
 #define TID_LEN				6
 
-/* A key with its TID: what is marked for each column whether it is NULL, its bytes. */
+/* A key with its TID: for each column a NULL mark and its bytes. */
 typedef struct Word3
 {
 	uint64		w[3];
@@ -51,7 +55,7 @@ struct PbSort
 	Word3	   *words;			/* or NULL */
 	int64		nwords;
 	int64		room;
-	int64		at;				/* what is returned next */
+	int64		at;				/* next result */
 	ItemPointerData tid;		/* of the current row */
 	PbKey		key;
 };
@@ -77,8 +81,8 @@ compare_words(const Word3 *a, const Word3 *b)
 #include "lib/sort_template.h"
 
 /*
- * Sorting index tuples is for the access method btree only before version 18;
- * but the order is the same, so the sort gets a relation that claims to be one.
+ * Before version 18 only the access method btree can sort index tuples.  The
+ * order is the same, so the sort gets a relation that claims to be a btree.
  */
 static Relation
 disguise(Relation rel)
@@ -95,8 +99,9 @@ disguise(Relation rel)
 static void
 begin_tuples(PbSort *sort)
 {
-	sort->tuples = tuplesort_begin_index_btree(sort->heap, disguise(sort->rel), false, false,
-											   sort->memory, NULL, TUPLESORT_NONE);
+	sort->tuples = tuplesort_begin_index_btree(sort->heap, disguise(sort->rel),
+											   false, false, sort->memory, NULL,
+											   TUPLESORT_NONE);
 }
 
 PbSort *
@@ -108,7 +113,8 @@ pb_sort_begin(Relation heap, Relation rel, PbIndex *index, int memory)
 	sort->rel = rel;
 	sort->index = index;
 	sort->memory = memory;
-	sort->row = AllocSetContextCreate(CurrentMemoryContext, "pbtree row", ALLOCSET_DEFAULT_SIZES);
+	sort->row = AllocSetContextCreate(CurrentMemoryContext, "pbtree row",
+									  ALLOCSET_DEFAULT_SIZES);
 	if (index->equalimage)
 		sort->groups = pb_group_begin(index);
 	else
@@ -116,7 +122,7 @@ pb_sort_begin(Relation heap, Relation rel, PbIndex *index, int memory)
 	return sort;
 }
 
-/* ---- keys as words -------------------------------------------------------- */
+/* ---- keys as words ----------------------------------------------------- */
 
 static bool
 fit_words(const PbIndex *index)
@@ -137,8 +143,9 @@ add_words(PbSort *sort, const PbKey *key)
 	if (sort->nwords >= sort->room)
 	{
 		sort->room = Max(sort->room * 2, 1024);
-		sort->words = sort->words ? repalloc_huge(sort->words, sort->room * sizeof(Word3))
-			: palloc(sort->room * sizeof(Word3));
+		sort->words = sort->words ? repalloc_huge(sort->words,
+												  sort->room * sizeof(Word3)) :
+			palloc(sort->room * sizeof(Word3));
 	}
 	for (int i = 0; i < key->natts; i++)
 	{
@@ -195,18 +202,23 @@ get_words(PbSort *sort, const Word3 *words, PbKey *key)
 	}
 	key->off[key->natts] = key->len;
 	key->parsed = key->natts;
-	ItemPointerSet(&key->tid, (BlockNumber) p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3], p[4] << 8 | p[5]);
+	ItemPointerSet(&key->tid,
+				   (BlockNumber) p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3],
+				   p[4] << 8 | p[5]);
 }
 
-/* ---- index tuples --------------------------------------------------------- */
+/* ---- index tuples ------------------------------------------------------ */
 
 static void
-put_tuple(PbSort *sort, const Datum *values, bool *isnull, const ItemPointerData *tid)
+put_tuple(PbSort *sort, const Datum *values, bool *isnull,
+		  const ItemPointerData *tid)
 {
 	Datum		packed[INDEX_MAX_KEYS];
 
 	pb_tuple_pack(sort->index, values, isnull, packed);
-	tuplesort_putindextuplevalues(sort->tuples, sort->rel, unconstify(ItemPointerData *, tid), packed, isnull);
+	tuplesort_putindextuplevalues(sort->tuples, sort->rel,
+								  unconstify(ItemPointerData *, tid), packed,
+								  isnull);
 }
 
 static void
@@ -240,7 +252,7 @@ words_to_tuples(PbSort *sort)
 	sort->nwords = 0;
 }
 
-/* Keys have few rows, or too many: they are sorted in another way. */
+/* Switch to another way of sorting if keys have too few or too many rows. */
 static void
 give_up_groups(PbSort *sort)
 {
@@ -267,7 +279,7 @@ give_up_groups(PbSort *sort)
 	sort->groups = NULL;
 }
 
-/* ---- all ways ------------------------------------------------------------- */
+/* ---- all ways ---------------------------------------------------------- */
 
 static bool
 groups_pay(PbSort *sort)
@@ -276,7 +288,8 @@ groups_pay(PbSort *sort)
 
 	if (n > MAX_ROWS_IN_GROUPS)
 		return false;
-	if (n % 1024 == 0 && pb_group_memory(sort->groups) > (Size) sort->memory * 1024)
+	if (n % 1024 == 0 &&
+		pb_group_memory(sort->groups) > (Size) sort->memory * 1024)
 		return false;
 	return n < ROWS_TO_DECIDE || (n & (n - 1)) != 0 ||
 		pb_group_count(sort->groups) < n / ROWS_FOR_A_KEY;
@@ -308,12 +321,13 @@ pb_sort_add(PbSort *sort, ItemPointer tid, Datum *values, bool *isnull)
 	else
 	{
 		add_words(sort, &sort->key);
-		if (sort->nwords == sort->room && sort->room * 2 * sizeof(Word3) > (Size) sort->memory * 1024)
+		if (sort->nwords == sort->room &&
+			sort->room * 2 * sizeof(Word3) > (Size) sort->memory * 1024)
 			words_to_tuples(sort);
 	}
 }
 
-/* A group's number, as a TID that is sorted with its key. */
+/* Encode a group's number as a TID that is sorted with its key. */
 #define GROUPS_PER_BLOCK	32768
 
 void
@@ -328,7 +342,8 @@ pb_sort_perform(PbSort *sort)
 			ItemPointerData number;
 
 			(void) pb_group_get(sort->groups, i, &sort->key, &tids);
-			ItemPointerSet(&number, i / GROUPS_PER_BLOCK, i % GROUPS_PER_BLOCK + 1);
+			ItemPointerSet(&number, i / GROUPS_PER_BLOCK,
+						   i % GROUPS_PER_BLOCK + 1);
 			add_tuple(sort, &sort->key, &number);
 		}
 	}
@@ -339,7 +354,10 @@ pb_sort_perform(PbSort *sort)
 	sort->at = 0;
 }
 
-/* The next key, and its TIDs, or some of them; false: that was the last one. */
+/*
+ * Get the next key, and its TIDs, or some of them.  Returns false after the
+ * last one.
+ */
 bool
 pb_sort_next(PbSort *sort, PbKey *key, const ItemPointerData **tids, int *n)
 {
@@ -362,7 +380,8 @@ pb_sort_next(PbSort *sort, PbKey *key, const ItemPointerData **tids, int *n)
 		return false;
 	if (sort->groups != NULL)
 	{
-		int			number = ItemPointerGetBlockNumber(&tuple->t_tid) * GROUPS_PER_BLOCK +
+		int			number = ItemPointerGetBlockNumber(&tuple->t_tid) *
+			GROUPS_PER_BLOCK +
 			ItemPointerGetOffsetNumber(&tuple->t_tid) - 1;
 
 		*n = pb_group_get(sort->groups, number, key, tids);

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_sort.h
- *	  A new index's rows, in order.
+ *	  Sorting of a new index's rows.
  *-------------------------------------------------------------------------
  */
 #ifndef PB_SORT_H
@@ -10,17 +10,20 @@
 
 typedef struct PbSort PbSort;
 
-/* With so much memory (kB). */
-extern PbSort *pb_sort_begin(Relation heap, Relation rel, PbIndex *index, int memory);
+/* Begin a sort with this much memory (kB). */
+extern PbSort *pb_sort_begin(Relation heap, Relation rel, PbIndex *index,
+							 int memory);
 
 /* Add a row.  Error: its key is too long. */
-extern void pb_sort_add(PbSort *sort, ItemPointer tid, Datum *values, bool *isnull);
+extern void pb_sort_add(PbSort *sort, ItemPointer tid, Datum *values,
+						bool *isnull);
 
-/* Sort what was added. */
+/* Sort the rows that were added. */
 extern void pb_sort_perform(PbSort *sort);
 
-/* The next key, with TIDs, in order; false: there is none. */
-extern bool pb_sort_next(PbSort *sort, PbKey *key, const ItemPointerData **tids, int *n);
+/* Get the next key, with TIDs, in order.  Returns false if there is none. */
+extern bool pb_sort_next(PbSort *sort, PbKey *key, const ItemPointerData **tids,
+						 int *n);
 
 /* Free the memory and files. */
 extern void pb_sort_end(PbSort *sort);

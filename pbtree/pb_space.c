@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  * pb_space.c
- *	  New pages, and deleted ones that are used again.
+ *	  New pages, and reuse of deleted ones.
  *
  * A scan may be on its way to a deleted page until all transactions of that
- * time have ended: only then is the page used again.
+ * time have ended.  Only then is the page reused.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -15,7 +15,10 @@
 #include "pb_change.h"
 #include "pb_space.h"
 
-/* I11: can nobody be on the way to the page?  It is new, or deleted for long enough. */
+/*
+ * I11: true if no scan can be on the way to the page, because it is new, or
+ * was deleted long enough ago.
+ */
 bool
 pb_space_is_free(Relation heap, Page page)
 {
@@ -23,15 +26,17 @@ pb_space_is_free(Relation heap, Page page)
 
 	if (PageIsNew(page))
 		return true;
-	if (pb_page_check(page) != NULL || !(PbPageGetSpecial(page)->flags & PB_PAGE_DELETED))
+	if (pb_page_check(page) != NULL ||
+		!(PbPageGetSpecial(page)->flags & PB_PAGE_DELETED))
 		return false;
 	xid = PbPageGetDeleted(page)->safe_xid;
 	return GlobalVisCheckRemovableFullXid(heap, FullTransactionIdFromU64(xid));
 }
 
 /*
- * Can the page, which is locked, be used again?  Standbys are told, and whether the table is one that logical decoding
- * reads as a catalog: then slots there may need what is behind the page (16+).
+ * True if the locked page can be reused.  Standbys are told so, and whether
+ * logical decoding reads the table as a catalog: then replication slots there
+ * may need the deleted data (16+).
  */
 static bool
 take_page(Relation rel, Relation heap, Page page)
@@ -39,12 +44,20 @@ take_page(Relation rel, Relation heap, Page page)
 	if (!pb_space_is_free(heap, page))
 		return false;
 	if (!PageIsNew(page) && XLogStandbyInfoActive() && RelationNeedsWAL(rel))
-		pb_change_log_reuse(rel, FullTransactionIdFromU64(PbPageGetDeleted(page)->safe_xid),
-							heap != NULL && RelationIsAccessibleInLogicalDecoding(heap));
+	{
+		uint64		xid = PbPageGetDeleted(page)->safe_xid;
+		bool		catalog = heap != NULL &&
+			RelationIsAccessibleInLogicalDecoding(heap);
+
+		pb_change_log_reuse(rel, FullTransactionIdFromU64(xid), catalog);
+	}
 	return true;
 }
 
-/* A deleted page, locked for writing, or InvalidBuffer.  The table has been opened by whoever changes the index. */
+/*
+ * Get a deleted page, locked for writing, or InvalidBuffer.  The caller, which
+ * changes the index, has opened the table.
+ */
 static Buffer
 reuse_page(Relation rel)
 {
@@ -52,7 +65,8 @@ reuse_page(Relation rel)
 	Buffer		buffer = InvalidBuffer;
 	BlockNumber block;
 
-	while (BufferIsInvalid(buffer) && (block = GetFreeIndexPage(rel)) != InvalidBlockNumber)
+	while (BufferIsInvalid(buffer) &&
+		   (block = GetFreeIndexPage(rel)) != InvalidBlockNumber)
 	{
 		if (heap == NULL)
 			heap = RelationIdGetRelation(rel->rd_index->indrelid);
@@ -71,7 +85,7 @@ reuse_page(Relation rel)
 	return buffer;
 }
 
-/* A page to fill, locked for writing.  It is to be made by PB_OP_IMAGE. */
+/* Get a page to fill, locked for writing.  PB_OP_IMAGE makes its contents. */
 Buffer
 pb_space_get(Relation rel)
 {
@@ -80,6 +94,9 @@ pb_space_get(Relation rel)
 	if (BufferIsInvalid(buffer))
 		buffer = pb_index_extend(rel);
 	Assert(pb_index_is_locked(buffer, PB_WRITE));
-	Assert(PageIsNew(BufferGetPage(buffer)) || (PbPageGetSpecial(BufferGetPage(buffer))->flags & PB_PAGE_DELETED)); /* I11 */
+	/* I11 */
+	Assert(PageIsNew(BufferGetPage(buffer)) ||
+		   (PbPageGetSpecial(BufferGetPage(buffer))->flags &
+			PB_PAGE_DELETED));
 	return buffer;
 }

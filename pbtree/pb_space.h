@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_space.h
- *	  New pages, and deleted ones that are used again.
+ *	  New pages, and reuse of deleted ones.
  *-------------------------------------------------------------------------
  */
 #ifndef PB_SPACE_H
@@ -8,12 +8,12 @@
 
 #include "pb_index.h"
 
-/* May the page be used again (I11)?  Lock: read. */
+/* True if the page may be reused (I11).  Lock: read. */
 extern bool pb_space_is_free(Relation heap, Page page);
 
 /*
- * A page to be made by PB_OP_IMAGE.  Lock: write.  It waits for no page's
- * lock, but for the extension lock.
+ * Get a page whose contents PB_OP_IMAGE makes.  Lock: write.  It waits for no
+ * page's lock, only for the extension lock.
  */
 extern Buffer pb_space_get(Relation rel);
 

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  * pb_split.c
- *	  Items into pages; pages that are split; their parents.
+ *	  Insertion of items; page splits; updates of parents.
  *
- * A page is split without the item that has no room on it: that one is
- * inserted afterwards, as into any page.  A split is two changes: the new right
+ * A page is split without the item that has no room on it: the item is
+ * inserted afterwards, as on any page.  A split is two changes: the new right
  * sibling, and its downlink.  In between the left page is marked; an insertion
- * that comes there sees to the downlink first.
+ * that reaches it inserts the downlink first.
  *-------------------------------------------------------------------------
  */
 #include "compat_index.h"
@@ -17,11 +17,11 @@
 #include "pb_space.h"
 #include "pb_split.h"
 
-/* ---- items ---------------------------------------------------------------- */
+/* ---- items ------------------------------------------------------------- */
 
 static int
-form_item(PbIndex *index, Page page, const PbKey *key, int skip, BlockNumber down, uint8 *to,
-		  int *flags)
+form_item(PbIndex *index, Page page, const PbKey *key, int skip,
+		  BlockNumber down, uint8 *to, int *flags)
 {
 	int			len;
 
@@ -31,7 +31,10 @@ form_item(PbIndex *index, Page page, const PbKey *key, int skip, BlockNumber dow
 	return len + pb_tid_put(to + len, &key->tid);
 }
 
-/* Does the key begin with the page's prefix, and go with its slots? */
+/*
+ * True if the key begins with the page's prefix, and is compatible with its
+ * slots.
+ */
 static bool
 suits_page(PbIndex *index, Page page, const PbKey *key)
 {
@@ -40,14 +43,17 @@ suits_page(PbIndex *index, Page page, const PbKey *key)
 
 	if (index->bytes && pb_page_nslots(page) == 0)
 		return false;
-	if (pb_page_has_heads(page) && (key->has_map || key->len < prefix + PB_HEAD_LEN))
+	if (pb_page_has_heads(page) &&
+		(key->has_map || key->len < prefix + PB_HEAD_LEN))
 		return false;
-	return key->len >= prefix && memcmp(key->data, pb_page_prefix(page), prefix) == 0;
+	return key->len >= prefix &&
+		memcmp(key->data, pb_page_prefix(page), prefix) == 0;
 }
 
-/* The page's shape with this key in it. */
+/* Compute the page's shape with this key in it. */
 static void
-shape_with(Relation rel, PbIndex *index, Buffer buffer, const PbKey *key, PbShape *shape)
+shape_with(Relation rel, PbIndex *index, Buffer buffer, const PbKey *key,
+		   PbShape *shape)
 {
 	PbPack	   *pack = palloc(sizeof(PbPack));
 	int			n = pb_page_nslots(BufferGetPage(buffer));
@@ -58,7 +64,7 @@ shape_with(Relation rel, PbIndex *index, Buffer buffer, const PbKey *key, PbShap
 	memset(shape, 0, sizeof(*shape));
 	pb_pack_shape(pack, index, shape);
 
-	/* the prefix is taken from what is on the page already */
+	/* the prefix is taken from the existing items */
 	if (n == (pb_page_is_leaf(BufferGetPage(buffer)) ? 0 : 1))
 		shape->prefix_len = 0;
 	shape->n = n;
@@ -67,8 +73,8 @@ shape_with(Relation rel, PbIndex *index, Buffer buffer, const PbKey *key, PbShap
 
 #ifdef USE_ASSERT_CHECKING
 /*
- * I4: is the page of the level above the child, which was split, and is what is
- * put there the downlink of its right sibling?
+ * I4: check that the page is on the level above the child, which was split,
+ * and that the item is the downlink of its right sibling.
  */
 static bool
 completes_split(Page page, Buffer child, BlockNumber down)
@@ -84,12 +90,12 @@ completes_split(Page page, Buffer child, BlockNumber down)
 #endif
 
 /*
- * Insert a row's key (with its TID), or an inner item, at a slot; the child's
- * split is complete with it.  false: there is no room.
+ * Insert a row's key (with its TID), or an inner item, at a slot.  A downlink
+ * completes the child's split.  Returns false if there is no room.
  */
 bool
-pb_split_put(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey *key,
-			 BlockNumber down, Buffer child)
+pb_split_put(Relation rel, PbIndex *index, Buffer buffer, int slot,
+			 const PbKey *key, BlockNumber down, Buffer child)
 {
 	Page		page = BufferGetPage(buffer);
 	uint8		item[BLCKSZ];
@@ -99,11 +105,13 @@ pb_split_put(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey 
 	int			flags;
 
 	Assert(pb_index_is_locked(buffer, PB_WRITE));
-	Assert(slot >= (pb_page_is_leaf(page) ? 0 : 1) && slot <= pb_page_nslots(page));
+	Assert(slot >= (pb_page_is_leaf(page) ? 0 : 1) &&
+		   slot <= pb_page_nslots(page));
 	Assert(completes_split(page, child, down));
 	if (suits_page(index, page, key))
 	{
-		len = form_item(index, page, key, PbPageGetSpecial(page)->prefix_len, down, item, &flags);
+		len = form_item(index, page, key, PbPageGetSpecial(page)->prefix_len,
+						down, item, &flags);
 		if (!pb_page_fits(page, len))
 			return false;
 		pb_change_begin(&c, rel, PB_XLOG_INSERT);
@@ -131,8 +139,8 @@ pb_split_put(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey 
 }
 
 /*
- * Store the page's keys as they are best stored, if they are not; it may have
- * begun with few or none.
+ * Rebuild the page with the best shape for its keys, if it has another.  It
+ * may have started with few keys or none.
  */
 bool
 pb_split_repack(Relation rel, PbIndex *index, Buffer buffer)
@@ -147,8 +155,9 @@ pb_split_repack(Relation rel, PbIndex *index, Buffer buffer)
 	memset(&shape, 0, sizeof(shape));
 	pb_pack_begin(pack);
 	pb_pack_page(pack, rel, index, buffer, 0, n);
-	/* one list, of which two are to be made: they have the key in common */
-	if (n == 1 && pb_page_is_leaf(page) && (pb_slot_get(page, 0) & PB_SLOT_POSTING))
+	/* one list, which will become two with a common key */
+	if (n == 1 && pb_page_is_leaf(page) &&
+		(pb_slot_get(page, 0) & PB_SLOT_POSTING))
 		pb_pack_page(pack, rel, index, buffer, 0, n);
 	pb_pack_shape(pack, index, &shape);
 	shape.n = n;
@@ -164,14 +173,15 @@ pb_split_repack(Relation rel, PbIndex *index, Buffer buffer)
 	return true;
 }
 
-/* ---- splits --------------------------------------------------------------- */
+/* ---- splits ------------------------------------------------------------ */
 
 /*
- * The key that separates the first k items from the others; "key" is that of
- * the row for which room is made, where one side gets none.
+ * Make the key that separates the first k items from the others.  If one side
+ * gets no item, "key" is used, the key of the row for which room is made.
  */
 static void
-find_separator(Relation rel, PbIndex *index, Buffer buffer, int k, const PbKey *key, PbKey *sep)
+find_separator(Relation rel, PbIndex *index, Buffer buffer, int k,
+			   const PbKey *key, PbKey *sep)
 {
 	Page		page = BufferGetPage(buffer);
 	PbItem	   *item = palloc(sizeof(PbItem));
@@ -199,7 +209,8 @@ find_separator(Relation rel, PbIndex *index, Buffer buffer, int k, const PbKey *
 }
 
 static void
-side_shape(Relation rel, PbIndex *index, Buffer buffer, int from, int n, bool least, PbShape *shape)
+side_shape(Relation rel, PbIndex *index, Buffer buffer, int from, int n,
+		   bool least, PbShape *shape)
 {
 	PbPack	   *pack = palloc(sizeof(PbPack));
 
@@ -215,20 +226,24 @@ side_shape(Relation rel, PbIndex *index, Buffer buffer, int from, int n, bool le
 	pfree(pack);
 }
 
-/* A way to split a page: how many items remain, and what the two pages become. */
+/*
+ * A way to split a page: the number of items that remain, and the shapes of
+ * the two pages.
+ */
 typedef struct PbSplit
 {
 	int			k;
-	bool		least;			/* the items take no more room than now */
+	bool		least;			/* the items take at most the current space */
 	PbKey		sep;
 	uint8		fence[BLCKSZ];
 	PbShape		shapes[2];
-	PGAlignedBlock right;		/* the right sibling, as it will be */
+	PGAlignedBlock right;		/* the future right sibling */
 } PbSplit;
 
-/* false: the right sibling would have too little room. */
+/* Returns false if the right sibling would have too little room. */
 static bool
-plan_split(Relation rel, PbIndex *index, Buffer buffer, const PbKey *key, uint16 cycle, PbSplit *s)
+plan_split(Relation rel, PbIndex *index, Buffer buffer, const PbKey *key,
+		   uint16 cycle, PbSplit *s)
 {
 	Page		page = BufferGetPage(buffer);
 	Page		right = s->right.data;
@@ -253,30 +268,37 @@ plan_split(Relation rel, PbIndex *index, Buffer buffer, const PbKey *key, uint16
 	return true;
 }
 
-/* The change; false: the left page would have too little room. */
+/*
+ * Carry out the split.  Returns false if the left page would have too little
+ * room.
+ */
 static bool
-begin_split(Relation rel, Buffer buffer, Buffer right, Buffer far_right, PbSplit *s, PbChange *c)
+begin_split(Relation rel, Buffer buffer, Buffer right, Buffer far_right,
+			PbSplit *s, PbChange *c)
 {
 	ByteWriter *w;
 
 	/* I1: the right sibling's left link changes, too */
-	Assert(BufferIsValid(far_right) == !pb_page_is_rightmost(BufferGetPage(buffer)));
+	Assert(BufferIsValid(far_right) ==
+		   !pb_page_is_rightmost(BufferGetPage(buffer)));
 	pb_change_begin(c, rel, PB_XLOG_SPLIT);
 	w = pb_change_block(c, buffer, false);
 	pb_op_rebuild(w, &s->shapes[0]);
-	pb_op_next(w, BufferGetBlockNumber(right), PbPageGetSpecial(s->right.data)->cycle);
+	pb_op_next(w, BufferGetBlockNumber(right),
+			   PbPageGetSpecial(s->right.data)->cycle);
 	pb_op_flags(w, 0, PB_PAGE_INCOMPLETE);
 	pb_op_image(pb_change_block(c, right, true), s->right.data);
 	if (BufferIsValid(far_right))
-		pb_op_prev(pb_change_block(c, far_right, false), BufferGetBlockNumber(right));
+		pb_op_prev(pb_change_block(c, far_right, false),
+				   BufferGetBlockNumber(right));
 	return pb_change_try(c);
 }
 
 /*
- * The next way, after one without room for all: other split points, those near
- * the middle first, then these again with pages that take as little room as this
- * one does.  One of these is always possible: one item remains, and the page of
- * the others needs no more than they need here.
+ * Choose the next way to split, after one without enough room: other split
+ * points, those near the middle first; then these again with pages that are as
+ * compact as the current one.  One of these is always possible: one item
+ * remains, and the others take at most their current space.
  */
 static bool
 next_split(int n, int *tries, PbSplit *s)
@@ -299,7 +321,8 @@ next_split(int n, int *tries, PbSplit *s)
  * release it.
  */
 void
-pb_split_page(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey *key)
+pb_split_page(Relation rel, PbIndex *index, Buffer buffer, int slot,
+			  const PbKey *key)
 {
 	Page		page = BufferGetPage(buffer);
 	PbSplit    *s = palloc(sizeof(PbSplit));
@@ -317,8 +340,8 @@ pb_split_page(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey
 	right = pb_space_get(rel);
 
 	/*
-	 * now: a VACUUM that begins before the page is locked may pass it, and
-	 * must be told to come back
+	 * read now: a VACUUM that begins before the page is locked may pass it,
+	 * and must return
 	 */
 	cycle = _bt_vacuum_cycleid(rel);
 	if (!pb_page_is_rightmost(page))
@@ -327,11 +350,13 @@ pb_split_page(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey
 		   !begin_split(rel, buffer, right, far_right, s, &c))
 	{
 		if (!next_split(pb_page_nslots(page), &tries, s))
-			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "it cannot be split");
+			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+							 "The page cannot be split.");
 	}
 	pb_change_apply(&c);
 	if (pb_page_is_leaf(page))
-		PredicateLockPageSplit(rel, BufferGetBlockNumber(buffer), BufferGetBlockNumber(right));
+		PredicateLockPageSplit(rel, BufferGetBlockNumber(buffer),
+							   BufferGetBlockNumber(right));
 	if (BufferIsValid(far_right))
 		UnlockReleaseBuffer(far_right);
 	UnlockReleaseBuffer(right);
@@ -340,11 +365,12 @@ pb_split_page(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey
 	pfree(s);
 }
 
-/* ---- parents -------------------------------------------------------------- */
+/* ---- parents ----------------------------------------------------------- */
 
-/* The root was split: a new one above the two. */
+/* Make a new root above the two halves of the old one. */
 static void
-new_root(Relation rel, PbIndex *index, Buffer left, Buffer meta_buffer, PbMeta *meta, const PbKey *sep)
+new_root(Relation rel, PbIndex *index, Buffer left, Buffer meta_buffer,
+		 PbMeta *meta, const PbKey *sep)
 {
 	Buffer		root = pb_space_get(rel);
 	PGAlignedBlock image;
@@ -355,15 +381,20 @@ new_root(Relation rel, PbIndex *index, Buffer left, Buffer meta_buffer, PbMeta *
 	PbChange	c;
 	bool		ok;
 
-	Assert(pb_page_is_leftmost(BufferGetPage(left)) && pb_index_is_locked(meta_buffer, PB_WRITE));
+	Assert(pb_page_is_leftmost(BufferGetPage(left)) &&
+		   pb_index_is_locked(meta_buffer, PB_WRITE));
 	pb_page_init(image.data, meta->level + 1, index->map_len, 0);
 	pb_key_begin(none);
-	len = pb_key_put_inner(index, none, 0, BufferGetBlockNumber(left), item, &flags);
+	len = pb_key_put_inner(index, none, 0, BufferGetBlockNumber(left), item,
+						   &flags);
 	ok = pb_page_insert(image.data, 0, flags, item, len);
-	len = pb_key_put_inner(index, sep, 0, PbPageGetSpecial(BufferGetPage(left))->next, item, &flags);
+	len = pb_key_put_inner(index, sep, 0,
+						   PbPageGetSpecial(BufferGetPage(left))->next, item,
+						   &flags);
 	ok &= pb_page_insert(image.data, 1, flags, item, len);
 	if (!ok)
-		elog(ERROR, "no room in a new root of index \"%s\"", RelationGetRelationName(rel));
+		elog(ERROR, "no room in a new root of index \"%s\"",
+			 RelationGetRelationName(rel));
 	meta->root = BufferGetBlockNumber(root);
 	meta->level++;
 	pb_change_begin(&c, rel, PB_XLOG_ROOT);
@@ -395,7 +426,10 @@ finish_root(Relation rel, PbIndex *index, Buffer left, const PbKey *sep)
 	return is_root;
 }
 
-/* Insert the downlink for the right sibling of a page, which is locked for writing, and is released. */
+/*
+ * Insert the downlink for the right sibling of a page, which is locked for
+ * writing, and is released.
+ */
 void
 pb_split_finish(Relation rel, Buffer buffer)
 {
@@ -406,32 +440,39 @@ pb_split_finish(Relation rel, Buffer buffer)
 	PbKey		fence;
 	PbPos	   *pos = palloc(sizeof(PbPos));
 
-	Assert((special->flags & PB_PAGE_INCOMPLETE) && pb_index_is_locked(buffer, PB_WRITE));
+	Assert((special->flags & PB_PAGE_INCOMPLETE) &&
+		   pb_index_is_locked(buffer, PB_WRITE));
 	pb_change_require_rmgr(rel);
 	if (!pb_key_get_fence(index, pb_page_high(page), special->high_len, &fence))
-		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "its high fence is damaged");
+		pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+						 "The page's high fence is damaged.");
 	pb_key_copy(sep, &fence);
 	pb_pos_from_key(pos, rel, index, sep);
 
 	/*
-	 * I3: the root that is remembered may have been deleted, and be a leaf to
-	 * the left by now.  The metapage's is not used again before we end.
+	 * I3: the remembered root may have been deleted, and be a leaf to the
+	 * left now.  The metapage's root is not reused before this transaction
+	 * ends.
 	 */
 	pb_index_forget_root(rel, index);
 	while (!finish_root(rel, index, buffer, sep))
 	{
 		PbBounds	bounds;
-		Buffer		parent = pb_search_descend(pos, special->level + 1, PB_WRITE, pb_split_finish, &bounds);
+		Buffer		parent = pb_search_descend(pos, special->level + 1,
+											   PB_WRITE, pb_split_finish,
+											   &bounds);
 		int			slot;
 
 		if (BufferIsInvalid(parent))
-			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1, "it has no parent");
+			pb_index_corrupt(rel, BufferGetBlockNumber(buffer), -1,
+							 "The page has no parent.");
 		slot = pb_pos_search(pos, parent, &bounds);
 
 		/* I4: a page's low fence is the key of its downlink */
-		if (pb_item_down(rel, parent, BufferGetPage(parent), slot - 1) != BufferGetBlockNumber(buffer))
+		if (pb_item_down(rel, parent, BufferGetPage(parent), slot - 1) !=
+			BufferGetBlockNumber(buffer))
 			pb_index_corrupt(rel, BufferGetBlockNumber(parent), slot - 1,
-							 "it does not lead to the page that was split");
+							 "The item's downlink does not lead to the page that was split.");
 		if (pb_split_put(rel, index, parent, slot, sep, special->next, buffer))
 		{
 			UnlockReleaseBuffer(parent);
@@ -446,7 +487,7 @@ pb_split_finish(Relation rel, Buffer buffer)
 	pfree(index);
 }
 
-/* An empty index gets a root, if it has none yet. */
+/* Make the root of an empty index, if it has none yet. */
 void
 pb_split_first_root(Relation rel, PbIndex *index)
 {

@@ -1,9 +1,11 @@
 /*-------------------------------------------------------------------------
  * pb_stale.c
- *	  Entries that are stale, since inplace has changed their rows' keys in place.
+ *	  Entries that are stale because inplace has changed their rows' keys in
+ *	  place.
  *
- * An index follows if its entries can be told from a row's columns alone, and by their
- * bytes: then the comparison runs no function, and may be made while a leaf is locked.
+ * An index follows if its entries can be compared with a row's columns alone,
+ * as bytes.  Then the comparison calls no function, and may be made while a
+ * leaf is locked.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -17,8 +19,10 @@
 #include "pb_toast.h"
 
 /*
- * To look at all entries costs a page of the table for each, and soon again if few of them can go.  So of this many
- * items, all over the page, one in so many must have a stale entry first; else a split costs less.
+ * An examination of all entries reads a page of the table for each, and recurs
+ * soon if few of them can be removed.  So a sample of this many items, from
+ * all over the page, must have at least this part with a stale entry;
+ * otherwise a split costs less.
  */
 #define SAMPLE			32
 #define SAMPLE_PART		8
@@ -29,7 +33,8 @@ pb_stale_can_follow(Relation rel, const PbIndex *index)
 {
 	Form_pg_index form = rel->rd_index;
 
-	if (form->indisunique || form->indisexclusion || form->indnatts != form->indnkeyatts || !index->equalimage ||
+	if (form->indisunique || form->indisexclusion ||
+		form->indnatts != form->indnkeyatts || !index->equalimage ||
 		!heap_attisnull(rel->rd_indextuple, Anum_pg_index_indpred, NULL))
 		return false;
 	for (int i = 0; i < form->indnatts; i++)
@@ -75,25 +80,34 @@ pb_stale_applies(Relation rel, const PbIndex *index, Relation heap)
 }
 
 bool
-pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key, bool *is_lost)
+pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key,
+			  bool *is_lost)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 
 	for (int i = 0; i < index->natts; i++)
 	{
-		values[i] = slot_getattr(slot, rel->rd_index->indkey.values[i], &isnull[i]);
-		if (is_lost == NULL || isnull[i] || index->col[i].len != -1 || !VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values[i])))
+		struct varlena *value;
+
+		values[i] = slot_getattr(slot, rel->rd_index->indkey.values[i],
+								 &isnull[i]);
+		if (is_lost == NULL || isnull[i] || index->col[i].len != -1 ||
+			!VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values[i])))
 			continue;
-		values[i] = PointerGetDatum(pb_toast_fetch((struct varlena *) DatumGetPointer(values[i])));
-		*is_lost = DatumGetPointer(values[i]) == NULL;
+		value = pb_toast_fetch((struct varlena *) DatumGetPointer(values[i]));
+		values[i] = PointerGetDatum(value);
+		*is_lost = value == NULL;
 		if (*is_lost)
 			return false;
 	}
 	return pb_key_try_form(index, values, isnull, key);
 }
 
-/* What a long value of a row is read from.  A transaction that has a lock of that may wait for the leaf that will be locked. */
+/*
+ * Lock the TOAST table from which a row's long values are read.  A transaction
+ * that holds a lock on it may wait for the leaf that will be locked.
+ */
 static void
 lock_toast(PbStale *s)
 {
@@ -102,7 +116,8 @@ lock_toast(PbStale *s)
 	if (!OidIsValid(oid))
 		return;
 	s->toast = table_open(oid, AccessShareLock);
-	(void) toast_open_indexes(s->toast, AccessShareLock, &s->toast_indexes, &s->ntoast_indexes);
+	(void) toast_open_indexes(s->toast, AccessShareLock, &s->toast_indexes,
+							  &s->ntoast_indexes);
 }
 
 static void
@@ -120,12 +135,15 @@ pb_stale_begin(PbStale *s, Relation rel, PbIndex *index, Relation heap)
 	s->table = pb_stale_applies(rel, index, heap) ? inplace_keys_table() : NULL;
 	if (s->table == NULL)
 		return;
-	s->heap = heap != NULL ? heap : RelationIdGetRelation(rel->rd_index->indrelid);
+	s->heap = heap != NULL ? heap :
+		RelationIdGetRelation(rel->rd_index->indrelid);
 	s->owns_heap = heap == NULL;
 	s->rel = rel;
 	s->index = index;
 	s->slot = table_slot_create(s->heap, NULL);
-	s->context = AllocSetContextCreate(CurrentMemoryContext, "pbtree stale entries", ALLOCSET_SMALL_SIZES);
+	s->context = AllocSetContextCreate(CurrentMemoryContext,
+									   "pbtree stale entries",
+									   ALLOCSET_SMALL_SIZES);
 	s->vm = InvalidBuffer;
 	s->suspects = NULL;
 	s->nsuspects = 0;
@@ -135,16 +153,19 @@ pb_stale_begin(PbStale *s, Relation rel, PbIndex *index, Relation heap)
 		lock_toast(s);
 }
 
-/* Is one of the index's columns not in the row itself? */
+/* True if a value of one of the index's columns is not in the row itself. */
 static bool
 is_toasted(const PbStale *s, TupleTableSlot *slot)
 {
 	for (int i = 0; i < s->index->natts; i++)
 	{
 		bool		isnull;
-		Datum		value = slot_getattr(slot, s->rel->rd_index->indkey.values[i], &isnull);
+		Datum		value = slot_getattr(slot,
+										 s->rel->rd_index->indkey.values[i],
+										 &isnull);
 
-		if (!isnull && s->index->col[i].len == -1 && VARATT_IS_EXTERNAL(DatumGetPointer(value)))
+		if (!isnull && s->index->col[i].len == -1 &&
+			VARATT_IS_EXTERNAL(DatumGetPointer(value)))
 			return true;
 	}
 	return false;
@@ -161,14 +182,16 @@ matches(void *arg, TupleTableSlot *slot, bool *is_lost)
 	if (s->toast == NULL && is_toasted(s, slot))
 		return true;
 	old = MemoryContextSwitchTo(s->context);
-	found = pb_stale_form(s->rel, s->index, slot, &key, is_lost) && pb_key_is_identical(s->key, &key);
+	found = pb_stale_form(s->rel, s->index, slot, &key, is_lost) &&
+		pb_key_is_identical(s->key, &key);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(s->context);
 	return found;
 }
 
 bool
-pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, TransactionId *conflict)
+pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid,
+				   TransactionId *conflict)
 {
 	TransactionId xid;
 	InplaceEntry entry;
@@ -178,13 +201,13 @@ pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, TransactionId 
 	s->nold += entry == INPLACE_ENTRY_OLD ? 1 : 0;
 	if (entry != INPLACE_ENTRY_STALE)
 		return true;
-	/* an invalid one precedes all others */
+	/* an invalid xid precedes all others */
 	if (TransactionIdFollows(xid, *conflict))
 		*conflict = xid;
 	return false;
 }
 
-/* ---- the first look -------------------------------------------------------- */
+/* ---- the first look ---------------------------------------------------- */
 
 static bool
 sample_is_stale(PbStale *s, Buffer buffer, Page page, PbItem *item)
@@ -197,8 +220,10 @@ sample_is_stale(PbStale *s, Buffer buffer, Page page, PbItem *item)
 	for (int i = 0; i < n; i++)
 	{
 		pb_item_get(s->rel, s->index, buffer, page, i * nslots / n, item);
-		pb_item_first_tid(s->rel, buffer, page, i * nslots / n, item, &item->key.tid);
-		if (!pb_stale_is_needed(s, &item->key, &item->key.tid, &conflict) && --wanted == 0)
+		pb_item_first_tid(s->rel, buffer, page, i * nslots / n, item,
+						  &item->key.tid);
+		if (!pb_stale_is_needed(s, &item->key, &item->key.tid, &conflict) &&
+			--wanted == 0)
 			return true;
 	}
 	return false;
@@ -207,10 +232,14 @@ sample_is_stale(PbStale *s, Buffer buffer, Page page, PbItem *item)
 static int
 compare_tids(const void *a, const void *b)
 {
-	return ItemPointerCompare((ItemPointer) unconstify(void *, a), (ItemPointer) unconstify(void *, b));
+	return ItemPointerCompare((ItemPointer) unconstify(void *, a),
+							  (ItemPointer) unconstify(void *, b));
 }
 
-/* A page that was a leaf may have become something else while it was not locked, and damage may have come from the disk. */
+/*
+ * A page that was a leaf may have changed its kind while it was not locked,
+ * and may have been read from disk with damage.
+ */
 bool
 pb_stale_is_leaf(Page page)
 {
@@ -227,7 +256,7 @@ pb_stale_look(PbStale *s, Buffer buffer, bool sample)
 	ItemPointerData tids[PB_MAX_TIDS];
 	TransactionId conflict = InvalidTransactionId;
 
-	/* the table is read: the leaf is pinned only */
+	/* the table is read, so the leaf must only be pinned */
 	Assert(BufferIsLocal(buffer) || !pb_index_is_locked(buffer, PB_READ));
 	s->nsuspects = 0;
 	s->nold = 0;
@@ -236,7 +265,8 @@ pb_stale_look(PbStale *s, Buffer buffer, bool sample)
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	if (s->suspects == NULL)
 		s->suspects = palloc(PB_MAX_PAGE_TIDS * sizeof(ItemPointerData));
-	if (pb_stale_is_leaf(page) && (!sample || sample_is_stale(s, buffer, page, item)))
+	if (pb_stale_is_leaf(page) &&
+		(!sample || sample_is_stale(s, buffer, page, item)))
 	{
 		for (int slot = 0; slot < pb_page_nslots(page); slot++)
 		{
@@ -246,13 +276,14 @@ pb_stale_look(PbStale *s, Buffer buffer, bool sample)
 			n = pb_item_tids(s->rel, buffer, page, slot, item, tids);
 			for (int i = 0; i < n; i++)
 			{
-				/* each may read a page of the table; only VACUUM waits here */
+				/* each may read a page of the table; only VACUUM delays here */
 				compat_vacuum_delay_point(false);
 				if (pb_stale_is_needed(s, &item->key, &tids[i], &conflict))
 					continue;
 				/* damage: items that overlap */
 				if (s->nsuspects >= PB_MAX_PAGE_TIDS)
-					pb_index_corrupt(s->rel, BufferGetBlockNumber(buffer), slot, "the page has more rows than it has room for");
+					pb_index_corrupt(s->rel, BufferGetBlockNumber(buffer), slot,
+									 "The page has more rows than it can hold.");
 				s->suspects[s->nsuspects++] = tids[i];
 			}
 		}
@@ -267,7 +298,8 @@ bool
 pb_stale_is_suspect(const PbStale *s, ItemPointer tid)
 {
 	return s->nsuspects > 0 &&
-		bsearch(tid, s->suspects, s->nsuspects, sizeof(ItemPointerData), compare_tids) != NULL;
+		bsearch(tid, s->suspects, s->nsuspects, sizeof(ItemPointerData),
+				compare_tids) != NULL;
 }
 
 void

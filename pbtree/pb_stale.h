@@ -1,6 +1,7 @@
 /*-------------------------------------------------------------------------
  * pb_stale.h
- *	  Entries that are stale, since inplace has changed their rows' keys in place.
+ *	  Entries that are stale because inplace has changed their rows' keys in
+ *	  place.
  *
  * See inplace_keys.h.
  *-------------------------------------------------------------------------
@@ -12,10 +13,10 @@
 
 #include "pb_key.h"
 
-/* A row takes at least a byte. */
+/* The maximum number of rows of a leaf; a row takes at least a byte. */
 #define PB_MAX_PAGE_TIDS	BLCKSZ
 
-/* An entry, and its table, or NULL: entries of the index cannot be stale. */
+/* An entry, and its table, or NULL if entries of the index cannot be stale. */
 typedef struct PbStale
 {
 	const InplaceKeysTable *table;
@@ -27,58 +28,78 @@ typedef struct PbStale
 	TupleTableSlot *slot;
 	Buffer		vm;
 	bool		owns_heap;		/* a reference to it */
-	Relation	toast;			/* of VACUUM: locked, with its indexes, or
-								 * NULL */
+	Relation	toast;			/* for VACUUM: the TOAST table, locked with
+								 * its indexes, or NULL */
 	Relation   *toast_indexes;
 	int			ntoast_indexes;
 	ItemPointerData *suspects;	/* of a leaf's entries, in order */
 	int			nsuspects;
-	int			nold;			/* answers, since the first look at a leaf
-								 * began, that an entry is needed for older
-								 * versions */
+	int			nold;			/* number of entries needed for older
+								 * versions, since the first examination of a
+								 * leaf began */
 } PbStale;
 
-/* To be called when the library is loaded: publishes keys. */
+/*
+ * Publish the functions for inplace.  To be called when the library is loaded.
+ */
 extern void pb_stale_init(InplaceKeysIndex *keys);
 
-/* Can updates in place be followed; by the heap's kind, too?  heap NULL: the index's table is looked up. */
+/*
+ * True if the index, by its own definition, can follow updates in place.  The
+ * table is not examined.
+ */
 extern bool pb_stale_can_follow(Relation rel, const PbIndex *index);
 
-/* As above, and is the table an inplace one? */
+/*
+ * Like pb_stale_can_follow, but the table must also be an inplace table.  heap
+ * NULL: the index's table is looked up.
+ */
 extern bool pb_stale_applies(Relation rel, const PbIndex *index, Relation heap);
 
 /*
- * For questions about entries of leaves.  heap NULL: locks for the rows' long values are taken now.  Else entries of rows with
- * such values count as needed.
+ * Prepare the examination of entries of leaves.  heap NULL: locks for the
+ * rows' long values are taken now; otherwise entries of rows with such values
+ * count as needed.
  */
-extern void pb_stale_begin(PbStale *s, Relation rel, PbIndex *index, Relation heap);
+extern void pb_stale_begin(PbStale *s, Relation rel, PbIndex *index,
+						   Relation heap);
 
-/* Release what pb_stale_begin has taken. */
+/* Release the resources of pb_stale_begin. */
 extern void pb_stale_end(PbStale *s);
 
 /*
- * The first look: which entries of the leaf are stale?  The table's pages are read while the leaf is pinned only, so the
- * answer proves nothing: who is to remove entries locks the leaf and asks again about those that are suspects, whose pages
- * are in memory now.  What comes meanwhile is none.  A sample first: only if that has many are all looked at.  How many.
+ * Find the entries of the leaf that seem to be stale.  The table's pages are
+ * read while the leaf is only pinned, so the result proves nothing: before a
+ * removal the caller locks the leaf and examines again those suspects, whose
+ * pages are in memory then.  Entries that are inserted in between are no
+ * suspects.  A sample is examined first; all entries follow only if it has
+ * many stale ones.  Returns the number of suspects.
  */
 extern int	pb_stale_look(PbStale *s, Buffer buffer, bool sample);
 
 /*
- * Is the page, which was a leaf, still one, and not damaged?  Lock: read, or a
- * copy.
+ * True if the page, which was a leaf, is still one, and not damaged.  Lock:
+ * read, or a copy.
  */
 extern bool pb_stale_is_leaf(Page page);
 
-/* Was the TID stale at the first look? */
+/* True if the TID was stale at the first examination. */
 extern bool pb_stale_is_suspect(const PbStale *s, ItemPointer tid);
 
-/* The second look.  Lock: the leaf, exclusively.  See InplaceKeysTable.  *conflict, which may be invalid, becomes the newest of what it was and what an entry that is not needed conflicts with. */
-extern bool pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid, TransactionId *conflict);
+/*
+ * Examine a suspect again.  Lock: the leaf, exclusively.  See
+ * InplaceKeysTable.  *conflict, which may be invalid, becomes the newest of
+ * its old value and the xid that an unneeded entry conflicts with.
+ */
+extern bool pb_stale_is_needed(PbStale *s, const PbKey *key, ItemPointer tid,
+							   TransactionId *conflict);
 
 /*
- * The key that the row in the slot has.  false: it is too long, as a version of before the index may be, or lost (see
- * InplaceKeyMatch).  What it takes of memory is for the caller to reset.
+ * Form the key of the row in the slot.  Returns false if it is too long, which
+ * is possible for a version older than the index, or lost (see
+ * InplaceKeyMatch).  The caller resets the memory context.
  */
-extern bool pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key, bool *is_lost);
+extern bool pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot,
+						  PbKey *key, bool *is_lost);
 
 #endif							/* PB_STALE_H */

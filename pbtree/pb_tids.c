@@ -30,7 +30,8 @@ tid_number(const ItemPointerData *tid, bool wide)
 static inline void
 number_tid(uint64 n, bool wide, ItemPointer tid)
 {
-	ItemPointerSet(tid, (BlockNumber) (n >> (wide ? 16 : 9)), n & (wide ? 0xFFFF : 0x1FF));
+	ItemPointerSet(tid, (BlockNumber) (n >> (wide ? 16 : 9)),
+				   n & (wide ? 0xFFFF : 0x1FF));
 }
 
 #ifdef USE_ASSERT_CHECKING
@@ -39,7 +40,8 @@ is_tid(const uint8 *p, int len, const ItemPointerData *tid)
 {
 	ItemPointerData got;
 
-	return pb_tid_get(p, p + len, &got) == p + len && ItemPointerEquals(&got, unconstify(ItemPointerData *, tid));
+	return pb_tid_get(p, p + len, &got) == p + len &&
+		ItemPointerEquals(&got, unconstify(ItemPointerData *, tid));
 }
 #endif
 
@@ -63,7 +65,10 @@ pb_tid_put(uint8 *to, const ItemPointerData *tid)
 	return len;
 }
 
-/* What is behind it, or NULL if it does not end before "end" or is no TID. */
+/*
+ * Returns the address behind the TID, or NULL if it does not end before "end"
+ * or is not a TID.
+ */
 const uint8 *
 pb_tid_get(const uint8 *p, const uint8 *end, ItemPointer tid)
 {
@@ -80,7 +85,8 @@ pb_tid_get(const uint8 *p, const uint8 *end, ItemPointer tid)
 	for (int i = 1; i < len; i++)
 		n = n << 8 | p[i];
 	number_tid(n, len == 7, tid);
-	if (!OffsetNumberIsValid(ItemPointerGetOffsetNumberNoCheck(tid)) || (len == 7 && n >> 48))
+	if (!OffsetNumberIsValid(ItemPointerGetOffsetNumberNoCheck(tid)) ||
+		(len == 7 && n >> 48))
 		return NULL;
 	return p + len;
 }
@@ -98,7 +104,7 @@ put_distance(uint8 **p, uint8 *end, uint64 v)
 	return true;
 }
 
-/* The varint at p; what is behind it, or NULL. */
+/* Read the varint at p.  Returns the address behind it, or NULL. */
 static inline const uint8 *
 get_distance(const uint8 *p, const uint8 *end, uint64 *d)
 {
@@ -119,7 +125,7 @@ get_distance(const uint8 *p, const uint8 *end, uint64 *d)
 	}
 }
 
-/* Bytes that a TID takes in a list behind another one. */
+/* The size of a TID in a list behind another one. */
 int
 pb_posting_distance(const ItemPointerData *a, const ItemPointerData *b)
 {
@@ -134,7 +140,10 @@ pb_posting_distance(const ItemPointerData *a, const ItemPointerData *b)
 	return len;
 }
 
-/* Pack TIDs, in order; the length in bytes, or 0 if there is not that much room. */
+/*
+ * Pack TIDs, in order.  Returns the length in bytes, or 0 if there is not
+ * enough room.
+ */
 int
 pb_posting_put(uint8 *to, int room, const ItemPointerData *tids, int n)
 {
@@ -165,7 +174,7 @@ pb_posting_put(uint8 *to, int room, const ItemPointerData *tids, int n)
 	return p - to;
 }
 
-/* Where the list's TIDs are, or NULL. */
+/* Find the list's TIDs, or NULL. */
 static const uint8 *
 posting_bounds(const uint8 *p, const uint8 **end, bool *wide)
 {
@@ -183,7 +192,7 @@ posting_bounds(const uint8 *p, const uint8 **end, bool *wide)
 	return p;
 }
 
-/* What is behind an item's TIDs, or NULL. */
+/* Returns the address behind an item's TIDs, or NULL. */
 const uint8 *
 pb_tids_end(const uint8 *p, const uint8 *end, bool posting)
 {
@@ -206,7 +215,10 @@ pb_posting_first(const uint8 *p, const uint8 *end, ItemPointer tid)
 	return p ? pb_tid_get(p, end, tid) : NULL;
 }
 
-/* Unpack; tids has room for PB_MAX_TIDS.  What is behind the list, or NULL if it is damaged. */
+/*
+ * Unpack a list; tids has room for PB_MAX_TIDS.  Returns the address behind
+ * the list, or NULL if it is damaged.
+ */
 const uint8 *
 pb_posting_get(const uint8 *p, const uint8 *end, ItemPointer tids, int *n)
 {
@@ -249,17 +261,19 @@ add_lanes(uint64 lanes, uint64 bytes)
 static inline uint64
 sum_lanes(uint64 lanes)
 {
-	return (lanes & 0xFFFF) + ((lanes >> 16) & 0xFFFF) + ((lanes >> 32) & 0xFFFF) + (lanes >> 48);
+	return (lanes & 0xFFFF) + ((lanes >> 16) & 0xFFFF) +
+		((lanes >> 32) & 0xFFFF) + (lanes >> 48);
 }
 
 /*
- * Summing eight bytes of varints at once.  A byte's level is how many bytes of
- * its varint are in front of it: it counts 128 to the power of that.
+ * Sum up eight bytes of varints at once.  A byte's level is the number of
+ * bytes of its varint in front of it.  Its weight is 128 to the power of its
+ * level.
  */
 typedef struct Summing
 {
 	uint64		lanes[4];		/* sums of bytes of level i or more */
-	uint64		on;				/* the last byte: its varint goes on */
+	uint64		on;				/* the last byte, if its varint continues */
 	uint64		level[4];		/* ... its level is i or more */
 	uint64		too_high;
 } Summing;
@@ -299,7 +313,10 @@ sum_word(Summing *s, const uint8 *p, int n)
 	s->level[3] = three >> 56;
 }
 
-/* The sum of a list's distances.  false: one is too long, or the list ends inside one. */
+/*
+ * Sum up a list's distances.  Returns false if one is too long, or the list
+ * ends inside one.
+ */
 static bool
 sum_distances(const uint8 *p, const uint8 *end, uint64 *sum)
 {
@@ -312,17 +329,19 @@ sum_distances(const uint8 *p, const uint8 *end, uint64 *sum)
 	if (p < end)
 		sum_word(&s, p, end - p);
 	*sum = sum_lanes(s.lanes[0]) +
-		127 * (sum_lanes(s.lanes[1]) + 128 * (sum_lanes(s.lanes[2]) + 128 * sum_lanes(s.lanes[3])));
+		127 * (sum_lanes(s.lanes[1]) +
+			   128 * (sum_lanes(s.lanes[2]) + 128 * sum_lanes(s.lanes[3])));
 	return s.too_high == 0;
 }
 
 /*
- * Where in a list a number goes; the first distance is at p, from v.  v becomes
- * the number in front of the place, next the one behind it, or 0.  NULL: the list
- * is damaged.
+ * Find the place of a number in a list.  The first distance is at p, counted
+ * from v.  v becomes the number in front of the place, next the one behind it,
+ * or 0.  Returns NULL if the list is damaged.
  */
 static const uint8 *
-find_place(const uint8 *p, const uint8 *end, uint64 new, uint64 *v, uint64 *next)
+find_place(const uint8 *p, const uint8 *end, uint64 new, uint64 *v,
+		   uint64 *next)
 {
 	uint64		d;
 
@@ -350,11 +369,13 @@ find_place(const uint8 *p, const uint8 *end, uint64 new, uint64 *v, uint64 *next
 }
 
 /*
- * How a TID is added to a list that has an earlier one, and numbers wide enough.
- * false: that is not so, or it has the TID already, or it is damaged.
+ * Add a TID to a list that has an earlier one, and numbers wide enough.
+ * Returns false if that is not the case, or the list has the TID already, or
+ * is damaged.
  */
 bool
-pb_posting_add(const uint8 *p, const uint8 *end, const ItemPointerData *tid, PbTidEdit *edit)
+pb_posting_add(const uint8 *p, const uint8 *end, const ItemPointerData *tid,
+			   PbTidEdit *edit)
 {
 	const uint8 *begin = p;
 	const uint8 *behind;
@@ -385,7 +406,8 @@ pb_posting_add(const uint8 *p, const uint8 *end, const ItemPointerData *tid, PbT
 	(void) put_distance(&to, edit->bytes + sizeof(edit->bytes), new - v);
 	if (p < end)
 		(void) put_distance(&to, edit->bytes + sizeof(edit->bytes), next - new);
-	Assert(to <= edit->bytes + sizeof(edit->bytes) && new > v && (p == end || next > new));
+	Assert(to <= edit->bytes + sizeof(edit->bytes) && new > v &&
+		   (p == end || next > new));
 	edit->len = to - edit->bytes;
 	len = end - begin - 2 + edit->len - edit->remove;
 	edit->list_len = len | (wide ? WIDE : 0);

@@ -9,29 +9,33 @@
 #include "port/pg_bswap.h"
 #include "storage/itemptr.h"
 
-/* A TID of its own needs at most so many bytes. */
+/* The maximum size of a single TID. */
 #define PB_TID_MAX_LEN			7
 
-/* A posting list has at least a byte for each TID. */
+/*
+ * The maximum number of TIDs of an item: a posting list has at least a byte
+ * for each.
+ */
 #define PB_MAX_TIDS				1024
 
-/* Write a TID; its length, at most PB_TID_MAX_LEN. */
+/* Write a TID.  Returns its length, at most PB_TID_MAX_LEN. */
 extern int	pb_tid_put(uint8 *to, const ItemPointerData *tid);
 
-/* Read a TID; what is behind it, or NULL if it is damaged. */
-extern const uint8 *pb_tid_get(const uint8 *p, const uint8 *end, ItemPointer tid);
+/* Read a TID.  Returns the address behind it, or NULL if it is damaged. */
+extern const uint8 *pb_tid_get(const uint8 *p, const uint8 *end,
+							   ItemPointer tid);
 
-/* What adds a TID to a list: bytes that come in place of others. */
+/* The change that adds a TID to a list: bytes that replace others. */
 typedef struct PbTidEdit
 {
-	int			at;				/* behind the list's beginning */
+	int			at;				/* offset behind the list's beginning */
 	int			remove;
 	int			len;
 	uint8		bytes[20];
-	uint16		list_len;		/* what the list then begins with */
+	uint16		list_len;		/* new beginning of the list */
 } PbTidEdit;
 
-/* As pb_tid_get, where eight bytes at p can be read, on a page say. */
+/* Like pb_tid_get, where eight bytes at p can be read, as on a page. */
 static inline const uint8 *
 pb_tid_load(const uint8 *p, const uint8 *end, ItemPointer tid)
 {
@@ -50,31 +54,39 @@ pb_tid_load(const uint8 *p, const uint8 *end, ItemPointer tid)
 	return p + len;
 }
 
-/* Bytes that b takes in a list behind a.  a must be less. */
-extern int	pb_posting_distance(const ItemPointerData *a, const ItemPointerData *b);
+/* The size of b in a list behind a.  a must be less. */
+extern int	pb_posting_distance(const ItemPointerData *a,
+								const ItemPointerData *b);
 
 /*
- * Write a list of more than one TID, ascending; its length, or 0 if there is
- * no room.
+ * Write a list of more than one TID, ascending.  Returns its length, or 0 if
+ * there is no room.
  */
-extern int	pb_posting_put(uint8 *to, int room, const ItemPointerData *tids, int n);
+extern int	pb_posting_put(uint8 *to, int room, const ItemPointerData *tids,
+						   int n);
 
 /*
- * Read a list of at most PB_MAX_TIDS; what is behind it, or NULL if it is
- * damaged.
+ * Read a list of at most PB_MAX_TIDS.  Returns the address behind it, or NULL
+ * if it is damaged.
  */
-extern const uint8 *pb_posting_get(const uint8 *p, const uint8 *end, ItemPointer tids, int *n);
+extern const uint8 *pb_posting_get(const uint8 *p, const uint8 *end,
+								   ItemPointer tids, int *n);
 
 /*
- * How the list gets another TID; false if it must be written anew, or is
- * damaged.
+ * Compute the change that adds a TID to the list.  Returns false if the list
+ * must be rewritten, or is damaged.
  */
-extern bool pb_posting_add(const uint8 *p, const uint8 *end, const ItemPointerData *tid, PbTidEdit *edit);
+extern bool pb_posting_add(const uint8 *p, const uint8 *end,
+						   const ItemPointerData *tid, PbTidEdit *edit);
 
-/* What is behind an item's TIDs, or NULL if they are damaged. */
+/* Returns the address behind an item's TIDs, or NULL if they are damaged. */
 extern const uint8 *pb_tids_end(const uint8 *p, const uint8 *end, bool posting);
 
-/* Read a list's first TID; what is behind it, or NULL if it is damaged. */
-extern const uint8 *pb_posting_first(const uint8 *p, const uint8 *end, ItemPointer tid);
+/*
+ * Read a list's first TID.  Returns the address behind it, or NULL if it is
+ * damaged.
+ */
+extern const uint8 *pb_posting_first(const uint8 *p, const uint8 *end,
+									 ItemPointer tid);
 
 #endif							/* PB_TIDS_H */

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_toast.c
- *	  A value of a TOAST table that may be gone.
+ *	  Reading of a value of a TOAST table that may be lost.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -13,16 +13,22 @@
 
 #include "pb_toast.h"
 
-/* Append the chunk's bytes to the value; false: they do not belong there. */
+/*
+ * Append the chunk's bytes to the value.  Returns false if they do not belong
+ * there.
+ */
 static bool
-append(struct varlena *value, int32 *size, int32 limit, TupleDesc desc, HeapTuple chunk, int32 expected)
+append(struct varlena *value, int32 *size, int32 limit, TupleDesc desc,
+	   HeapTuple chunk, int32 expected)
 {
 	bool		isnull[2];
 	int32		number = DatumGetInt32(fastgetattr(chunk, 2, desc, &isnull[0]));
-	struct varlena *bytes = (struct varlena *) DatumGetPointer(fastgetattr(chunk, 3, desc, &isnull[1]));
+	Datum		data = fastgetattr(chunk, 3, desc, &isnull[1]);
+	struct varlena *bytes = (struct varlena *) DatumGetPointer(data);
 	int32		n;
 
-	if (isnull[0] || isnull[1] || number != expected || VARATT_IS_EXTENDED(bytes) != VARATT_IS_SHORT(bytes))
+	if (isnull[0] || isnull[1] || number != expected ||
+		VARATT_IS_EXTENDED(bytes) != VARATT_IS_SHORT(bytes))
 		return false;
 	n = VARSIZE_ANY_EXHDR(bytes);
 	if (n > limit - *size)
@@ -57,9 +63,13 @@ pb_toast_fetch(const struct varlena *pointer)
 		SET_VARSIZE(value, limit + VARHDRSZ);
 	toast = table_open(external.va_toastrelid, AccessShareLock);
 	valid = toast_open_indexes(toast, AccessShareLock, &indexes, &nindexes);
-	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(external.va_valueid));
-	scan = systable_beginscan_ordered(toast, indexes[valid], CompatToastSnapshot(&room), 1, &key);
-	for (int32 n = 0; (chunk = systable_getnext_ordered(scan, ForwardScanDirection)) != NULL; n++)
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(external.va_valueid));
+	scan = systable_beginscan_ordered(toast, indexes[valid],
+									  CompatToastSnapshot(&room), 1, &key);
+	for (int32 n = 0;
+		 (chunk = systable_getnext_ordered(scan, ForwardScanDirection)) != NULL;
+		 n++)
 	{
 		if (!append(value, &size, limit, RelationGetDescr(toast), chunk, n))
 			break;

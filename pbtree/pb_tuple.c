@@ -2,8 +2,8 @@
  * pb_tuple.c
  *	  Index-only scans' rows, as nbtree would have stored them.
  *
- * What a column's encoding is becomes the column of a tuple without being a
- * value in between, where it can: numbers, and short strings.
+ * A column's encoding is converted directly to the column of a tuple where
+ * possible: numbers, and short strings.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -38,7 +38,8 @@ pb_tuple_shape(Relation rel, const PbIndex *index, PbTupleShape *shape)
 
 /* "tuple" has room for shape->size bytes. */
 void
-pb_tuple_form_fixed(const PbIndex *index, const PbTupleShape *shape, const uint8 *key, IndexTuple tuple)
+pb_tuple_form_fixed(const PbIndex *index, const PbTupleShape *shape,
+					const uint8 *key, IndexTuple tuple)
 {
 	memset(tuple, 0, shape->size);
 	tuple->t_info = shape->size;
@@ -53,11 +54,13 @@ pb_tuple_form_fixed(const PbIndex *index, const PbTupleShape *shape, const uint8
 }
 
 /*
- * A tuple of columns that are NULL, strings with short headers, or of fixed
- * width.  0: there is another one, or there is not that much room.
+ * Form a tuple of columns that are NULL, strings with short headers, or of
+ * fixed width.  Returns 0 if there is another kind of column, or not enough
+ * room.
  */
 static Size
-form_directly(TupleDesc desc, PbIndex *index, const PbKey *key, char *tuple, uint16 mask)
+form_directly(TupleDesc desc, PbIndex *index, const PbKey *key, char *tuple,
+			  uint16 mask)
 {
 	const uint8 *p = key->data;
 	Size		at = IndexInfoFindDataOffset(mask);
@@ -72,13 +75,15 @@ form_directly(TupleDesc desc, PbIndex *index, const PbKey *key, char *tuple, uin
 
 		if (state == PB_COL_NULL)
 			continue;
-		if (state != PB_COL_PLAIN || len < 0 || at + len + MAXIMUM_ALIGNOF > PB_TUPLE_ROOM)
+		if (state != PB_COL_PLAIN || len < 0 ||
+			at + len + MAXIMUM_ALIGNOF > PB_TUPLE_ROOM)
 			return 0;
 		if (mask)
 			((uint8 *) (tuple + sizeof(IndexTupleData)))[i / 8] |= 1 << (i % 8);
 		if (col->fixed > 0)
 		{
-			Size		aligned = att_align_nominal(at, TupleDescAttr(desc, i)->attalign);
+			Size		aligned =
+				att_align_nominal(at, TupleDescAttr(desc, i)->attalign);
 
 			memset(tuple + at, 0, aligned - at);
 			pb_codec_decode_to(col, p, tuple + aligned);
@@ -86,8 +91,11 @@ form_directly(TupleDesc desc, PbIndex *index, const PbKey *key, char *tuple, uin
 		}
 		else
 		{
-			if ((col->codec != PB_CODEC_TEXT && col->codec != PB_CODEC_TEXT_C) || col->storage == TYPSTORAGE_PLAIN ||
-				len - 1 + VARHDRSZ_SHORT > VARATT_SHORT_MAX || kind != col->codec)
+			if ((col->codec != PB_CODEC_TEXT &&
+				 col->codec != PB_CODEC_TEXT_C) ||
+				col->storage == TYPSTORAGE_PLAIN ||
+				len - 1 + VARHDRSZ_SHORT > VARATT_SHORT_MAX ||
+				kind != col->codec)
 				return 0;
 			SET_VARSIZE_SHORT(tuple + at, len - 1 + VARHDRSZ_SHORT);
 			memcpy(tuple + at + VARHDRSZ_SHORT, p, len - 1);
@@ -99,31 +107,40 @@ form_directly(TupleDesc desc, PbIndex *index, const PbKey *key, char *tuple, uin
 	return MAXALIGN(at);
 }
 
-/* A value that core would leave as it is in an index tuple, compressed as its key is. */
+/*
+ * Convert a value to one that core stores in an index tuple unchanged,
+ * compressed like its key.
+ */
 static Datum
 pack(Datum value)
 {
-	struct varlena *v = detoast_external_attr((struct varlena *) DatumGetPointer(value));
+	void	   *stored = DatumGetPointer(value);
+	struct varlena *v = detoast_external_attr(stored);
 	Datum		compressed;
 
 	if (VARATT_IS_EXTENDED(v) || VARSIZE(v) - VARHDRSZ <= TOAST_INDEX_TARGET)
 		return PointerGetDatum(v);
-	compressed = toast_compress_datum(PointerGetDatum(v), TOAST_PGLZ_COMPRESSION);
+	compressed = toast_compress_datum(PointerGetDatum(v),
+									  TOAST_PGLZ_COMPRESSION);
 	return DatumGetPointer(compressed) ? compressed : PointerGetDatum(v);
 }
 
 /*
- * Core compresses what an index tuple has if the column's storage says so, keys are compressed if that of the type does: a
- * key that has room is to have room in a tuple, too.
+ * Core compresses an index tuple's values according to the column's storage,
+ * but keys are compressed according to the type's storage.  A key that fits
+ * must fit in a tuple, too.
  */
 void
-pb_tuple_pack(const PbIndex *index, const Datum *values, const bool *isnull, Datum *packed)
+pb_tuple_pack(const PbIndex *index, const Datum *values, const bool *isnull,
+			  Datum *packed)
 {
 	for (int i = 0; i < index->natts; i++)
 	{
 		const PbColumn *col = &index->col[i];
 
-		if (isnull[i] || !col->compressible || col->storage == TYPSTORAGE_EXTENDED || col->storage == TYPSTORAGE_MAIN)
+		if (isnull[i] || !col->compressible ||
+			col->storage == TYPSTORAGE_EXTENDED ||
+			col->storage == TYPSTORAGE_MAIN)
 			packed[i] = values[i];
 		else
 			packed[i] = pack(values[i]);
@@ -145,11 +162,12 @@ form_from_values(TupleDesc desc, PbIndex *index, PbKey *key, PbArena *arena)
 }
 
 /*
- * The TID is the caller's to set.  It is made in "space", of PB_TUPLE_ROOM bytes,
- * or if that cannot be, palloc'd.
+ * Form a tuple; the caller sets the TID.  The tuple is in "space", of
+ * PB_TUPLE_ROOM bytes, or palloc'd if that is too small.
  */
 IndexTuple
-pb_tuple_form(Relation rel, PbIndex *index, PbKey *key, PbArena *arena, void *space)
+pb_tuple_form(Relation rel, PbIndex *index, PbKey *key, PbArena *arena,
+			  void *space)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	IndexTuple	tuple = space;

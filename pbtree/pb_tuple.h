@@ -10,27 +10,36 @@
 
 #define PB_TUPLE_ROOM	2048
 
-/* Where columns of fixed width are in a tuple without NULLs. */
+/* The offsets of columns of fixed width in a tuple without NULLs. */
 typedef struct PbTupleShape
 {
-	int			size;			/* 0: columns' widths differ */
+	int			size;			/* 0 if columns' widths vary */
 	uint16		off[INDEX_MAX_KEYS];
 } PbTupleShape;
 
-/* Where columns of fixed width are in a tuple; size 0 if they are not. */
-extern void pb_tuple_shape(Relation rel, const PbIndex *index, PbTupleShape *shape);
+/*
+ * Compute the offsets of columns of fixed width in a tuple; size is 0 if
+ * widths vary.
+ */
+extern void pb_tuple_shape(Relation rel, const PbIndex *index,
+						   PbTupleShape *shape);
 
 /* Form the tuple of a key of fixed width, in shape->size bytes. */
-extern void pb_tuple_form_fixed(const PbIndex *index, const PbTupleShape *shape, const uint8 *key,
-								IndexTuple tuple);
+extern void pb_tuple_form_fixed(const PbIndex *index, const PbTupleShape *shape,
+								const uint8 *key, IndexTuple tuple);
 
-/* Values for an index tuple, palloc'd where they are others; "packed" can be "values". */
-extern void pb_tuple_pack(const PbIndex *index, const Datum *values, const bool *isnull, Datum *packed);
+/*
+ * Convert values for an index tuple; changed ones are palloc'd.  "packed" can
+ * be "values".
+ */
+extern void pb_tuple_pack(const PbIndex *index, const Datum *values,
+						  const bool *isnull, Datum *packed);
 
 /*
  * Form the tuple of a key, in space of PB_TUPLE_ROOM bytes, or palloc'd.  The
  * caller sets the TID.
  */
-extern IndexTuple pb_tuple_form(Relation rel, PbIndex *index, PbKey *key, PbArena *arena, void *space);
+extern IndexTuple pb_tuple_form(Relation rel, PbIndex *index, PbKey *key,
+								PbArena *arena, void *space);
 
 #endif							/* PB_TUPLE_H */

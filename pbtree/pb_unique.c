@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  * pb_unique.c
- *	  Is a key that is inserted into a unique index there already?
+ *	  Check for duplicates of a key that is inserted into a unique index.
  *
- * The first leaf that the key can be on stays locked for writing from the check
- * until the key is inserted: sessions that insert the same key come by there,
- * one after the other.  Equal keys may go on on leaves to its right.
+ * The first leaf that the key can be on stays locked for writing from the
+ * check until the key is inserted: sessions that insert the same key pass it
+ * one after the other.  Equal keys may continue on leaves to its right.
  */
 #include "compat_index.h"
 
@@ -15,7 +15,7 @@
 #include "pb_search.h"
 #include "pb_unique.h"
 
-/* NULL is not equal to NULL, unless the index says so. */
+/* NULL is not equal to NULL, unless the index is defined so. */
 bool
 pb_unique_applies(Relation rel, const PbIndex *index, const bool *isnull)
 {
@@ -29,26 +29,34 @@ pb_unique_applies(Relation rel, const PbIndex *index, const bool *isnull)
 	return true;
 }
 
-/* The key is there; the pages are given up first, since what describes it may read any table. */
+/*
+ * Raise the error for a duplicate.  The pages are released first, since the
+ * key's description may read any table.
+ */
 pg_noreturn static void
 report(PbUnique *u, Buffer leaf, Buffer buffer)
 {
 	char	   *key;
 
-	/* a writer would be in conflict here: that error comes first */
+	/* a writer would be in conflict here; that error takes precedence */
 	CheckForSerializableConflictIn(u->rel, NULL, BufferGetBlockNumber(leaf));
 	if (buffer != leaf)
 		UnlockReleaseBuffer(buffer);
 	UnlockReleaseBuffer(leaf);
-	key = BuildIndexValueDescription(u->rel, unconstify(Datum *, u->values), unconstify(bool *, u->isnull));
+	key = BuildIndexValueDescription(u->rel, unconstify(Datum *, u->values),
+									 unconstify(bool *, u->isnull));
 	ereport(ERROR,
 			(errcode(ERRCODE_UNIQUE_VIOLATION),
-			 errmsg("duplicate key value violates unique constraint \"%s\"", RelationGetRelationName(u->rel)),
+			 errmsg("duplicate key value violates unique constraint \"%s\"",
+					RelationGetRelationName(u->rel)),
 			 key ? errdetail("Key %s already exists.", key) : 0,
 			 errtableconstraint(u->heap, RelationGetRelationName(u->rel))));
 }
 
-/* Is the row itself dead by now?  CREATE INDEX CONCURRENTLY may insert such a one. */
+/*
+ * True if the row itself has become dead.  CREATE INDEX CONCURRENTLY may
+ * insert such a row.
+ */
 static bool
 is_dead(PbUnique *u)
 {
@@ -57,7 +65,7 @@ is_dead(PbUnique *u)
 	return !table_index_fetch_tuple_check(u->heap, &tid, SnapshotSelf, NULL);
 }
 
-/* An item with the key.  "over": the row need not be unique any more. */
+/* Check an item with the key.  "over": the row no longer has to be unique. */
 static PbVerdict
 check_item(PbUnique *u, Buffer leaf, Buffer buffer, int slot, bool *over)
 {
@@ -76,11 +84,14 @@ check_item(PbUnique *u, Buffer leaf, Buffer buffer, int slot, bool *over)
 	{
 		bool		all_dead = false;
 
-		if (u->check == UNIQUE_CHECK_EXISTING && ItemPointerEquals(&tids[i], &u->tid))
+		if (u->check == UNIQUE_CHECK_EXISTING &&
+			ItemPointerEquals(&tids[i], &u->tid))
 			u->found = true;
-		else if (table_index_fetch_tuple_check(u->heap, &tids[i], &dirty, &all_dead))
+		else if (table_index_fetch_tuple_check(u->heap, &tids[i], &dirty,
+											   &all_dead))
 		{
-			u->wait = TransactionIdIsValid(dirty.xmin) ? dirty.xmin : dirty.xmax;
+			u->wait = TransactionIdIsValid(dirty.xmin) ?
+				dirty.xmin : dirty.xmax;
 			u->token = dirty.speculativeToken;
 			if (u->check == UNIQUE_CHECK_PARTIAL)
 				verdict = PB_DUPLICATE;
@@ -105,8 +116,9 @@ check_item(PbUnique *u, Buffer leaf, Buffer buffer, int slot, bool *over)
 }
 
 /*
- * "first" is in front of all rows with the key, at this slot of the leaf, which
- * is locked for writing and stays so.  Does not return if there is one.
+ * Check all rows with the key.  "first" is in front of them, at this slot of
+ * the leaf, which stays locked for writing.  It does not return if there is a
+ * duplicate.
  */
 PbVerdict
 pb_unique_check(PbUnique *u, Buffer leaf, PbPos *first, int slot)
@@ -117,8 +129,9 @@ pb_unique_check(PbUnique *u, Buffer leaf, PbPos *first, int slot)
 	bool		more;
 
 	Assert(pb_index_is_locked(leaf, PB_WRITE)); /* I13 */
-	Assert(!first->has_tid && !first->after && slot <= pb_page_nslots(BufferGetPage(leaf)));
-	/* from now on it is behind them */
+	Assert(!first->has_tid && !first->after &&
+		   slot <= pb_page_nslots(BufferGetPage(leaf)));
+	/* from here on the position is behind them */
 	first->after = true;
 	u->nequal = 0;
 	u->found = false;
@@ -129,7 +142,8 @@ pb_unique_check(PbUnique *u, Buffer leaf, PbPos *first, int slot)
 		int			end;
 
 		more = pb_pos_is_right_of(first, page);
-		end = more ? pb_page_nslots(page) : pb_pos_search(first, buffer, &bounds);
+		end = more ? pb_page_nslots(page) :
+			pb_pos_search(first, buffer, &bounds);
 		for (; slot < end && verdict == PB_UNIQUE && !over; slot++)
 		{
 			u->nequal++;
@@ -150,10 +164,12 @@ pb_unique_check(PbUnique *u, Buffer leaf, PbPos *first, int slot)
 	first->after = false;
 	if (buffer != leaf)
 		UnlockReleaseBuffer(buffer);
-	if (u->check == UNIQUE_CHECK_EXISTING && !u->found && verdict == PB_UNIQUE && !over)
+	if (u->check == UNIQUE_CHECK_EXISTING && !u->found &&
+		verdict == PB_UNIQUE && !over)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("failed to re-find tuple within index \"%s\"", RelationGetRelationName(u->rel)),
+				 errmsg("failed to re-find tuple within index \"%s\"",
+						RelationGetRelationName(u->rel)),
 				 errhint("This may be because of a non-immutable index expression."),
 				 errtableconstraint(u->heap, RelationGetRelationName(u->rel))));
 	Assert(pb_index_is_locked(leaf, PB_WRITE)); /* I13 */
@@ -164,16 +180,18 @@ pb_unique_check(PbUnique *u, Buffer leaf, PbPos *first, int slot)
 void
 pb_unique_wait(PbUnique *u)
 {
-	Assert(InterruptHoldoffCount == 0); /* else it could not be cancelled */
+	/* otherwise it could not be cancelled */
+	Assert(InterruptHoldoffCount == 0);
 	if (u->token != 0)
 		SpeculativeInsertionWait(u->wait, u->token);
 	else
 		XactLockTableWait(u->wait, u->rel, &u->tid, XLTW_InsertIndexUnique);
 }
 
-/* CREATE INDEX has found two rows with this key. */
+/* Raise the error for two rows with this key in CREATE INDEX. */
 void
-pb_unique_report_build(Relation heap, Relation rel, PbIndex *index, const PbKey *key)
+pb_unique_report_build(Relation heap, Relation rel, PbIndex *index,
+					   const PbKey *key)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
@@ -186,7 +204,9 @@ pb_unique_report_build(Relation heap, Relation rel, PbIndex *index, const PbKey 
 	text = BuildIndexValueDescription(rel, values, isnull);
 	ereport(ERROR,
 			(errcode(ERRCODE_UNIQUE_VIOLATION),
-			 errmsg("could not create unique index \"%s\"", RelationGetRelationName(rel)),
-			 text ? errdetail("Key %s is duplicated.", text) : errdetail("Duplicate keys exist."),
+			 errmsg("could not create unique index \"%s\"",
+					RelationGetRelationName(rel)),
+			 text ? errdetail("Key %s is duplicated.", text) :
+			 errdetail("Duplicate keys exist."),
 			 errtableconstraint(heap, RelationGetRelationName(rel))));
 }

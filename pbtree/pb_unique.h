@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_unique.h
- *	  Is a key that is inserted into a unique index there already?
+ *	  Check for duplicates of a key that is inserted into a unique index.
  *-------------------------------------------------------------------------
  */
 #ifndef PB_UNIQUE_H
@@ -10,7 +10,7 @@
 
 #include "pb_pos.h"
 
-/* A row that is about to be inserted; what the check has found. */
+/* A row that is about to be inserted, and the result of the check. */
 typedef struct PbUnique
 {
 	Relation	rel;
@@ -29,24 +29,27 @@ typedef struct PbUnique
 typedef enum PbVerdict
 {
 	PB_UNIQUE,
-	PB_DUPLICATE,				/* perhaps, if the check was a partial one */
+	PB_DUPLICATE,				/* perhaps, if the check was partial */
 	PB_WAIT
 } PbVerdict;
 
-/* Must a row with these NULLs be unique? */
-extern bool pb_unique_applies(Relation rel, const PbIndex *index, const bool *isnull);
+/* True if a row with these NULLs must be unique. */
+extern bool pb_unique_applies(Relation rel, const PbIndex *index,
+							  const bool *isnull);
 
 /*
- * Is there a live row with the key?  Lock: write, leaf, kept (I13); leaves to
- * the right are locked for reading meanwhile.  Error: there is one; locks are
+ * Check for a live row with the key.  Lock: write, leaf, kept (I13); leaves to
+ * the right are locked for reading in between.  Error: there is one; locks are
  * released.
  */
-extern PbVerdict pb_unique_check(PbUnique *u, Buffer leaf, PbPos *first, int slot);
+extern PbVerdict pb_unique_check(PbUnique *u, Buffer leaf, PbPos *first,
+								 int slot);
 
 /* Wait for the transaction that decides.  No page may be locked. */
 extern void pb_unique_wait(PbUnique *u);
 
-/* The error for a key that comes twice in a build. */
-extern void pb_unique_report_build(Relation heap, Relation rel, PbIndex *index, const PbKey *key);
+/* Raise the error for a duplicate key in a build. */
+extern void pb_unique_report_build(Relation heap, Relation rel, PbIndex *index,
+								   const PbKey *key);
 
 #endif							/* PB_UNIQUE_H */

@@ -10,10 +10,12 @@
 #include "pb_search.h"
 
 /*
- * Delete an empty leaf, and inner pages with no other child; how many pages
- * went, 0 if it cannot be now.  Lock: none.  *next: another leaf that can go.
+ * Delete an empty leaf, and inner pages with no other child.  Returns the
+ * number of deleted pages, 0 if it is not possible now.  Lock: none.  *next:
+ * another leaf that can be deleted.
  */
-extern int	pb_unlink_leaf(Relation rel, PbIndex *index, BlockNumber block, uint16 cycle, BlockNumber *blocks,
+extern int	pb_unlink_leaf(Relation rel, PbIndex *index, BlockNumber block,
+						   uint16 cycle, BlockNumber *blocks,
 						   BlockNumber *next);
 
 #endif							/* PB_UNLINK_H */

@@ -2,13 +2,13 @@
  * pb_vacuum.c
  *	  VACUUM.
  *
- * Pages are read in the order of the file.  A leaf that is split meanwhile may
- * put rows that have not been looked at on a page that has been passed: split
- * pages carry the cycle id of the VACUUM that is running (nbtree's, which keeps
- * one for each index), so that these are visited again.
+ * Pages are read in the order of the file.  A split may move rows that have
+ * not been examined to a page that has been passed.  So split pages carry the
+ * cycle id of the running VACUUM (nbtree's, which keeps one for each index),
+ * and VACUUM visits these pages again.
  *
  * Rows are removed under a cleanup lock: no scan has the page pinned, so none
- * is about to fetch a row whose TID is free as soon as VACUUM is over.
+ * is about to fetch a row whose TID is free after VACUUM.
  *-------------------------------------------------------------------------
  */
 #include "compat_index.h"
@@ -26,26 +26,30 @@
 #include "pb_unlink.h"
 #include "pb_vacuum.h"
 
-/* After so many splits, which halve a leaf, there is room on it, unless searches for its keys lead elsewhere. */
+/*
+ * The number of splits, which halve a leaf, after which it must have room,
+ * unless searches for its keys lead elsewhere.
+ */
 #define MAX_SPLITS		100
 
 typedef struct Vacuum
 {
 	IndexVacuumInfo *info;
 	IndexBulkDeleteResult *stats;
-	IndexBulkDeleteCallback callback;	/* or NULL: nothing is removed */
+	IndexBulkDeleteCallback callback;	/* NULL if nothing is removed */
 	void	   *state;
 	Relation	rel;
 	PbIndex    *index;
 	uint16		cycle;
 	PbStale		stale;
-	double		nstale;			/* entries that were, and are gone */
-	double		nold;			/* and that are needed for older versions */
-	TransactionId conflict;		/* standbys' snapshots that do not see it may
-								 * need what goes from this leaf */
+	double		nstale;			/* stale entries that were removed */
+	double		nold;			/* stale entries that older versions need */
+	TransactionId conflict;		/* standbys' snapshots that do not see this
+								 * xid may need the rows removed from this
+								 * leaf */
 } Vacuum;
 
-/* Has the row been removed, or has it got another key? */
+/* True if the row was removed, or has another key. */
 static bool
 can_go(Vacuum *v, const PbItem *item, ItemPointer tid)
 {
@@ -53,13 +57,14 @@ can_go(Vacuum *v, const PbItem *item, ItemPointer tid)
 		return false;
 	if (v->callback(tid, v->state))
 		return true;
-	if (!pb_stale_is_suspect(&v->stale, tid) || pb_stale_is_needed(&v->stale, &item->key, tid, &v->conflict))
+	if (!pb_stale_is_suspect(&v->stale, tid) ||
+		pb_stale_is_needed(&v->stale, &item->key, tid, &v->conflict))
 		return false;
 	v->nstale++;
 	return true;
 }
 
-/* The rows of an item that remain; how many. */
+/* List the remaining rows of an item; returns their number. */
 static int
 filter_tids(Vacuum *v, const PbItem *item, ItemPointerData *tids, int n)
 {
@@ -74,13 +79,15 @@ filter_tids(Vacuum *v, const PbItem *item, ItemPointerData *tids, int n)
 }
 
 /*
- * Remove rows of a leaf; how many rows remain.  -1: there is no room for what
- * remains of its lists, since one whose first TID goes may become longer.
+ * Remove rows of a leaf.  Returns the number of remaining rows, or -1 if there
+ * is no room for its remaining lists, since a list that loses its first TID
+ * may become longer.
  */
 static int
 clean_leaf(Vacuum *v, Buffer buffer)
 {
 	static uint16 dead[BLCKSZ / sizeof(uint16)];
+	Relation	heap = v->stale.heap;
 	Page		page = BufferGetPage(buffer);
 	PbItem	   *item = palloc(sizeof(PbItem));
 	ItemPointerData tids[PB_MAX_TIDS];
@@ -91,7 +98,10 @@ clean_leaf(Vacuum *v, Buffer buffer)
 	PbChange	c;
 	ByteWriter *w;
 
-	Assert(pb_index_is_locked(buffer, v->callback != NULL ? PB_WRITE : PB_READ) && pb_page_is_leaf(page));	/* I10 */
+	/* I10 */
+	Assert(pb_index_is_locked(buffer,
+							  v->callback != NULL ? PB_WRITE : PB_READ) &&
+		   pb_page_is_leaf(page));
 	v->conflict = InvalidTransactionId;
 	pb_change_begin(&c, v->rel, PB_XLOG_VACUUM);
 	w = pb_change_block(&c, buffer, false);
@@ -108,7 +118,8 @@ clean_leaf(Vacuum *v, Buffer buffer)
 		if (kept == 0)
 			dead[ndead++] = slot;
 		else if (kept < n)
-			pb_op_tids(w, slot, pb_item_keep(page, slot, item->tail), tids, kept);
+			pb_op_tids(w, slot, pb_item_keep(page, slot, item->tail), tids,
+					   kept);
 	}
 	pfree(item);
 	if (removed == 0)
@@ -117,7 +128,8 @@ clean_leaf(Vacuum *v, Buffer buffer)
 		pb_op_delete(w, dead, ndead);
 	pb_op_flags(w, PB_PAGE_GARBAGE, 0);
 	if (TransactionIdIsValid(v->conflict))
-		pb_change_conflict(&c, v->conflict, RelationIsAccessibleInLogicalDecoding(v->stale.heap));
+		pb_change_conflict(&c, v->conflict,
+						   RelationIsAccessibleInLogicalDecoding(heap));
 	if (!pb_change_try(&c))
 	{
 		v->nstale = nstale;
@@ -129,9 +141,11 @@ clean_leaf(Vacuum *v, Buffer buffer)
 }
 
 /*
- * Make room on a leaf, which is locked, and is released: its right half is looked at later, as that of any leaf that
- * is split meanwhile.  The leaf may have no downlink yet, so its middle key is searched for as an insertion's is, which
- * completes splits on its way.  Meanwhile others may have split the leaf, or have emptied it: then there is room.
+ * Make room on a leaf, which is locked, and is released, by a split.  Its
+ * right half is visited later, like that of any leaf that is split during
+ * VACUUM.  The leaf may have no downlink yet, so a search for its middle key,
+ * like that of an insertion, completes splits on its way.  If other processes
+ * have split or emptied the leaf in between, there is room.
  */
 static void
 split_leaf(Vacuum *v, Buffer buffer)
@@ -146,7 +160,8 @@ split_leaf(Vacuum *v, Buffer buffer)
 
 	Assert(pb_index_is_locked(buffer, PB_WRITE));
 	if (slot == 0)
-		pb_index_corrupt(v->rel, block, 0, "its TIDs have no room");
+		pb_index_corrupt(v->rel, block, 0,
+						 "The item's TIDs do not fit on a page.");
 	pb_item_get(v->rel, v->index, buffer, page, slot, item);
 	pb_item_first_tid(v->rel, buffer, page, slot, item, &item->key.tid);
 	item->key.has_tid = true;
@@ -154,11 +169,12 @@ split_leaf(Vacuum *v, Buffer buffer)
 	pb_pos_from_key(pos, v->rel, v->index, &item->key);
 	buffer = pb_search_descend(pos, 0, PB_WRITE, pb_split_finish, &bounds);
 	if (BufferIsInvalid(buffer))
-		pb_index_corrupt(v->rel, block, slot, "a search does not find it");
+		pb_index_corrupt(v->rel, block, slot,
+						 "A search does not find the item.");
 	n = pb_page_nslots(BufferGetPage(buffer));
 	if (BufferGetBlockNumber(buffer) == block && n > 1)
 	{
-		/* nothing is inserted, so the key goes where an item is */
+		/* nothing is inserted, so the split is at an existing item */
 		slot = Min(pb_pos_search(pos, buffer, &bounds), n - 1);
 		pb_split_page(v->rel, v->index, buffer, slot, &item->key);
 	}
@@ -169,7 +185,10 @@ split_leaf(Vacuum *v, Buffer buffer)
 	pfree(item);
 }
 
-/* An empty leaf; true: another one can go now.  Pages behind "passed" are counted when they are visited. */
+/*
+ * Delete an empty leaf.  Returns true if another one can be deleted now.
+ * Pages behind "passed" are counted when they are visited.
+ */
 static bool
 unlink_leaf(Vacuum *v, BlockNumber *block, BlockNumber passed)
 {
@@ -185,13 +204,15 @@ unlink_leaf(Vacuum *v, BlockNumber *block, BlockNumber passed)
 	v->stats->pages_newly_deleted += n;
 	*block = next;
 
-	/* I10: one that has been visited; the others' turn comes */
+	/* I10: a page that has been visited; others are visited later */
 	return next != PB_NONE && next <= passed;
 }
 
 /*
- * Remove rows of a leaf, which is locked for reading; how many remain, or -1, see clean_leaf.  I10: a cleanup lock for that; an
- * empty page may go, and then the next VACUUM does not wait for its scans.
+ * Remove rows of a leaf, which is locked for reading.  Returns the number of
+ * remaining rows, or -1, see clean_leaf.  I10: it takes a cleanup lock, also
+ * for an empty page, which may be deleted; then the next VACUUM does not wait
+ * for its scans.
  */
 static int
 look_and_clean(Vacuum *v, Buffer buffer)
@@ -207,7 +228,10 @@ look_and_clean(Vacuum *v, Buffer buffer)
 	return clean_leaf(v, buffer);
 }
 
-/* A leaf, locked for reading; released.  Its right sibling is returned if it is to be visited again. */
+/*
+ * Process a leaf, which is locked for reading, and is released.  Returns its
+ * right sibling if that is to be visited again.
+ */
 static BlockNumber
 vacuum_leaf(Vacuum *v, Buffer buffer, BlockNumber passed, bool count)
 {
@@ -219,14 +243,16 @@ vacuum_leaf(Vacuum *v, Buffer buffer, BlockNumber passed, bool count)
 	int			tries = 0;
 
 	Assert(pb_index_is_locked(buffer, PB_READ));
-	/* once more after a split: what has gone to the right is counted there */
+	/* again after a split; rows moved to the right are counted there */
 	while ((remain = look_and_clean(v, buffer)) < 0)
 	{
 		if (++tries > MAX_SPLITS)
-			pb_index_corrupt(v->rel, block, -1, "splitting it makes no room");
+			pb_index_corrupt(v->rel, block, -1,
+							 "Splits of the page make no room.");
 		split_leaf(v, buffer);
 		CHECK_FOR_INTERRUPTS();
-		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block, RBM_NORMAL, v->info->strategy);
+		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block, RBM_NORMAL,
+									v->info->strategy);
 		LockBuffer(buffer, PB_READ);
 		pb_index_check_page(v->rel, buffer);
 	}
@@ -236,9 +262,11 @@ vacuum_leaf(Vacuum *v, Buffer buffer, BlockNumber passed, bool count)
 		v->stats->num_index_tuples += remain;
 		v->nold += v->stale.nold;
 	}
-	if (v->cycle != 0 && special->cycle == v->cycle && special->next != PB_NONE && special->next < passed)
+	if (v->cycle != 0 && special->cycle == v->cycle &&
+		special->next != PB_NONE && special->next < passed)
 		again = special->next;
-	empty = pb_page_nslots(BufferGetPage(buffer)) == 0 && special->next != PB_NONE;
+	empty = pb_page_nslots(BufferGetPage(buffer)) == 0 &&
+		special->next != PB_NONE;
 	UnlockReleaseBuffer(buffer);
 	while (empty)
 		empty = unlink_leaf(v, &block, passed);
@@ -258,15 +286,18 @@ vacuum_page(Vacuum *v, BlockNumber block)
 		bool		unused;
 
 		compat_vacuum_delay_point(false);
-		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, visit, RBM_NORMAL, v->info->strategy);
+		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, visit, RBM_NORMAL,
+									v->info->strategy);
 		LockBuffer(buffer, PB_READ);
 		page = BufferGetPage(buffer);
 		if (!PageIsNew(page))
 			pb_index_check_page(v->rel, buffer);
-		unused = PageIsNew(page) || (PbPageGetSpecial(page)->flags & PB_PAGE_DELETED);
+		unused = PageIsNew(page) ||
+			(PbPageGetSpecial(page)->flags & PB_PAGE_DELETED);
 		if (unused && visit == block)
 		{
-			bool		is_free = pb_space_is_free(CompatIvHeapRel(v->info), page);
+			bool		is_free = pb_space_is_free(CompatIvHeapRel(v->info),
+												   page);
 
 			UnlockReleaseBuffer(buffer);
 			v->stats->pages_deleted++;
@@ -277,7 +308,8 @@ vacuum_page(Vacuum *v, BlockNumber block)
 			}
 			return;
 		}
-		if (unused || !pb_page_is_leaf(page) || (PbPageGetSpecial(page)->flags & PB_PAGE_META) ||
+		if (unused || !pb_page_is_leaf(page) ||
+			(PbPageGetSpecial(page)->flags & PB_PAGE_META) ||
 			(visit != block && PbPageGetSpecial(page)->cycle != v->cycle))
 		{
 			UnlockReleaseBuffer(buffer);
@@ -285,7 +317,8 @@ vacuum_page(Vacuum *v, BlockNumber block)
 		}
 		visit = vacuum_leaf(v, buffer, block, visit == block);
 		if (++steps > block)
-			pb_index_corrupt(v->rel, block, -1, "its right links make a circle");
+			pb_index_corrupt(v->rel, block, -1,
+							 "Right links from the page form a circle.");
 	}
 }
 
@@ -323,21 +356,25 @@ vacuum_pages(Vacuum *v)
 }
 
 static void
-vacuum_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback,
-			 void *state, uint16 cycle)
+vacuum_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+			 IndexBulkDeleteCallback callback, void *state, uint16 cycle)
 {
-	Vacuum		v = {info, stats, callback, state, info->index, pb_index_get(info->index), cycle};
+	Vacuum		v = {
+		info, stats, callback, state, info->index, pb_index_get(info->index),
+		cycle
+	};
 
-	/* others only want to know which rows there are */
-	if (callback != NULL && inplace_keys_table() != NULL && callback == inplace_keys_table()->vacuum)
+	/* other callbacks only collect the existing rows */
+	if (callback != NULL && inplace_keys_table() != NULL &&
+		callback == inplace_keys_table()->vacuum)
 		pb_stale_begin(&v.stale, v.rel, v.index, NULL);
 
 	CompatInjectionPoint("pbtree-vacuum");
 
 	/*
-	 * A root that has been deleted may be any page by now, also one that is
-	 * locked when the search for its parent begins.  One that is alive now is
-	 * deleted by this VACUUM only, which searches from a newer root then.
+	 * A deleted root may have been reused as any page, even one that is
+	 * locked when the search for its parent begins.  Only this VACUUM deletes
+	 * a root that is alive now, and then searches from a newer one.
 	 */
 	pb_index_forget_root(v.rel, v.index);
 	vacuum_pages(&v);
@@ -347,10 +384,10 @@ vacuum_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDelet
 	pfree(v.index);
 }
 
-/* VACUUM's cycle id is in shared memory: it must go whatever happens. */
+/* VACUUM's cycle id is in shared memory, so it must be removed in all cases. */
 static void
-delete_rows(IndexVacuumInfo *info, IndexBulkDeleteResult *result, IndexBulkDeleteCallback callback,
-			void *state)
+delete_rows(IndexVacuumInfo *info, IndexBulkDeleteResult *result,
+			IndexBulkDeleteCallback callback, void *state)
 {
 	Relation	rel = info->index;
 
@@ -363,8 +400,8 @@ delete_rows(IndexVacuumInfo *info, IndexBulkDeleteResult *result, IndexBulkDelet
 }
 
 IndexBulkDeleteResult *
-pb_vacuum_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback,
-				 void *state)
+pb_vacuum_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+				 IndexBulkDeleteCallback callback, void *state)
 {
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
@@ -372,7 +409,10 @@ pb_vacuum_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkD
 	return stats;
 }
 
-/* How many pages wait until they can be used again is what tells the next VACUUM to look. */
+/*
+ * The number of pages that cannot be reused yet tells the next VACUUM to scan
+ * the index.
+ */
 static void
 note_deleted(Relation rel, uint32 deleted)
 {
@@ -408,7 +448,8 @@ pb_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		stats->estimated_count = true;
 	}
 	note_deleted(info->index, stats->pages_deleted - stats->pages_free);
-	if (!info->estimated_count && stats->num_index_tuples > info->num_heap_tuples)
+	if (!info->estimated_count &&
+		stats->num_index_tuples > info->num_heap_tuples)
 		stats->num_index_tuples = info->num_heap_tuples;
 	return stats;
 }

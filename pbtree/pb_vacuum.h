@@ -9,13 +9,16 @@
 #include "access/genam.h"
 
 /*
- * Remove rows that the callback names, as ambulkdelete does.  Lock: none of a
+ * Remove rows that the callback names, as ambulkdelete does.  Lock: none on a
  * page.
  */
-extern IndexBulkDeleteResult *pb_vacuum_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
-											   IndexBulkDeleteCallback callback, void *state);
+extern IndexBulkDeleteResult *pb_vacuum_delete(IndexVacuumInfo *info,
+											   IndexBulkDeleteResult *stats,
+											   IndexBulkDeleteCallback callback,
+											   void *state);
 
 /* Finish VACUUM, as amvacuumcleanup does. */
-extern IndexBulkDeleteResult *pb_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats);
+extern IndexBulkDeleteResult *pb_vacuum_cleanup(IndexVacuumInfo *info,
+												IndexBulkDeleteResult *stats);
 
 #endif							/* PB_VACUUM_H */

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  * pb_verify.c
- *	  Do pages keep the invariants of keys, fences, and links?  Asserts ask.
+ *	  Check of the invariants of keys, fences, and links, for asserts.
  *
- * Pages may be damaged: that is something wrong with them, and never an error.
- * pbtree_check looks at a whole index; this looks at the pages of one change.
+ * Damage is reported as a fault, and never raises an error.  pbtree_check
+ * checks a whole index, these functions the pages of one change.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -20,8 +20,8 @@ typedef struct Verify
 	bool		leaf;
 	bool		compares;		/* keys can be compared */
 	uint16		lens[BLCKSZ / 2];
-	PbItem		items[2];		/* this slot's, and the last one's with its
-								 * last TID */
+	PbItem		items[2];		/* keys of this slot, and of the previous one
+								 * with its last TID */
 	PbKey		bound;
 	ItemPointerData tids[PB_MAX_TIDS];
 } Verify;
@@ -40,7 +40,7 @@ compare_keys(Verify *v, const PbKey *a, const PbKey *b, bool leaf)
 	return cmp;
 }
 
-/* A leaf's item: its TIDs, of which the key gets the first one. */
+/* Check a leaf's item and its TIDs; the key gets the first one. */
 static const char *
 tids_problem(Verify *v, PbItem *item, const uint8 *end, int *n)
 {
@@ -48,23 +48,26 @@ tids_problem(Verify *v, PbItem *item, const uint8 *end, int *n)
 	const uint8 *behind;
 
 	*n = 1;
-	behind = posting ? pb_posting_get(item->tail, end, v->tids, n) : pb_tid_get(item->tail, end, v->tids);
+	behind = posting ? pb_posting_get(item->tail, end, v->tids, n) :
+		pb_tid_get(item->tail, end, v->tids);
 	if (behind != end)
-		return "an item does not end where its TIDs end";
+		return "An item does not end where its TIDs end.";
 	if (posting != (*n > 1))
-		return "an item's number of TIDs is wrong";
+		return "An item's number of TIDs is wrong.";
 	if (posting && !v->index->equalimage)
-		return "an item has several TIDs, though equal keys may differ";
+		return "An item has several TIDs, but equal keys may differ.";
 	item->key.tid = v->tids[0];
 	item->key.has_tid = true;
 	return NULL;
 }
 
-/* I2: an item ends with its key, and what comes behind that. */
+/* I2: check that an item ends with its key and its TIDs. */
 static const char *
 item_problem(Verify *v, int slot, PbItem *item, int *ntids)
 {
-	const uint8 *end = (uint8 *) v->page + (pb_slot_get(v->page, slot) & PB_SLOT_OFF) + v->lens[slot];
+	const uint8 *end = (uint8 *) v->page +
+		(pb_slot_get(v->page, slot) & PB_SLOT_OFF) +
+		v->lens[slot];
 	const char *problem = pb_item_problem(v->index, v->page, slot, item);
 
 	if (problem != NULL)
@@ -72,11 +75,13 @@ item_problem(Verify *v, int slot, PbItem *item, int *ntids)
 	if (v->leaf)
 		return tids_problem(v, item, end, ntids);
 	if (slot == 0)
-		return v->lens[slot] == PB_PIVOT_LEN ? NULL : "an inner page's first item has a key";
-	return item->tail + (item->key.has_tid ? PB_PIVOT_TID_LEN : 0) == end ? NULL : "an inner item does not end with its key";
+		return v->lens[slot] == PB_PIVOT_LEN ?
+			NULL : "The first item of the inner page has a key.";
+	return item->tail + (item->key.has_tid ? PB_PIVOT_TID_LEN : 0) == end ?
+		NULL : "An inner item does not end with its key.";
 }
 
-/* I1: of an item; "last" is true for its last TID, else it is its first one. */
+/* I1: check an item; "last" selects its last TID instead of its first one. */
 static const char *
 fence_problem(Verify *v, const PbKey *key, bool last)
 {
@@ -88,12 +93,14 @@ fence_problem(Verify *v, const PbKey *key, bool last)
 	if (len == 0)
 		return NULL;
 	if (!pb_key_get_fence(v->index, fence, len, &v->bound))
-		return "a fence is damaged";
+		return "A fence is damaged.";
 	if (!v->compares || key == NULL)
 		return NULL;
 	cmp = compare_keys(v, key, &v->bound, false);
 	if (last ? cmp >= 0 : cmp < 0)
-		return last ? "an item does not precede the high fence" : "an item precedes the low fence";
+		return last ?
+			"An item does not precede the page's high fence." :
+			"An item precedes the page's low fence.";
 	return NULL;
 }
 
@@ -108,8 +115,9 @@ slot_problem(Verify *v, int slot)
 
 	if (problem != NULL || slot < first)
 		return problem;
-	if (v->compares && slot > first && compare_keys(v, &item->key, &before->key, v->leaf) <= 0)
-		return "an item does not come behind the one in front of it";
+	if (v->compares && slot > first &&
+		compare_keys(v, &item->key, &before->key, v->leaf) <= 0)
+		return "An item does not follow the previous item in the order of keys.";
 	if (slot == first)
 		problem = fence_problem(v, &item->key, false);
 	if (v->leaf)
@@ -119,7 +127,10 @@ slot_problem(Verify *v, int slot)
 	return problem;
 }
 
-/* Items are in order, so the first one says of all that they do not precede the low fence, and the last one of the high one. */
+/*
+ * Items are in order, so it suffices to compare the first one with the low
+ * fence, and the last one with the high fence.
+ */
 const char *
 pb_verify_page(Relation rel, PbIndex *index, Page page)
 {
@@ -133,9 +144,9 @@ pb_verify_page(Relation rel, PbIndex *index, Page page)
 	v->leaf = pb_page_is_leaf(page);
 	v->compares = pb_pos_order_is_core(rel);
 	if (PbPageGetSpecial(page)->map_len != index->map_len)
-		problem = "its maps have another length than the index's";
+		problem = "The page's maps do not have the length of the index's maps.";
 	else if (!pb_page_item_lens(page, v->lens))
-		problem = "its slots are damaged";
+		problem = "The page's slots are damaged.";
 	for (int slot = 0; problem == NULL && slot < pb_page_nslots(page); slot++)
 		problem = slot_problem(v, slot);
 	if (problem == NULL)
@@ -147,7 +158,7 @@ pb_verify_page(Relation rel, PbIndex *index, Page page)
 	return problem;
 }
 
-/* ---- two pages ------------------------------------------------------------ */
+/* ---- two pages --------------------------------------------------------- */
 
 static bool
 is_same(const uint8 *a, int a_len, const uint8 *b, int b_len)
@@ -162,13 +173,14 @@ sibling_problem(Page left, BlockNumber left_block, Page right)
 	PbSpecial  *r = PbPageGetSpecial(right);
 
 	if (r->prev != left_block)
-		return "its left link does not lead to its left sibling";
-	if (r->low_len != 0 && !is_same(pb_page_low(right), r->low_len, pb_page_high(left), l->high_len))
-		return "its low fence is not its left sibling's high fence";
+		return "The page's left link does not lead to its left sibling.";
+	if (r->low_len != 0 && !is_same(pb_page_low(right), r->low_len,
+									pb_page_high(left), l->high_len))
+		return "The page's low fence is not its left sibling's high fence.";
 	return NULL;
 }
 
-/* Are the bytes the fence that the key of an inner page's item makes? */
+/* True if the bytes are the fence made of the key of an inner page's item. */
 static bool
 is_pivot(PbIndex *index, Page parent, int slot, const uint8 *fence, int len)
 {
@@ -187,11 +199,12 @@ downlink(Page page, int slot)
 {
 	BlockNumber block;
 
-	memcpy(&block, (uint8 *) page + (pb_slot_get(page, slot) & PB_SLOT_OFF), sizeof(block));
+	memcpy(&block, (uint8 *) page + (pb_slot_get(page, slot) & PB_SLOT_OFF),
+		   sizeof(block));
 	return block;
 }
 
-/* I4: of a child, and, where its split is complete, of its right sibling. */
+/* I4: check a child, and, where its split is complete, its right sibling. */
 static const char *
 child_problem(PbIndex *index, Page parent, Page child, BlockNumber block)
 {
@@ -204,32 +217,38 @@ child_problem(PbIndex *index, Page parent, Page child, BlockNumber block)
 		slot++;
 	if (slot == n)
 		return NULL;
-	if (s->low_len != 0 && slot > 0 && !is_pivot(index, parent, slot, pb_page_low(child), s->low_len))
-		return "its low fence is not the key of its downlink";
+	if (s->low_len != 0 && slot > 0 &&
+		!is_pivot(index, parent, slot, pb_page_low(child), s->low_len))
+		return "The page's low fence is not the key of its downlink.";
 	if (s->low_len != 0 && slot == 0 && above->low_len != 0 &&
-		!is_same(pb_page_low(child), s->low_len, pb_page_low(parent), above->low_len))
-		return "its low fence is not its parent's";
+		!is_same(pb_page_low(child), s->low_len, pb_page_low(parent),
+				 above->low_len))
+		return "The page's low fence is not its parent's.";
 	if (s->flags & PB_PAGE_INCOMPLETE)
 		return NULL;
 	if (slot + 1 < n)
 	{
 		if (downlink(parent, slot + 1) != s->next)
-			return "the next downlink does not lead to its right sibling";
-		return is_pivot(index, parent, slot + 1, pb_page_high(child), s->high_len) ? NULL
-			: "its high fence is not the key of the next downlink";
+			return "The next downlink does not lead to the page's right sibling.";
+		return is_pivot(index, parent, slot + 1, pb_page_high(child),
+						s->high_len) ?
+			NULL : "The page's high fence is not the key of the next downlink.";
 	}
-	return is_same(pb_page_high(child), s->high_len, pb_page_high(parent), above->high_len) ? NULL
-		: "its high fence is not its parent's";
+	return is_same(pb_page_high(child), s->high_len, pb_page_high(parent),
+				   above->high_len) ?
+		NULL : "The page's high fence is not its parent's.";
 }
 
 const char *
-pb_verify_pair(PbIndex *index, Page a, BlockNumber a_block, Page b, BlockNumber b_block)
+pb_verify_pair(PbIndex *index, Page a, BlockNumber a_block, Page b,
+			   BlockNumber b_block)
 {
 	PbSpecial  *s = PbPageGetSpecial(a);
 
 	if (s->level == PbPageGetSpecial(b)->level)
 		return s->next == b_block ? sibling_problem(a, a_block, b) : NULL;
-	return s->level == PbPageGetSpecial(b)->level + 1 ? child_problem(index, a, b, b_block) : NULL;
+	return s->level == PbPageGetSpecial(b)->level + 1 ?
+		child_problem(index, a, b, b_block) : NULL;
 }
 
 #endif

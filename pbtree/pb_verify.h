@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pb_verify.h
- *	  Do pages keep the invariants of keys, fences, and links?  Asserts ask.
+ *	  Check of the invariants of keys, fences, and links, for asserts.
  *-------------------------------------------------------------------------
  */
 #ifndef PB_VERIFY_H
@@ -11,16 +11,20 @@
 #ifdef USE_ASSERT_CHECKING
 
 /*
- * What is wrong with the keys and TIDs of a page of the tree, whatever is on it; NULL: nothing.  Lock: any.  Keys are compared
- * if the comparison functions are core's: others may contradict themselves.  Memory is palloc'd.  Never an error about the page.
+ * Check the keys and TIDs of a page of the tree, which may contain any bytes.
+ * Returns a description of the fault, or NULL.  Lock: any.  Keys are compared
+ * if the comparison functions are core's; others may contradict themselves.
+ * Memory is palloc'd.  It never raises an error about the page.
  */
 extern const char *pb_verify_page(Relation rel, PbIndex *index, Page page);
 
 /*
- * What is wrong between two pages of the tree that pb_verify_page has found right, as siblings or as parent and child (I1, I4);
- * NULL: nothing, or they are neither.  Locks: any.
+ * Check two pages of the tree, both verified by pb_verify_page, as siblings or
+ * as parent and child (I1, I4).  Returns a description of the fault; NULL if
+ * there is none, or they are neither.  Locks: any.
  */
-extern const char *pb_verify_pair(PbIndex *index, Page a, BlockNumber a_block, Page b, BlockNumber b_block);
+extern const char *pb_verify_pair(PbIndex *index, Page a, BlockNumber a_block,
+								  Page b, BlockNumber b_block);
 
 #endif
 

@@ -19,33 +19,39 @@ redo_conflict(XLogReaderState *record, bool full)
 		return;
 	memcpy(&conflict, XLogRecGetData(record), sizeof(conflict));
 	if (full)
-		CompatConflict(FullTransactionIdFromU64(conflict.xid), conflict.catalog, conflict.locator);
+		CompatConflict(FullTransactionIdFromU64(conflict.xid), conflict.catalog,
+					   conflict.locator);
 	else
-		CompatConflictXid((TransactionId) conflict.xid, conflict.catalog, conflict.locator);
+		CompatConflictXid((TransactionId) conflict.xid, conflict.catalog,
+						  conflict.locator);
 }
 
 /*
- * I12: do rows leave the record's first page?  An index-only scan may have read
- * them, and fetch none of them from the table once its page is all-visible: so
- * redo waits until no scan has the page pinned.  On the primary it is VACUUM that
- * waits, for each leaf; of most it writes no record, and rows may have left a page
- * by a split, or an insertion that removed dead ones, and not by VACUUM.
+ * I12: true if rows leave the record's first page.  An index-only scan may
+ * have read them, and does not fetch them from the table once its page is
+ * all-visible.  So redo waits until no scan has the page pinned.  On the
+ * primary VACUUM waits, for each leaf; it writes no record for most of them,
+ * and rows may have left a page by a split, or by an insertion that removed
+ * dead ones, and not by VACUUM.
  */
 static bool
 removes_rows(uint8 info)
 {
-	return info == PB_XLOG_VACUUM || info == PB_XLOG_DELETE || info == PB_XLOG_SPLIT;
+	return info == PB_XLOG_VACUUM || info == PB_XLOG_DELETE ||
+		info == PB_XLOG_SPLIT;
 }
 
 static Buffer
 redo_block(XLogReaderState *record, int id, bool cleanup)
 {
-	bool		init = (XLogRecGetBlock(record, id)->flags & BKPBLOCK_WILL_INIT) != 0;
+	bool		init = (XLogRecGetBlock(record, id)->flags &
+						BKPBLOCK_WILL_INIT) != 0;
 	Buffer		buffer;
 	char	   *ops;
 	Size		len;
 
-	if (XLogReadBufferForRedoExtended(record, id, init ? RBM_ZERO_AND_LOCK : RBM_NORMAL,
+	if (XLogReadBufferForRedoExtended(record, id,
+									  init ? RBM_ZERO_AND_LOCK : RBM_NORMAL,
 									  cleanup, &buffer) != BLK_NEEDS_REDO)
 		return buffer;
 	Assert(pb_index_is_locked(buffer, PB_WRITE));
@@ -59,7 +65,10 @@ redo_block(XLogReaderState *record, int id, bool cleanup)
 	return buffer;
 }
 
-/* All pages stay locked until all are changed: a reader on a standby sees no half of a split. */
+/*
+ * All pages stay locked until all are changed, so that a reader on a standby
+ * never sees half of a split.
+ */
 void
 pb_wal_redo(XLogReaderState *record)
 {
@@ -78,8 +87,8 @@ pb_wal_redo(XLogReaderState *record)
 	{
 		if (BufferIsInvalid(buffers[id]))
 			continue;
-		Assert(pb_index_is_locked(buffers[id], PB_WRITE));	/* I8: of all, until all
-															 * are changed */
+		/* I8: of all, until all are changed */
+		Assert(pb_index_is_locked(buffers[id], PB_WRITE));
 		UnlockReleaseBuffer(buffers[id]);
 	}
 }
@@ -95,7 +104,8 @@ pb_wal_desc(StringInfo buf, XLogReaderState *record)
 		PbConflict	conflict;
 
 		memcpy(&conflict, XLogRecGetData(record), sizeof(conflict));
-		appendStringInfo(buf, "conflict xid " UINT64_FORMAT "%s", conflict.xid, conflict.catalog ? " of a catalog table" : "");
+		appendStringInfo(buf, "conflict xid " UINT64_FORMAT "%s", conflict.xid,
+						 conflict.catalog ? " of a catalog table" : "");
 		sep = "; ";
 	}
 	for (int id = 0; id <= max; id++)

@@ -138,8 +138,8 @@ gives_up() {
 	fi
 }
 
-# The order of the house: modules in layers, invariants cited, code as pgindent leaves it, versions in one place, links that lead
-# somewhere.
+# The order of the house: modules in layers, invariants cited, code as pgindent leaves it and in 80 columns, versions in one place,
+# links that lead somewhere.
 suite_house() {
 	house_step layers "$PYTHON" -B "$ROOT/test/layers.py" "$ROOT"/{inplace,common,pagedelta,tidset} \
 		"$("$PG_CONFIG" --includedir-server)"
@@ -147,6 +147,7 @@ suite_house() {
 	house_step layers_pbtree "$PYTHON" -B "$ROOT/test/layers.py" "$ROOT"/{pbtree,common} "$("$PG_CONFIG" --includedir-server)"
 	house_step versions "$PYTHON" -B "$ROOT/test/versions.py" "$ROOT"
 	house_step links "$PYTHON" -B "$ROOT/test/links.py" "$ROOT"
+	house_step columns "$PYTHON" -B "$ROOT/test/columns.py" "$ROOT"/{common,pagedelta,tidset,pbtree}
 	house_indent
 }
 

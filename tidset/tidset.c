@@ -34,7 +34,9 @@ TidSet *
 tidset_create_malloc(uint64_t limit)
 {
 	/* malloc's own header is before each allocation */
-	TidSetAllocator allocator = {malloc_alloc, malloc_free, malloc_address, NULL, 16, 0};
+	TidSetAllocator allocator = {
+		malloc_alloc, malloc_free, malloc_address, NULL, 16, 0
+	};
 
 	return tidset_create(&allocator, &allocator, limit);
 }
@@ -66,13 +68,15 @@ free_handle(TidSet *set)
 }
 
 TidSet *
-tidset_create(const TidSetAllocator *local, const TidSetAllocator *shared, uint64_t limit)
+tidset_create(const TidSetAllocator *local, const TidSetAllocator *shared,
+			  uint64_t limit)
 {
 	TidSet	   *set = make_handle(local, shared);
 
 	if (set == NULL)
 		return NULL;
-	set->ctl_handle = shared->alloc(shared->arg, ts_grained(shared, sizeof(TsControl)));
+	set->ctl_handle = shared->alloc(shared->arg,
+									ts_grained(shared, sizeof(TsControl)));
 	if (set->ctl_handle == 0)
 	{
 		free_handle(set);
@@ -82,7 +86,7 @@ tidset_create(const TidSetAllocator *local, const TidSetAllocator *shared, uint6
 	memset(set->ctl, 0, sizeof(*set->ctl));
 	set->ctl->limit = limit < TIDSET_MIN_MEMORY ? TIDSET_MIN_MEMORY :
 		limit < TIDSET_MAX_MEMORY ? limit : TIDSET_MAX_MEMORY;
-	/* the limit has room for these */
+	/* the limit leaves room for these */
 	(void) ts_account(set, local, sizeof(TidSet));
 	(void) ts_account(set, shared, ts_grained(shared, sizeof(TsControl)));
 	return set;
@@ -96,7 +100,8 @@ close_open(TidSet *set)
 	if (open == NULL)
 		return;
 	if (open->far_size > 0)
-		ts_give(set, &set->local, open->far_handle, open->far_size + TIDSET_PAD);
+		ts_give(set, &set->local, open->far_handle,
+				open->far_size + TIDSET_PAD);
 	ts_give(set, &set->local, set->open_handle, sizeof(TsOpen));
 	set->open = NULL;
 }
@@ -137,7 +142,8 @@ tidset_handle(const TidSet *set)
 }
 
 TidSet *
-tidset_attach(const TidSetAllocator *local, const TidSetAllocator *shared, uint64_t handle)
+tidset_attach(const TidSetAllocator *local, const TidSetAllocator *shared,
+			  uint64_t handle)
 {
 	TidSet	   *set = make_handle(local, shared);
 
@@ -165,11 +171,12 @@ tidset_detach(TidSet *set)
 /* ---- adding ---- */
 
 /*
- * Put a block's slot into the open leaf, if there will be memory to write
- * that.
+ * Put a block's slot into the open leaf, if memory to write the leaf can be
+ * reserved.
  */
 static bool
-put_block(TidSet *set, uint8_t key, uint64_t slot, const uint8_t *far, uint32_t far_len)
+put_block(TidSet *set, uint8_t key, uint64_t slot, const uint8_t *far,
+		  uint32_t far_len)
 {
 	TsOpen	   *open = set->open;
 	bool		had = (open->present[key >> 6] >> (key & 63)) & 1;
@@ -189,9 +196,10 @@ put_block(TidSet *set, uint8_t key, uint64_t slot, const uint8_t *far, uint32_t 
 		ntids -= (uint32_t) ts_slot_count(open->slots[key]);
 		far_live -= ts_slot_far_len(open->slots[key]);
 	}
-	/* the slot's position is 0, as far has its bytes */
+	/* the slot's position is 0 because its bytes are in "far" */
 	large = open->large || ts_slot_max(slot, far) > UINT8_MAX;
-	if (!ts_reserve(set, ts_open_room(open, ts_leaf_size(nkeys, last, ntids, large, far_live))))
+	if (!ts_reserve(set, ts_open_room(open, ts_leaf_size(nkeys, last, ntids,
+														 large, far_live))))
 		return false;
 	ts_open_put(open, key, slot, far, far_len);
 	open->dirty = true;
@@ -218,7 +226,8 @@ ts_add(TidSet *set, uint64_t key, const uint16_t *offsets, int n)
 		if (offsets[i] < 1 || offsets[i] > TIDSET_MAX_OFFSET)
 			return false;
 	}
-	if ((set->open == NULL || set->open->prefix != key >> 8) && !ts_open_load(set, key >> 8))
+	if ((set->open == NULL || set->open->prefix != key >> 8) &&
+		!ts_open_load(set, key >> 8))
 		return false;
 	open = set->open;
 	ts_bits_clear(&bits);
@@ -239,8 +248,8 @@ tidset_add_block(TidSet *set, uint32_t block, const uint16_t *offsets, int n)
 /* ---- looking up ---- */
 
 /*
- * Let the lookup be in the prefix's leaf; its leaf is NULL if that is
- * embedded, or there is none.
+ * Move the lookup to the prefix's leaf.  Its leaf is NULL if the leaf is
+ * embedded, or does not exist.
  */
 static inline const uint8_t *
 find_leaf(TidSetLookup *lookup, uint64_t prefix)
@@ -267,7 +276,7 @@ find_leaf(TidSetLookup *lookup, uint64_t prefix)
 	return leaf;
 }
 
-/* The offsets of a block in an embedded leaf; or of none, if that is 0. */
+/* Get the offsets of a block in an embedded leaf; none if ref is 0. */
 static inline uint64_t
 embedded_slot(uint32_t ref, uint8_t key)
 {
@@ -298,8 +307,8 @@ leaf_slot(const uint8_t *leaf, uint8_t key)
 }
 
 /*
- * In a leaf that is pairs, embedded, or not there.  Of its own, so that the
- * path below saves no registers for it.
+ * Look up in a leaf that is pairs, embedded, or missing.  This is a separate
+ * function, so that the path below saves no registers for it.
  */
 static __attribute__((noinline))
 bool
@@ -320,7 +329,7 @@ look_in_pairs(TidSetLookup *lookup, uint64_t key, uint16_t offset)
 	return ts_slot_member(slot, leaf, offset);
 }
 
-/* In the leaf that is being filled, whose far bytes are its own. */
+/* Look up in the leaf that is being filled, which has its own far bytes. */
 static __attribute__((noinline))
 bool
 look_in_open(TidSetLookup *lookup, uint64_t key, uint16_t offset)
@@ -331,14 +340,15 @@ look_in_open(TidSetLookup *lookup, uint64_t key, uint16_t offset)
 	lookup->prefix = TS_NO_PREFIX;
 	lookup->leaf = open->far;
 	lookup->key = key;
-	lookup->slot = (open->present[low >> 6] >> (low & 63)) & 1 ? open->slots[low] : 0;
+	lookup->slot = (open->present[low >> 6] >> (low & 63)) & 1 ?
+		open->slots[low] : 0;
 	return ts_slot_member(lookup->slot, lookup->leaf, offset);
 }
 
 /*
- * A block other than the one before.  At random this waits for memory; the
- * fewer instructions there are, the sooner the processor begins with the next
- * lookup.
+ * Look up in a block other than the previous one.  With random TIDs this waits
+ * for memory; the fewer instructions it has, the sooner the processor begins
+ * with the next lookup.
  */
 static __attribute__((noinline))
 bool
@@ -350,7 +360,8 @@ look_elsewhere(TidSetLookup *lookup, uint64_t key, uint16_t offset)
 
 	if (TS_UNLIKELY(open != NULL) && open->prefix == key >> 8)
 		return look_in_open(lookup, key, offset);
-	leaf = lookup->prefix == key >> 8 ? lookup->leaf : find_leaf(lookup, key >> 8);
+	leaf = lookup->prefix == key >> 8 ? lookup->leaf :
+		find_leaf(lookup, key >> 8);
 	if (leaf == NULL || leaf[0] < TS_INNER)
 		return look_in_pairs(lookup, key, offset);
 	slot = leaf_slot(leaf, (uint8_t) key);
@@ -397,7 +408,8 @@ tidset_member(const TidSet *set, uint32_t block, uint16_t offset)
 }
 
 int
-tidset_member_batch(const TidSet *set, const TidSetTid *tids, int n, bool *found)
+tidset_member_batch(const TidSet *set, const TidSetTid *tids, int n,
+					bool *found)
 {
 	TidSetLookup lookup;
 	int			nfound = 0;
@@ -405,7 +417,8 @@ tidset_member_batch(const TidSet *set, const TidSetTid *tids, int n, bool *found
 	tidset_lookup_begin(set, &lookup);
 	for (int i = 0; i < n; i++)
 	{
-		uint32_t	block = (uint32_t) tids[i].block_hi << 16 | tids[i].block_lo;
+		uint32_t	block = (uint32_t) tids[i].block_hi << 16 |
+			tids[i].block_lo;
 
 		found[i] = ts_lookup(&lookup, block, tids[i].offset);
 		nfound += found[i];
@@ -445,7 +458,8 @@ ts_iter_next(TidSetIter *iter, uint64_t *key, uint16_t *offsets, int room)
 	while (iter->leaf != NULL)
 	{
 		uint8_t		low;
-		int			n = ts_leaf_next(iter->leaf, &iter->next, &low, offsets, room);
+		int			n = ts_leaf_next(iter->leaf, &iter->next, &low, offsets,
+									 room);
 
 		if (n != 0)
 		{

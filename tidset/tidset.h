@@ -11,13 +11,13 @@
  * USAGE
  *	  Fill (tidset_add_block), look up or iterate, tidset_reset, fill again.
  *	  Lookups may also come between additions.  They write nothing to the set:
- *	  any number of threads may look up while nobody changes it.
+ *	  any number of threads may look up while no thread changes it.
  *
  * SHARING
  *	  One process creates and fills a set.  After tidset_seal() any number of
  *	  processes may attach to its tidset_handle() and look up; the creator must
  *	  not add to it or reset it until they have detached.  There are no locks
- *	  because nobody writes while others read.
+ *	  because no process writes while others read.
  *-------------------------------------------------------------------------
  */
 #ifndef TIDSET_H
@@ -35,16 +35,16 @@ extern "C"
 /* offsets are 1 .. this; the most that a page of 32 kB can hold */
 #define TIDSET_MAX_OFFSET	8192
 
-/* with less there is no room for any block */
+/* a smaller limit leaves no room for any block */
 #define TIDSET_MIN_MEMORY	((uint64_t) 64 * 1024)
 
-/* more than this cannot be addressed; a higher limit means this one */
+/* the largest addressable size; a higher limit means this one */
 #define TIDSET_MAX_MEMORY	((uint64_t) 6 * 1024 * 1024 * 1024)
 
 /*
- * Where memory comes from.  A handle is what processes may exchange; in local
- * memory it is the address.  alloc returns 0 if there is no memory, else
- * memory aligned to 8 bytes.
+ * The source of memory.  Processes may exchange handles; in local memory a
+ * handle is the address.  alloc returns 0 if there is no memory, else the
+ * handle of memory aligned to 8 bytes.
  */
 typedef struct TidSetAllocator
 {
@@ -68,59 +68,62 @@ typedef struct TidSetTid
 } TidSetTid;
 
 /*
- * A new set that takes at most limit bytes from both allocators together.  A
- * limit below TIDSET_MIN_MEMORY means that one: NULL tells that there is no
- * memory.  What other processes need to see comes from "shared", the rest from
- * "local"; they are the same for a local set.
+ * Create a set that takes at most limit bytes from both allocators together.
+ * A limit below TIDSET_MIN_MEMORY means TIDSET_MIN_MEMORY.  Returns NULL if
+ * there is no memory.  Memory that other processes need comes from "shared",
+ * the rest from "local"; they are the same for a local set.
  */
-extern TidSet *tidset_create(const TidSetAllocator *local, const TidSetAllocator *shared,
-							 uint64_t limit);
+extern TidSet *tidset_create(const TidSetAllocator *local,
+							 const TidSetAllocator *shared, uint64_t limit);
 
-/* A set in memory of malloc(). */
+/* Create a set in memory of malloc(). */
 extern TidSet *tidset_create_malloc(uint64_t limit);
 
-/* Free everything, also the memory that others may be attached to. */
+/* Free everything, including memory to which others may be attached. */
 extern void tidset_destroy(TidSet *set);
 
 /* Forget all TIDs and free their memory. */
 extern void tidset_reset(TidSet *set);
 
 /*
- * Add offsets, in any order, of a block; they join those it has.  Blocks in
- * ascending order give the best speed and density.  False, with the contents
- * unchanged, if the limit would be passed, there is no memory, or an offset is
- * not one of 1 .. TIDSET_MAX_OFFSET.
+ * Add offsets, in any order, of a block; existing ones stay.  Blocks in
+ * ascending order give the best speed and density.  Returns false, with the
+ * contents unchanged, if the limit would be exceeded, there is no memory, or
+ * an offset is not in 1 .. TIDSET_MAX_OFFSET.
  */
-extern bool tidset_add_block(TidSet *set, uint32_t block, const uint16_t *offsets, int n);
+extern bool tidset_add_block(TidSet *set, uint32_t block,
+							 const uint16_t *offsets, int n);
 
-/* Is the TID in the set? */
+/* True if the TID is in the set. */
 extern bool tidset_member(const TidSet *set, uint32_t block, uint16_t offset);
 
 /*
- * Many lookups: this remembers the last block, from which the next TID in an
- * index's order mostly is.  Each thread has its own; the set must not change
- * from its beginning to its last use.
+ * State for many lookups.  It remembers the last block, which in the order of
+ * an index is mostly the next TID's block, too.  Each thread has its own
+ * state.  The set must not change between its beginning and its last use.
  */
 typedef struct TidSetLookup
 {
 	const TidSet *set;
-	uint64_t	key;			/* block looked at last */
-	uint64_t	slot;			/* its offsets; 0: it has none */
-	const uint8_t *leaf;		/* or NULL: there is none, or it is embedded */
-	uint64_t	prefix;			/* leaf looked at last */
-	uint32_t	embedded;		/* the reference that is a leaf, or 0 */
+	uint64_t	key;			/* block of the last lookup */
+	uint64_t	slot;			/* that block's offsets; 0: none */
+	const uint8_t *leaf;		/* NULL if there is none, or it is embedded */
+	uint64_t	prefix;			/* prefix of the last leaf */
+	uint32_t	embedded;		/* the reference that embeds the leaf, or 0 */
 } TidSetLookup;
 
 extern void tidset_lookup_begin(const TidSet *set, TidSetLookup *lookup);
-extern bool tidset_lookup(TidSetLookup *lookup, uint32_t block, uint16_t offset);
+extern bool tidset_lookup(TidSetLookup *lookup, uint32_t block,
+						  uint16_t offset);
 
 /*
- * The same for n TIDs, best sorted: found[i] tells of tids[i].  Returns how
- * many are in the set.
+ * Look up n TIDs, best sorted: found[i] is the result for tids[i].  Returns
+ * how many are in the set.
  */
-extern int	tidset_member_batch(const TidSet *set, const TidSetTid *tids, int n, bool *found);
+extern int	tidset_member_batch(const TidSet *set, const TidSetTid *tids, int n,
+								bool *found);
 
-/* End a run of additions: give its working memory back. */
+/* End a run of additions, and free its working memory. */
 extern void tidset_seal(TidSet *set);
 
 /* ---- iteration, in order of blocks; the set must not change meanwhile ---- */
@@ -128,20 +131,21 @@ extern void tidset_seal(TidSet *set);
 typedef struct TidSetIter
 {
 	TidSet	   *set;
-	const uint8_t *leaf;		/* or NULL: all done */
+	const uint8_t *leaf;		/* NULL at the end */
 	uint64_t	prefix;			/* the leaf's blocks without their last byte */
-	int			next;			/* key, or pair, to look at next */
+	int			next;			/* the next key or pair */
 	uint8_t		scratch[40];	/* a leaf that is embedded in a reference */
 } TidSetIter;
 
 extern void tidset_iter_begin(TidSet *set, TidSetIter *iter);
 
 /*
- * The next block: its offsets in ascending order; returns their number, 0 at
- * the end.  If there is room for fewer, -1, and the block stays the next one;
- * there is always room in TIDSET_MAX_OFFSET.
+ * Get the next block and its offsets in ascending order.  Returns their
+ * number; 0 at the end.  If room is too small, returns -1, and the block stays
+ * the next one; TIDSET_MAX_OFFSET is always enough.
  */
-extern int	tidset_iter_next(TidSetIter *iter, uint32_t *block, uint16_t *offsets, int room);
+extern int	tidset_iter_next(TidSetIter *iter, uint32_t *block,
+							 uint16_t *offsets, int room);
 
 /* ---- what there is ---- */
 
@@ -149,8 +153,7 @@ extern uint64_t tidset_count(const TidSet *set);	/* TIDs */
 extern uint64_t tidset_blocks(const TidSet *set);	/* blocks that have some */
 extern uint64_t tidset_memory(const TidSet *set);	/* bytes taken now,
 													 * overhead included */
-extern uint64_t tidset_memory_peak(const TidSet *set);	/* the most there ever
-														 * was */
+extern uint64_t tidset_memory_peak(const TidSet *set);	/* the maximum so far */
 extern uint64_t tidset_limit(const TidSet *set);
 
 typedef struct TidSetStats
@@ -173,16 +176,16 @@ typedef struct TidSetStats
 extern void tidset_stats(TidSet *set, TidSetStats *stats);
 
 /*
- * Check everything that must hold of the memory structure; returns NULL or
- * what is wrong.
+ * Check all invariants of the memory structure.  Returns NULL or a description
+ * of the fault.
  */
 extern const char *tidset_check(TidSet *set);
 
 /* ---- sharing ---- */
 
 extern uint64_t tidset_handle(const TidSet *set);
-extern TidSet *tidset_attach(const TidSetAllocator *local, const TidSetAllocator *shared,
-							 uint64_t handle);
+extern TidSet *tidset_attach(const TidSetAllocator *local,
+							 const TidSetAllocator *shared, uint64_t handle);
 extern void tidset_detach(TidSet *set);
 
 #ifdef __cplusplus

@@ -4,14 +4,15 @@
  *	  multiple of 4 bytes.
  *
  * Blocks come from free lists by size, else from the open end of the newest
- * chunk.  ts_reserve() makes sure that the open end has room, so that what it
- * promised cannot fail later.  Free neighbours are not joined when a block is
- * released, but by a sweep through all chunks when a good part of the memory
- * is free: every block tells its size in its first bytes.
+ * chunk.  ts_reserve() makes sure that the open end has room, so that
+ * allocations after it cannot fail.  Free neighbours are not joined when a
+ * block is released, but by a sweep through all chunks when a large part of
+ * the memory is free: every block has its size in its first bytes.
  *
- * A chunk has about 1 kB, 2 kB, 4 kB, ... and at most a sixteenth of what there
- * is: so is the slack.  It has a little more than a power of two, because inner
- * nodes and leaves that are direct have a little more than 1 and 2 kB.
+ * A chunk has about 1 kB, 2 kB, 4 kB, ... and at most a sixteenth of the
+ * existing memory, which also bounds the slack.  It has a little more than a
+ * power of two, because inner nodes and leaves that are direct have a little
+ * more than 1 and 2 kB.
  *-------------------------------------------------------------------------
  */
 #include "tidset_int.h"
@@ -22,7 +23,10 @@
 
 /* ---- accounting ---- */
 
-/* Count memory that is about to be taken; false if it passes the limit. */
+/*
+ * Account for memory before its allocation.  Returns false if it would exceed
+ * the limit.
+ */
 bool
 ts_account(TidSet *set, const TidSetAllocator *from, size_t size)
 {
@@ -36,7 +40,7 @@ ts_account(TidSet *set, const TidSetAllocator *from, size_t size)
 	return true;
 }
 
-/* Memory within the limit: its handle or 0. */
+/* Allocate memory within the limit.  Returns its handle or 0. */
 uint64_t
 ts_take(TidSet *set, const TidSetAllocator *from, size_t size)
 {
@@ -89,7 +93,11 @@ put_free(TidSet *set, uint32_t ref, uint32_t units)
 	block = ts_address(set, ref);
 	memcpy(block, &head, sizeof(head));
 	set->free_units += units;
-	/* the smallest have no room for a link: they wait for the next sweep */
+
+	/*
+	 * the smallest blocks have no room for a link; they stay unused until the
+	 * next sweep
+	 */
 	if (units == 1)
 		return;
 	memcpy(block + 4, &set->bins[bin], sizeof(uint32_t));
@@ -98,8 +106,8 @@ put_free(TidSet *set, uint32_t ref, uint32_t units)
 }
 
 /*
- * Take the block out of its list that *link (a bin, or the block before)
- * begins.
+ * Remove the block from its list; "before" is the previous block, or 0 if the
+ * block is the first one of the bin.
  */
 static uint32_t
 unlink_free(TidSet *set, int bin, uint32_t before, uint32_t ref)
@@ -117,8 +125,8 @@ unlink_free(TidSet *set, int bin, uint32_t before, uint32_t ref)
 }
 
 /*
- * A free block of at least so many units, or 0.  In the list of its own size
- * only a few are tried; those of any later list are large enough.
+ * Get a free block of at least this many units, or 0.  Only a few blocks of
+ * the list of that size are tried; blocks of any later list are large enough.
  */
 static uint32_t
 take_free(TidSet *set, uint32_t units)
@@ -191,7 +199,7 @@ address_of(const TidSetAllocator *allocator, uint64_t handle)
 	return allocator->address(allocator->arg, handle);
 }
 
-/* Make the free lists anew with neighbours joined. */
+/* Rebuild the free lists with neighbours joined. */
 static void
 sweep(TidSet *set)
 {
@@ -212,7 +220,7 @@ sweep(TidSet *set)
 
 /* ---- chunks ---- */
 
-/* Room for so many pages in the table of addresses. */
+/* Make room for npages pages in the table of addresses. */
 static bool
 grow_pages(TidSet *set, uint32_t npages)
 {
@@ -233,7 +241,8 @@ grow_pages(TidSet *set, uint32_t npages)
 	if (set->max_pages > 0)
 	{
 		memcpy(pages, set->pages, set->max_pages * sizeof(uintptr_t));
-		ts_give(set, &set->local, set->pages_handle, set->max_pages * sizeof(uintptr_t));
+		ts_give(set, &set->local, set->pages_handle,
+				set->max_pages * sizeof(uintptr_t));
 	}
 	set->pages = pages;
 	set->pages_handle = handle;
@@ -247,11 +256,15 @@ pages_of(uint32_t units)
 	return (units + TS_PAGE_UNITS - 1) / TS_PAGE_UNITS;
 }
 
-/* The table holds addresses less the reference they begin at. */
+/*
+ * Enter a chunk in the table, which holds addresses minus the reference at
+ * which they begin.
+ */
 static void
 map_chunk(TidSet *set, const TsChunk *chunk)
 {
-	uintptr_t	base = (uintptr_t) chunk - ((uintptr_t) chunk->page << TS_PAGE_SHIFT) * TS_UNIT;
+	uintptr_t	base = (uintptr_t) chunk -
+		((uintptr_t) chunk->page << TS_PAGE_SHIFT) * TS_UNIT;
 
 	for (uint32_t i = 0; i < pages_of(chunk->units); i++)
 		set->pages[chunk->page + i] = base;
@@ -263,14 +276,17 @@ chunk_bytes(const TsChunk *chunk)
 	return (size_t) chunk->units * TS_UNIT + TIDSET_PAD;
 }
 
-/* Room for the largest inner node, or some of the largest common leaves. */
+/*
+ * The size of a chunk, which has room for the largest inner node, or some of
+ * the largest common leaves.
+ */
 static size_t
 chunk_size(size_t power)
 {
 	return power + power / 256 + 128;
 }
 
-/* Which size the next chunk should have; at least need bytes. */
+/* The size of the next chunk; at least need bytes. */
 static size_t
 next_chunk_size(const TidSet *set, size_t need)
 {
@@ -296,10 +312,11 @@ add_chunk(TidSet *set, uint32_t need_units)
 	if (!grow_pages(set, set->ctl->npages + pages_of(size / TS_UNIT)))
 		return false;
 	handle = ts_take(set, &set->shared, size);
-	/* near the limit: as much as there is, and as much as is needed */
+	/* near the limit: as much as is left, and at least as much as is needed */
 	while (handle == 0 && size > need)
 	{
-		size = ts_grained(&set->shared, (size / 2 > need ? size / 2 : need) & ~(size_t) 7);
+		size = ts_grained(&set->shared,
+						  (size / 2 > need ? size / 2 : need) & ~(size_t) 7);
 		handle = ts_take(set, &set->shared, size);
 	}
 	if (handle == 0)
@@ -323,7 +340,7 @@ add_chunk(TidSet *set, uint32_t need_units)
 	return true;
 }
 
-/* Let a free block be the open end. */
+/* Make a free block the open end. */
 static bool
 reopen(TidSet *set, uint32_t units)
 {
@@ -343,7 +360,10 @@ units_of(uint32_t bytes)
 	return (bytes + TS_UNIT - 1) / TS_UNIT;
 }
 
-/* Make sure that blocks of so many bytes together can be had; false if full. */
+/*
+ * Make sure that blocks of this many bytes in total can be allocated.  Returns
+ * false if the set is full.
+ */
 bool
 ts_reserve(TidSet *set, uint32_t bytes)
 {
@@ -351,7 +371,8 @@ ts_reserve(TidSet *set, uint32_t bytes)
 
 	if (set->end_limit - set->end >= units || reopen(set, units))
 		return true;
-	if (set->free_units > set->total_units / 4 && set->freed_units > set->total_units / 8)
+	if (set->free_units > set->total_units / 4 &&
+		set->freed_units > set->total_units / 8)
 	{
 		sweep(set);
 		if (reopen(set, units))
@@ -365,7 +386,7 @@ ts_reserve(TidSet *set, uint32_t bytes)
 	return reopen(set, units);
 }
 
-/* A block of memory that was reserved. */
+/* Allocate a block of memory that was reserved. */
 uint32_t
 ts_alloc(TidSet *set, uint32_t bytes)
 {
@@ -394,14 +415,15 @@ ts_release(TidSet *set, uint32_t ref, uint32_t bytes)
 	put_free(set, ref, units);
 }
 
-/* Learn the addresses of all chunks of a set that another process made. */
+/* Enter the addresses of all chunks of a set that another process made. */
 bool
 ts_map_chunks(TidSet *set)
 {
 	uint64_t	handle = set->ctl->chunks;
 
 	set->max_pages = set->ctl->npages > 0 ? set->ctl->npages : 1;
-	set->pages_handle = set->local.alloc(set->local.arg, set->max_pages * sizeof(uintptr_t));
+	set->pages_handle = set->local.alloc(set->local.arg,
+										 set->max_pages * sizeof(uintptr_t));
 	if (set->pages_handle == 0)
 		return false;
 	set->pages = address_of(&set->local, set->pages_handle);
@@ -429,7 +451,8 @@ ts_free_chunks(TidSet *set)
 		handle = next;
 	}
 	if (set->max_pages > 0)
-		ts_give(set, &set->local, set->pages_handle, set->max_pages * sizeof(uintptr_t));
+		ts_give(set, &set->local, set->pages_handle,
+				set->max_pages * sizeof(uintptr_t));
 	memset(set->bins, 0, sizeof(set->bins));
 	set->nonempty = 0;
 	set->ctl->chunks = 0;

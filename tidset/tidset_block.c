@@ -8,9 +8,9 @@
  *	RUN		14 bits first, 14 bits last offset: all between are there too
  *	LIST	2 bits count - 1, up to four times 14 bits
  *	FAR		2 bits kind, 20 bits position of bytes in the leaf, 14 bits
- *			count of offsets, 11 bits base, 11 bits length of the bytes, which are
- *			offsets of one byte or two, or a bitmap whose first
- *			byte has the offsets from 8 * base on
+ *			count of offsets, 11 bits base, 11 bits length of the bytes, which
+ *			are offsets of one byte or two, or a bitmap whose first byte has
+ *			the offsets from 8 * base on
  *
  * A set of offsets has exactly one slot, so equal blocks have equal slots
  * unless they are far.
@@ -71,14 +71,15 @@ bits_first(const TsBits *bits)
 	return 64 * i + __builtin_ctzll(bits->words[i]);
 }
 
-/* The last word is never zero. */
+/* Get the largest offset; the last word is never zero. */
 static int
 bits_last(const TsBits *bits)
 {
-	return 64 * bits->nwords - 1 - __builtin_clzll(bits->words[bits->nwords - 1]);
+	return 64 * bits->nwords - 1 -
+		__builtin_clzll(bits->words[bits->nwords - 1]);
 }
 
-/* All offsets in ascending order. */
+/* List all offsets in ascending order; returns their number. */
 static int
 bits_offsets(const TsBits *bits, uint16_t *offsets)
 {
@@ -148,7 +149,7 @@ ts_slot_far_pos(uint64_t slot)
 	return (uint32_t) ((slot >> FAR_POS_SHIFT) & FAR_POS_MASK);
 }
 
-/* How many bytes the slot points to; 0 if it is not far. */
+/* The number of bytes that the slot points to; 0 if it is not far. */
 uint32_t
 ts_slot_far_len(uint64_t slot)
 {
@@ -165,7 +166,7 @@ ts_slot_far_len(uint64_t slot)
 	}
 }
 
-/* The same far slot with its bytes at another position. */
+/* Change a far slot so that its bytes are at another position. */
 uint64_t
 ts_slot_moved(uint64_t slot, uint32_t pos)
 {
@@ -187,7 +188,10 @@ encode_list(const TsBits *bits)
 	return slot;
 }
 
-/* The slot of up to 4 offsets of one byte, some of them not small. */
+/*
+ * Make the slot of up to 4 offsets of one byte, some of them too large for a
+ * bitmap.
+ */
 uint64_t
 ts_slot_list(const uint8_t *offsets, int n)
 {
@@ -199,7 +203,8 @@ ts_slot_list(const uint8_t *offsets, int n)
 }
 
 static uint64_t
-encode_far_bits(const TsBits *bits, int count, int first, int last, uint8_t *far)
+encode_far_bits(const TsBits *bits, int count, int first, int last,
+				uint8_t *far)
 {
 	int			base = first / 8;
 	int			len = last / 8 - base + 1;
@@ -210,7 +215,10 @@ encode_far_bits(const TsBits *bits, int count, int first, int last, uint8_t *far
 		(uint64_t) base << FAR_BASE_SHIFT | (uint64_t) len << FAR_LEN_SHIFT;
 }
 
-/* A list of 512 or fewer: a longer one would not be smaller than the bitmap. */
+/*
+ * Make a list of at most 512 offsets; a longer one would not be smaller than
+ * the bitmap.
+ */
 static uint64_t
 encode_far_list(const TsBits *bits, int kind, uint8_t *far)
 {
@@ -228,8 +236,8 @@ encode_far_list(const TsBits *bits, int kind, uint8_t *far)
 }
 
 /*
- * The slot for a set that is not empty.  If it is far, the bytes (at most
- * TS_FAR_MAX) are put in far, and the slot's position is 0.
+ * Make the slot for a set that is not empty.  If it is far, its bytes (at most
+ * TS_FAR_MAX) are written to "far", and the slot's position is 0.
  */
 uint64_t
 ts_slot_encode(const TsBits *bits, uint8_t *far, uint32_t *far_len)
@@ -246,7 +254,8 @@ ts_slot_encode(const TsBits *bits, uint8_t *far, uint32_t *far_len)
 	first = bits_first(bits);
 	count = bits_count(bits);
 	if (count == last - first + 1)
-		return TS_SLOT_RUN | (uint64_t) first << 2 | (uint64_t) last << (2 + OFFSET_BITS);
+		return TS_SLOT_RUN | (uint64_t) first << 2 |
+			(uint64_t) last << (2 + OFFSET_BITS);
 	if (count <= TS_LIST_MAX)
 		return encode_list(bits);
 	kind = last <= UINT8_MAX ? FAR_BYTES : FAR_WORDS;
@@ -304,7 +313,7 @@ far_offsets(uint64_t slot, const uint8_t *bytes, uint16_t *offsets)
 	return n;
 }
 
-/* All offsets in ascending order; returns how many. */
+/* List all offsets in ascending order; returns their number. */
 int
 ts_slot_offsets(uint64_t slot, const uint8_t *base, uint16_t *offsets)
 {
@@ -370,7 +379,8 @@ ts_slot_max(uint64_t slot, const uint8_t *base)
 		return bytes[len - 1];
 	if (far_kind(slot) == FAR_WORDS)
 		return ts_get16(bytes + len - 2);
-	return (int) (8 * (far_base(slot) + len) - 1) - (__builtin_clz(bytes[len - 1]) - 24);
+	return (int) (8 * (far_base(slot) + len) - 1) -
+		(__builtin_clz(bytes[len - 1]) - 24);
 }
 
 static bool
@@ -401,11 +411,12 @@ far_member(uint64_t slot, const uint8_t *bytes, uint16_t offset)
 			return false;
 		default:
 			/* an offset before the base wraps around to a large byte number */
-			return byte < ts_slot_far_len(slot) && ((bytes[byte] >> (offset % 8)) & 1);
+			return byte < ts_slot_far_len(slot) &&
+				((bytes[byte] >> (offset % 8)) & 1);
 	}
 }
 
-/* What is not a bitmap. */
+/* Test slots that are not a bitmap. */
 bool
 ts_slot_member_slow(uint64_t slot, const uint8_t *base, uint16_t offset)
 {

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * tidset_check.c
- *	  Statistics, and a check of everything that must hold.
+ *	  Statistics, and a check of all invariants.
  *
  * Both walk the whole tree and all memory; they are for tests and benchmarks.
  *-------------------------------------------------------------------------
@@ -12,7 +12,7 @@ typedef struct Walk
 	TidSet	   *set;
 	TidSetStats *stats;
 	const char *problem;
-	uint64_t	used_units;		/* of nodes that are reachable */
+	uint64_t	used_units;		/* units of reachable nodes */
 	uint64_t	ntids;
 	uint64_t	nblocks;
 } Walk;
@@ -24,7 +24,7 @@ complain(Walk *walk, const char *problem)
 		walk->problem = problem;
 }
 
-/* Which form a leaf is in, for the statistics. */
+/* The form of a leaf, for the statistics. */
 static void
 count_form(Walk *walk, uint32_t ref, const uint8_t *leaf)
 {
@@ -43,7 +43,8 @@ walk_leaf(Walk *walk, uint32_t ref)
 {
 	uint8_t		scratch[TS_SCRATCH] = {0};
 	uint16_t	offsets[TIDSET_MAX_OFFSET];
-	const uint8_t *leaf = ref & TS_EMBEDDED ? ts_unfold(ref, scratch) : ts_address(walk->set, ref);
+	const uint8_t *leaf = ref & TS_EMBEDDED ? ts_unfold(ref, scratch) :
+		ts_address(walk->set, ref);
 	int			next = 0;
 	int			nkeys = 0;
 	int			last_key = -1;
@@ -52,7 +53,8 @@ walk_leaf(Walk *walk, uint32_t ref)
 
 	if (!(ref & TS_EMBEDDED))
 		walk->used_units += ts_node_units(leaf);
-	while ((n = ts_leaf_next(leaf, &next, &key, offsets, TIDSET_MAX_OFFSET)) > 0)
+	while ((n = ts_leaf_next(leaf, &next, &key, offsets, TIDSET_MAX_OFFSET)) >
+		   0)
 	{
 		if (key <= last_key)
 			complain(walk, "blocks of a leaf are not in order");
@@ -70,7 +72,9 @@ walk_leaf(Walk *walk, uint32_t ref)
 		complain(walk, "empty leaf");
 		return;
 	}
-	if (leaf[0] >= TS_INNER && ts_count(leaf) != (TS_INDEX(leaf[0]) == TS_DIRECT ? last_key + 1 : nkeys))
+	if (leaf[0] >= TS_INNER &&
+		ts_count(leaf) !=
+		(TS_INDEX(leaf[0]) == TS_DIRECT ? last_key + 1 : nkeys))
 		complain(walk, "wrong number of blocks in a leaf");
 	walk->nblocks += (uint64_t) nkeys;
 	walk->stats->leaf[nkeys - 1]++;
@@ -97,9 +101,11 @@ walk_tree(Walk *walk, uint32_t ref, int level)
 		return;
 	}
 	walk->used_units += ts_node_units(node);
-	if (8u * ts_get16(node + 2) < ts_index_size(TS_INDEX(node[0]), ts_count(node), sizeof(uint32_t)))
+	if (8u * ts_get16(node + 2) <
+		ts_index_size(TS_INDEX(node[0]), ts_count(node), sizeof(uint32_t)))
 		complain(walk, "inner node is too small");
-	for (int key = ts_index_next(node, 0); key < 256; key = ts_index_next(node, key + 1))
+	for (int key = ts_index_next(node, 0); key < 256;
+		 key = ts_index_next(node, key + 1))
 	{
 		uint32_t	child = ts_child(node, (uint8_t) key);
 
@@ -111,7 +117,8 @@ walk_tree(Walk *walk, uint32_t ref, int level)
 }
 
 /*
- * Every unit of every chunk is in a node, in a free block, or in the open end.
+ * Check that every unit of every chunk is in a node, in a free block, or in
+ * the open end.
  */
 static void
 walk_chunks(Walk *walk)
@@ -124,10 +131,12 @@ walk_chunks(Walk *walk)
 	while (handle != 0)
 	{
 		const TsChunk *chunk = set->shared.address(set->shared.arg, handle);
-		uint32_t	ref = (chunk->page << TS_PAGE_SHIFT) + sizeof(TsChunk) / TS_UNIT;
+		uint32_t	ref = (chunk->page << TS_PAGE_SHIFT) +
+			sizeof(TsChunk) / TS_UNIT;
 		uint32_t	limit = (chunk->page << TS_PAGE_SHIFT) + chunk->units;
 
-		walk->stats->chunk_bytes += (uint64_t) chunk->units * TS_UNIT + TIDSET_PAD;
+		walk->stats->chunk_bytes += (uint64_t) chunk->units * TS_UNIT +
+			TIDSET_PAD;
 		while (ref < limit)
 		{
 			bool		open_end = ref == set->end && set->end < set->end_limit;

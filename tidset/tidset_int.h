@@ -1,6 +1,7 @@
 /*-------------------------------------------------------------------------
  * tidset_int.h
- *	  Layout of nodes and leaves, and what the files of tidset share.
+ *	  Layout of nodes and leaves, and the definitions that the files of tidset
+ *	  share.
  *
  * A key is a block number (up to 56 bits here, so that published benchmarks of
  * other radix trees can be run on this one).  Its last byte selects a slot in
@@ -12,9 +13,10 @@
  *	index	KEYS	keys in ascending order, filled up to 4 bytes
  *			RANK	4 x number of bits set in the words before, 4 x 64 bits
  *			DIRECT	nothing: the slot's number is the key
- *	INNER	index, 32-bit references; a direct one has them up to its largest key, which
- *			takes the place of the count
- *	WIDE	the same with 64-bit slots (tidset_block.c); then bytes that slots point to
+ *	INNER	index, 32-bit references; a direct one has them up to its largest
+ *			key, which takes the place of the count
+ *	WIDE	the same with 64-bit slots (tidset_block.c); then bytes that
+ *			slots point to
  *	SAME	index, the one slot that all blocks have
  *	PAIRS	{form, count - 1}, keys, offsets: up to 32 TIDs with offsets < 256
  *	GROUPS	17 x 16 bits: where the pairs of each 16 blocks begin; keys, offsets
@@ -55,7 +57,8 @@
 #define TS_TYPE(form)	((form) & ~3)
 
 #define TS_HEADER		4
-#define TS_MAX_KEYS		16		/* what one vector compare can search */
+#define TS_MAX_KEYS		16		/* the number of keys that one vector
+								 * comparison can search */
 #define TS_MAX_PAIRS	32
 #define TS_MAX_GROUPED	1024
 #define TS_NGROUPS		16
@@ -87,7 +90,7 @@ typedef struct TsChunk
 	uint32_t	units;			/* without the padding at the end */
 } TsChunk;
 
-/* What those attached need to know. */
+/* The data that attached processes need. */
 typedef struct TsControl
 {
 	uint64_t	chunks;			/* handle of the first chunk */
@@ -103,15 +106,15 @@ typedef struct TsControl
 
 /*
  * The leaf that is being filled, spread out so that additions are simple.  It
- * is written to a leaf in its best form when another one is needed.  All
- * memory for that was reserved before, so that writing cannot fail.
+ * is written in its best form when another leaf is needed.  All memory for
+ * that is reserved in advance, so that writing cannot fail.
  */
 typedef struct TsOpen
 {
 	uint64_t	prefix;
 	uint32_t   *place;			/* the reference to the leaf */
 	bool		dirty;
-	bool		large;			/* some offset is too large for pairs */
+	bool		large;			/* an offset is too large for pairs */
 	uint32_t	room;			/* bytes the leaf has now, 0 if there is none */
 	uint32_t	nkeys;
 	uint32_t	ntids;
@@ -126,12 +129,11 @@ typedef struct TsOpen
 
 struct TidSet
 {
-	/* for lookups */
-	uintptr_t  *pages;			/* add a reference's bytes, and it is its
-								 * address */
+	/* for lookups: */
+	uintptr_t  *pages;			/* address = this + bytes of the reference */
 	uint32_t	root;
 	uint32_t	height;
-	TsOpen	   *open;			/* or NULL: sealed */
+	TsOpen	   *open;			/* NULL if sealed */
 
 	/* memory */
 	TsControl  *ctl;
@@ -157,7 +159,8 @@ struct TidSet
 static inline uint8_t *
 ts_address(const TidSet *set, uint32_t ref)
 {
-	return (uint8_t *) (set->pages[ref >> TS_PAGE_SHIFT] + (uintptr_t) ref * TS_UNIT);
+	return (uint8_t *) (set->pages[ref >> TS_PAGE_SHIFT] +
+						(uintptr_t) ref * TS_UNIT);
 }
 
 static inline uint16_t
@@ -193,7 +196,7 @@ ts_count(const uint8_t *node)
 	return node[1] + 1;
 }
 
-/* Where an index ends, and slots begin. */
+/* The position where an index ends, and slots begin. */
 static inline uint32_t
 ts_slots_at(int index, int n)
 {
@@ -209,12 +212,14 @@ ts_slots_at(int index, int n)
 }
 
 /*
- * The number of the key's slot, or -1.  A direct index may have nothing there.
+ * Find the number of the key's slot, or -1.  In a direct index the slot may be
+ * empty.
  */
 static inline int
 ts_find_keys(const uint8_t *node, uint8_t key)
 {
-	uint32_t	mask = tidset_match16(node + TS_HEADER, key) & ((1u << ts_count(node)) - 1);
+	uint32_t	mask = tidset_match16(node + TS_HEADER, key) &
+		((1u << ts_count(node)) - 1);
 
 	return mask ? __builtin_ctz(mask) : -1;
 }
@@ -244,7 +249,7 @@ ts_find(const uint8_t *node, uint8_t key)
 	}
 }
 
-/* The reference that an inner node has for the key; 0 if none. */
+/* Get the reference that an inner node has for the key; 0 if none. */
 static inline uint32_t
 ts_child(const uint8_t *node, uint8_t key)
 {
@@ -255,12 +260,13 @@ ts_child(const uint8_t *node, uint8_t key)
 	i = ts_find(node, key);
 	if (i < 0)
 		return 0;
-	return ts_get32(node + ts_slots_at(TS_INDEX(node[0]), ts_count(node)) + 4 * i);
+	return ts_get32(node + ts_slots_at(TS_INDEX(node[0]), ts_count(node)) +
+					4 * i);
 }
 
 /* ---- tidset_arena.c: memory for nodes ---- */
 
-/* What an allocation of this size should have. */
+/* Round the size of an allocation up to the allocator's grain. */
 static inline size_t
 ts_grained(const TidSetAllocator *from, size_t size)
 {
@@ -272,7 +278,8 @@ ts_grained(const TidSetAllocator *from, size_t size)
 
 extern bool ts_account(TidSet *set, const TidSetAllocator *from, size_t size);
 extern uint64_t ts_take(TidSet *set, const TidSetAllocator *from, size_t size);
-extern void ts_give(TidSet *set, const TidSetAllocator *to, uint64_t handle, size_t size);
+extern void ts_give(TidSet *set, const TidSetAllocator *to, uint64_t handle,
+					size_t size);
 extern bool ts_reserve(TidSet *set, uint32_t bytes);
 extern uint32_t ts_alloc(TidSet *set, uint32_t bytes);
 extern void ts_release(TidSet *set, uint32_t ref, uint32_t bytes);
@@ -282,7 +289,7 @@ extern void ts_free_chunks(TidSet *set);
 
 /* ---- tidset_block.c: the offsets of one block as a slot ---- */
 
-/* The offsets of one block: bit o of the words is offset o. */
+/* The offsets of one block.  Bit o of the words stands for offset o. */
 #define TS_BITS_WORDS	(TIDSET_MAX_OFFSET / 64 + 1)
 
 typedef struct TsBits
@@ -306,21 +313,26 @@ extern void ts_bits_clear(TsBits *bits);
 extern void ts_bits_add(TsBits *bits, uint16_t offset);
 extern void ts_bits_add_slot(TsBits *bits, uint64_t slot, const uint8_t *base);
 extern uint64_t ts_slot_list(const uint8_t *offsets, int n);
-extern uint64_t ts_slot_encode(const TsBits *bits, uint8_t *far, uint32_t *far_len);
+extern uint64_t ts_slot_encode(const TsBits *bits, uint8_t *far,
+							   uint32_t *far_len);
 extern uint64_t ts_slot_moved(uint64_t slot, uint32_t pos);
 extern uint32_t ts_slot_far_pos(uint64_t slot);
 extern uint32_t ts_slot_far_len(uint64_t slot);
 extern int	ts_slot_count(uint64_t slot);
 extern int	ts_slot_max(uint64_t slot, const uint8_t *base);
-extern int	ts_slot_offsets(uint64_t slot, const uint8_t *base, uint16_t *offsets);
-extern bool ts_slot_member_slow(uint64_t slot, const uint8_t *base, uint16_t offset);
+extern int	ts_slot_offsets(uint64_t slot, const uint8_t *base,
+							uint16_t *offsets);
+extern bool ts_slot_member_slow(uint64_t slot, const uint8_t *base,
+								uint16_t offset);
 
 static inline bool
 ts_slot_member(uint64_t slot, const uint8_t *base, uint16_t offset)
 {
 	if (TS_LIKELY(TS_SLOT_TAG(slot) == TS_SLOT_BITMAP))
 	{
-		/* bits 0 and 1 are the tag, which is zero: offset 0 is in no set */
+		/*
+		 * bits 0 and 1 are the tag, which is zero because no set has offset 0
+		 */
 		return offset <= TS_SMALL_MAX && ((slot >> 1 >> offset) & 1);
 	}
 	return ts_slot_member_slow(slot, base, offset);
@@ -329,13 +341,14 @@ ts_slot_member(uint64_t slot, const uint8_t *base, uint16_t offset)
 /* ---- tidset_node.c: indexes and inner nodes ---- */
 
 extern int	ts_index_for(int n, int last, int slot_size, uint32_t *size);
-extern uint8_t *ts_index_write(uint8_t *node, int form, const uint64_t *present, int n);
+extern uint8_t *ts_index_write(uint8_t *node, int form, const uint64_t *present,
+							   int n);
 extern int	ts_index_next(const uint8_t *node, int key);
 extern uint32_t ts_index_size(int index, int n, int slot_size);
 extern uint32_t *ts_place(TidSet *set, uint64_t prefix);
 extern uint32_t ts_next_leaf(const TidSet *set, uint64_t *prefix);
 
-/* The largest of them; there is one. */
+/* The largest key that is present; there must be one. */
 static inline int
 ts_last_present(const uint64_t *present)
 {
@@ -361,22 +374,26 @@ ts_next_present(const uint64_t *present, int key)
 
 /* ---- tidset_leaf.c ---- */
 
-extern uint32_t ts_leaf_size(uint32_t nkeys, int last, uint32_t ntids, bool large, uint32_t far);
+extern uint32_t ts_leaf_size(uint32_t nkeys, int last, uint32_t ntids,
+							 bool large, uint32_t far);
 extern uint32_t ts_open_room(const TsOpen *open, uint32_t size);
-extern void ts_open_put(TsOpen *open, uint8_t key, uint64_t slot, const uint8_t *far, uint32_t len);
+extern void ts_open_put(TsOpen *open, uint8_t key, uint64_t slot,
+						const uint8_t *far, uint32_t len);
 extern bool ts_open_load(TidSet *set, uint64_t prefix);
 extern void ts_open_flush(TidSet *set);
 extern bool ts_open_far(TidSet *set, uint32_t more);
 extern const uint8_t *ts_unfold(uint32_t ref, uint8_t *scratch);
 extern bool ts_pairs_slot(const uint8_t *leaf, uint8_t key, uint64_t *slot);
 extern bool ts_pairs_member(const uint8_t *leaf, uint8_t key, uint16_t offset);
-extern int	ts_leaf_next(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets, int room);
+extern int	ts_leaf_next(const uint8_t *leaf, int *next, uint8_t *key,
+						 uint16_t *offsets, int room);
 
 /* ---- tidset.c, with keys of up to 56 bits ---- */
 
 extern bool ts_add(TidSet *set, uint64_t key, const uint16_t *offsets, int n);
 extern bool ts_lookup(TidSetLookup *lookup, uint64_t key, uint16_t offset);
 extern bool ts_member(const TidSet *set, uint64_t key, uint16_t offset);
-extern int	ts_iter_next(TidSetIter *iter, uint64_t *key, uint16_t *offsets, int room);
+extern int	ts_iter_next(TidSetIter *iter, uint64_t *key, uint16_t *offsets,
+						 int room);
 
 #endif							/* TIDSET_INT_H */

@@ -3,8 +3,8 @@
  *	  Leaves: the offsets of up to 256 blocks that share a prefix.
  *
  * A leaf is never changed piecemeal.  The one that is added to is "open":
- * spread out as a slot for each of its blocks.  When another leaf is needed, or
- * lookups begin, it is written ("flushed") in the smallest form:
+ * spread out as a slot for each of its blocks.  When another leaf is needed,
+ * or lookups begin, it is written ("flushed") in its smallest form:
  *
  *	embedded	up to 2 TIDs with offsets < 128, in the reference itself
  *	PAIRS		up to 32 TIDs as (block, offset), 2 bytes each
@@ -43,7 +43,10 @@ pairs_possible(uint32_t ntids, bool large)
 	return ntids <= TS_MAX_GROUPED && !large;
 }
 
-/* What a leaf takes at most; far: bytes that slots point to. */
+/*
+ * The maximum size of a leaf; "far" is the number of bytes that slots point
+ * to.
+ */
 uint32_t
 ts_leaf_size(uint32_t nkeys, int last, uint32_t ntids, bool large, uint32_t far)
 {
@@ -54,14 +57,14 @@ ts_leaf_size(uint32_t nkeys, int last, uint32_t ntids, bool large, uint32_t far)
 	return wide;
 }
 
-/* What to reserve: a leaf that has been written before gets some slack. */
+/* The size to reserve.  A leaf that has been written before gets some slack. */
 uint32_t
 ts_open_room(const TsOpen *open, uint32_t size)
 {
 	return open->room > 0 ? (size + size / 8 + 7) & ~7u : size;
 }
 
-/* The bytes that the leaf of a reference takes. */
+/* The size in bytes of a reference's leaf. */
 static uint32_t
 leaf_bytes(const TidSet *set, uint32_t ref)
 {
@@ -82,7 +85,7 @@ fold(const uint8_t *keys, const uint8_t *offsets, uint32_t n)
 	return ref;
 }
 
-/* Make pairs of an embedded leaf. */
+/* Convert an embedded leaf to pairs. */
 const uint8_t *
 ts_unfold(uint32_t ref, uint8_t *scratch)
 {
@@ -108,7 +111,7 @@ group_start(const uint8_t *leaf, int group)
 	return ts_get16(leaf + TS_HEADER + 2 * group);
 }
 
-/* Keys and offsets of a leaf of pairs; returns how many. */
+/* Get the keys and offsets of a leaf of pairs; returns their number. */
 static inline uint32_t
 get_pairs(const uint8_t *leaf, const uint8_t **keys, const uint8_t **offsets)
 {
@@ -129,11 +132,12 @@ get_pairs(const uint8_t *leaf, const uint8_t **keys, const uint8_t **offsets)
 }
 
 /*
- * Pairs that may be the key's: returns how many, and where their keys and
- * offsets are.
+ * Get the pairs that may be the key's: returns their number, and the positions
+ * of their keys and offsets.
  */
 static inline int
-pairs_for(const uint8_t *leaf, uint8_t key, const uint8_t **keys, const uint8_t **offsets)
+pairs_for(const uint8_t *leaf, uint8_t key, const uint8_t **keys,
+		  const uint8_t **offsets)
 {
 	uint32_t	from;
 	uint32_t	to;
@@ -151,21 +155,26 @@ pairs_for(const uint8_t *leaf, uint8_t key, const uint8_t **keys, const uint8_t 
 	return (int) (to - from);
 }
 
-/* Which of the first 32 of n bytes are equal to this one? */
+/*
+ * Return a mask of those of the first 32 of n bytes that are equal to this
+ * one.
+ */
 static inline uint32_t
 match32(const uint8_t *bytes, int n, uint8_t byte)
 {
-	uint32_t	mask = tidset_match16(bytes, byte) | tidset_match16(bytes + 16, byte) << 16;
+	uint32_t	mask = tidset_match16(bytes, byte) |
+		tidset_match16(bytes + 16, byte) << 16;
 
 	return n < 32 ? mask & ((1u << n) - 1) : mask;
 }
 
 /*
- * The same as a slot of more than one offset; false if only a far one could
- * have them.
+ * Make a slot of a block with more than one offset.  Returns false if only a
+ * far slot could have them.
  */
 static bool
-slot_of_pairs(const uint8_t *keys, const uint8_t *offsets, int left, uint8_t key, uint64_t *slot)
+slot_of_pairs(const uint8_t *keys, const uint8_t *offsets, int left,
+			  uint8_t key, uint64_t *slot)
 {
 	uint8_t		first[TS_LIST_MAX];
 	uint64_t	bitmap = 0;
@@ -174,7 +183,8 @@ slot_of_pairs(const uint8_t *keys, const uint8_t *offsets, int left, uint8_t key
 
 	for (; left > 0; left -= 32, keys += 32, offsets += 32)
 	{
-		for (uint32_t mask = match32(keys, left, key); mask != 0; mask &= mask - 1)
+		for (uint32_t mask = match32(keys, left, key); mask != 0;
+			 mask &= mask - 1)
 		{
 			uint8_t		offset = offsets[__builtin_ctz(mask)];
 
@@ -185,13 +195,14 @@ slot_of_pairs(const uint8_t *keys, const uint8_t *offsets, int left, uint8_t key
 			bitmap |= UINT64_C(2) << (offset & 63);
 		}
 	}
-	*slot = small ? bitmap : ts_slot_list(first, n <= TS_LIST_MAX ? n : TS_LIST_MAX);
+	*slot = small ? bitmap :
+		ts_slot_list(first, n <= TS_LIST_MAX ? n : TS_LIST_MAX);
 	return small || n <= TS_LIST_MAX;
 }
 
 /*
- * The offsets of the key's block as a slot that is not far, 0 if there are
- * none; false if there is no such slot.
+ * Get the offsets of the key's block as a slot that is not far; 0 if there are
+ * none.  Returns false if only a far slot could have them.
  */
 bool
 ts_pairs_slot(const uint8_t *leaf, uint8_t key, uint64_t *slot)
@@ -210,7 +221,8 @@ ts_pairs_slot(const uint8_t *leaf, uint8_t key, uint64_t *slot)
 	if ((mask & (mask - 1)) != 0)
 		return slot_of_pairs(keys, offsets, n, key, slot);
 	offsets += __builtin_ctz(mask);
-	*slot = *offsets <= TS_SMALL_MAX ? UINT64_C(2) << *offsets : ts_slot_list(offsets, 1);
+	*slot = *offsets <= TS_SMALL_MAX ? UINT64_C(2) << *offsets :
+		ts_slot_list(offsets, 1);
 	return true;
 }
 
@@ -231,7 +243,7 @@ ts_pairs_member(const uint8_t *leaf, uint8_t key, uint16_t offset)
 	return false;
 }
 
-/* All TIDs of the open leaf as pairs. */
+/* List all TIDs of the open leaf as pairs. */
 static void
 list_pairs(const TsOpen *open, uint8_t *keys, uint8_t *offsets)
 {
@@ -285,7 +297,8 @@ all_same(const TsOpen *open)
 
 	if (TS_SLOT_TAG(slot) == TS_SLOT_FAR)
 		return false;
-	for (int key = first; key < 256; key = ts_next_present(open->present, key + 1))
+	for (int key = first; key < 256;
+		 key = ts_next_present(open->present, key + 1))
 	{
 		if (open->slots[key] != slot)
 			return false;
@@ -302,16 +315,19 @@ same_index(uint32_t nkeys)
 static uint32_t
 same_size(uint32_t nkeys)
 {
-	return (ts_slots_at(same_index(nkeys), (int) nkeys) + sizeof(uint64_t) + 7) & ~7u;
+	uint32_t	slots_at = ts_slots_at(same_index(nkeys), (int) nkeys);
+
+	return (slots_at + sizeof(uint64_t) + 7) & ~7u;
 }
 
 static void
 write_same(uint8_t *leaf, const TsOpen *open)
 {
-	uint8_t    *slot = ts_index_write(leaf, TS_SAME | same_index(open->nkeys), open->present,
-									  (int) open->nkeys);
+	uint8_t    *slot = ts_index_write(leaf, TS_SAME | same_index(open->nkeys),
+									  open->present, (int) open->nkeys);
 
-	memcpy(slot, &open->slots[ts_next_present(open->present, 0)], sizeof(uint64_t));
+	memcpy(slot, &open->slots[ts_next_present(open->present, 0)],
+		   sizeof(uint64_t));
 }
 
 static void
@@ -319,9 +335,11 @@ write_wide(uint8_t *leaf, const TsOpen *open)
 {
 	int			last = ts_last_present(open->present);
 	uint32_t	size;
-	int			index = ts_index_for((int) open->nkeys, last, sizeof(uint64_t), &size);
+	int			index = ts_index_for((int) open->nkeys, last, sizeof(uint64_t),
+									 &size);
 	int			nslots = index == TS_DIRECT ? last + 1 : (int) open->nkeys;
-	uint8_t    *slots = ts_index_write(leaf, TS_WIDE | index, open->present, nslots);
+	uint8_t    *slots = ts_index_write(leaf, TS_WIDE | index, open->present,
+									   nslots);
 	uint8_t    *far = slots + (uint32_t) nslots * sizeof(uint64_t);
 	int			i = 0;
 
@@ -339,7 +357,8 @@ write_wide(uint8_t *leaf, const TsOpen *open)
 			slot = ts_slot_moved(slot, (uint32_t) (far - leaf));
 			far += len;
 		}
-		memcpy(slots + sizeof(uint64_t) * (index == TS_DIRECT ? key : i++), &slot, sizeof(slot));
+		memcpy(slots + sizeof(uint64_t) * (index == TS_DIRECT ? key : i++),
+			   &slot, sizeof(slot));
 	}
 }
 
@@ -354,20 +373,23 @@ try_embed(TsOpen *open)
 	if (open->ntids > 2 || open->large)
 		return false;
 	list_pairs(open, keys, offsets);
-	if (offsets[0] > EMBEDDED_MAX || (open->ntids == 2 && offsets[1] > EMBEDDED_MAX))
+	if (offsets[0] > EMBEDDED_MAX ||
+		(open->ntids == 2 && offsets[1] > EMBEDDED_MAX))
 		return false;
 	*open->place = fold(keys, offsets, open->ntids);
 	return true;
 }
 
-/* The smallest form, and its size. */
+/* Choose the smallest form; sets its size. */
 static int
 choose_form(const TsOpen *open, uint32_t *size)
 {
 	int			form = TS_WIDE;
 
-	*size = wide_size(open->nkeys, ts_last_present(open->present), open->far_live);
-	if (pairs_possible(open->ntids, open->large) && pairs_size(open->ntids) < *size)
+	*size = wide_size(open->nkeys, ts_last_present(open->present),
+					  open->far_live);
+	if (pairs_possible(open->ntids, open->large) &&
+		pairs_size(open->ntids) < *size)
 	{
 		*size = pairs_size(open->ntids);
 		form = open->ntids <= TS_MAX_PAIRS ? TS_PAIRS : TS_GROUPS;
@@ -381,8 +403,9 @@ choose_form(const TsOpen *open, uint32_t *size)
 }
 
 /*
- * Memory for a leaf of this form and size: its old place if that fits and is
- * not twice as large, else a new one.  Sets size to what it has.
+ * Get memory for a leaf of this form and size: its old place if that is large
+ * enough and less than twice as large, else a new one.  Sets size to the
+ * actual size.
  */
 static uint32_t
 leaf_memory(TidSet *set, int form, uint32_t *size)
@@ -437,7 +460,10 @@ ts_open_flush(TidSet *set)
 	open->dirty = false;
 	if (try_embed(open))
 	{
-		/* additions only: a leaf that had memory has more TIDs than these */
+		/*
+		 * TIDs are only added, so a leaf that had memory has more TIDs than
+		 * fit here
+		 */
 		TS_ASSERT(open->room == 0);
 		return;
 	}
@@ -449,10 +475,7 @@ ts_open_flush(TidSet *set)
 
 /* ---- opening a leaf ---- */
 
-/*
- * Room for some more far bytes: the old ones that are in use move to new
- * memory.
- */
+/* Make room for more far bytes.  The used old ones move to new memory. */
 bool
 ts_open_far(TidSet *set, uint32_t more)
 {
@@ -483,7 +506,8 @@ ts_open_far(TidSet *set, uint32_t more)
 		used += len;
 	}
 	if (open->far_size > 0)
-		ts_give(set, &set->local, open->far_handle, open->far_size + TIDSET_PAD);
+		ts_give(set, &set->local, open->far_handle,
+				open->far_size + TIDSET_PAD);
 	open->far = far;
 	open->far_handle = handle;
 	open->far_size = size;
@@ -492,11 +516,12 @@ ts_open_far(TidSet *set, uint32_t more)
 }
 
 /*
- * Let the block have this slot, and if that is far, these bytes, for which
- * there is room.
+ * Set the block's slot, and if it is far, its bytes, for which there must be
+ * room.
  */
 void
-ts_open_put(TsOpen *open, uint8_t key, uint64_t slot, const uint8_t *far, uint32_t len)
+ts_open_put(TsOpen *open, uint8_t key, uint64_t slot, const uint8_t *far,
+			uint32_t len)
 {
 	uint64_t	bit = UINT64_C(1) << (key & 63);
 
@@ -533,7 +558,8 @@ load_pairs(TidSet *set, const uint8_t *leaf)
 	int			next = 0;
 	int			n;
 
-	while ((n = ts_leaf_next(leaf, &next, &key, offsets, TIDSET_MAX_OFFSET)) > 0)
+	while ((n = ts_leaf_next(leaf, &next, &key, offsets, TIDSET_MAX_OFFSET)) >
+		   0)
 	{
 		TsBits		bits;
 		uint64_t	slot;
@@ -552,7 +578,8 @@ load_pairs(TidSet *set, const uint8_t *leaf)
 static uint64_t
 slot_at(const uint8_t *leaf, int i)
 {
-	const uint8_t *slots = leaf + ts_slots_at(TS_INDEX(leaf[0]), ts_count(leaf));
+	const uint8_t *slots = leaf +
+		ts_slots_at(TS_INDEX(leaf[0]), ts_count(leaf));
 
 	return ts_get64(slots + (TS_TYPE(leaf[0]) == TS_SAME ? 0 : 8 * i));
 }
@@ -560,7 +587,8 @@ slot_at(const uint8_t *leaf, int i)
 static bool
 load_slots(TidSet *set, const uint8_t *leaf)
 {
-	for (int key = ts_index_next(leaf, 0); key < 256; key = ts_index_next(leaf, key + 1))
+	for (int key = ts_index_next(leaf, 0); key < 256;
+		 key = ts_index_next(leaf, key + 1))
 	{
 		uint64_t	slot = slot_at(leaf, ts_find(leaf, (uint8_t) key));
 		uint32_t	len = ts_slot_far_len(slot);
@@ -590,8 +618,8 @@ ensure_open(TidSet *set)
 }
 
 /*
- * Open the prefix's leaf, new or with what it has; false if there is no
- * memory.
+ * Open the prefix's leaf, empty or with its contents.  Returns false if there
+ * is no memory.
  */
 bool
 ts_open_load(TidSet *set, uint64_t prefix)
@@ -617,8 +645,10 @@ ts_open_load(TidSet *set, uint64_t prefix)
 	if (ref != 0)
 	{
 		memset(scratch, 0, sizeof(scratch));
-		leaf = ref & TS_EMBEDDED ? ts_unfold(ref, scratch) : ts_address(set, ref);
-		if (!(leaf[0] < TS_INNER ? load_pairs(set, leaf) : load_slots(set, leaf)))
+		leaf = ref & TS_EMBEDDED ? ts_unfold(ref, scratch) :
+			ts_address(set, ref);
+		if (!(leaf[0] < TS_INNER ? load_pairs(set, leaf) :
+			  load_slots(set, leaf)))
 			return false;
 	}
 	open->prefix = prefix;
@@ -628,7 +658,8 @@ ts_open_load(TidSet *set, uint64_t prefix)
 /* ---- iteration ---- */
 
 static int
-next_pairs(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets, int room)
+next_pairs(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets,
+		   int room)
 {
 	const uint8_t *keys;
 	const uint8_t *offs;
@@ -650,11 +681,12 @@ next_pairs(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets, int 
 }
 
 /*
- * The leaf's next block, and its offsets; returns their number, 0 at the end,
- * -1 if there is room for fewer.
+ * Get the leaf's next block, and its offsets.  Returns their number, 0 at the
+ * end, or -1 if room is too small.
  */
 int
-ts_leaf_next(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets, int room)
+ts_leaf_next(const uint8_t *leaf, int *next, uint8_t *key, uint16_t *offsets,
+			 int room)
 {
 	uint64_t	slot;
 	int			found;

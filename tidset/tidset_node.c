@@ -2,10 +2,10 @@
  * tidset_node.c
  *	  Indexes of nodes, and the tree of inner nodes above the leaves.
  *
- * A node that grows becomes half as large again as it needs to be: with less,
- * its former places would take more memory than itself.  Its layout follows
- * from its number of children alone.  It is never changed piecemeal but
- * written anew, in place if it fits.
+ * A node that grows becomes half as large again as it needs to be; with less
+ * slack, its former places would take more memory than itself.  Its layout
+ * follows from its number of children alone.  It is never changed piecemeal
+ * but rewritten, in place if it fits.
  *-------------------------------------------------------------------------
  */
 #include "tidset_int.h"
@@ -15,17 +15,18 @@
 
 /* ---- indexes ---- */
 
-/* Size of an index with n slots. */
+/* The size of an index with n slots. */
 uint32_t
 ts_index_size(int index, int n, int slot_size)
 {
-	return (ts_slots_at(index, n) + (uint32_t) n * (uint32_t) slot_size + 7) & ~7u;
+	return (ts_slots_at(index, n) + (uint32_t) n * (uint32_t) slot_size + 7) &
+		~7u;
 }
 
 /*
- * The best index for n keys of which this is the last, and its size with
- * slots.  Direct is fastest, and smallest if keys begin near 0 and have few
- * gaps, as block numbers do.
+ * Choose the best index for n keys of which this is the last; sets its size
+ * with slots.  Direct is fastest, and smallest if keys begin near 0 and have
+ * few gaps, as block numbers do.
  */
 int
 ts_index_for(int n, int last, int slot_size, uint32_t *size)
@@ -41,8 +42,8 @@ ts_index_for(int n, int last, int slot_size, uint32_t *size)
 }
 
 /*
- * Write form, count and index for the n keys that are present; returns where
- * slots go.  The size is the caller's to set.
+ * Write form, count and index for the n keys that are present.  Returns the
+ * address of the slots.  The caller sets the size.
  */
 uint8_t *
 ts_index_write(uint8_t *node, int form, const uint64_t *present, int n)
@@ -54,7 +55,8 @@ ts_index_write(uint8_t *node, int form, const uint64_t *present, int n)
 	if (TS_INDEX(form) == TS_KEYS)
 	{
 		memset(to, 0, ((uint32_t) n + 3) & ~3u);
-		for (int key = ts_next_present(present, 0); key < 256; key = ts_next_present(present, key + 1))
+		for (int key = ts_next_present(present, 0); key < 256;
+			 key = ts_next_present(present, key + 1))
 			*to++ = (uint8_t) key;
 	}
 	else if (TS_INDEX(form) == TS_RANK)
@@ -63,7 +65,7 @@ ts_index_write(uint8_t *node, int form, const uint64_t *present, int n)
 
 		for (int i = 0; i < 4; i++)
 		{
-			/* 256 never comes before a word that has bits */
+			/* 256 never precedes a word that has bits */
 			to[i] = (uint8_t) before;
 			before += tidset_popcount(present[i]);
 		}
@@ -78,12 +80,13 @@ next_direct(const uint8_t *node, int key)
 	const uint8_t *slots = node + TS_HEADER;
 	bool		inner = TS_TYPE(node[0]) == TS_INNER;
 
-	while (key < ts_count(node) && (inner ? ts_get32(slots + 4 * key) : ts_get64(slots + 8 * key)) == 0)
+	while (key < ts_count(node) &&
+		   (inner ? ts_get32(slots + 4 * key) : ts_get64(slots + 8 * key)) == 0)
 		key++;
 	return key < ts_count(node) ? key : 256;
 }
 
-/* The first key from this one on that the index has; 256 if none. */
+/* Find the first key from this one on that the index has; 256 if none. */
 int
 ts_index_next(const uint8_t *node, int key)
 {
@@ -109,7 +112,7 @@ ts_index_next(const uint8_t *node, int key)
 
 /* ---- inner nodes ---- */
 
-/* The children of a node while it is changed; those of none are 0. */
+/* The children of a node while it is changed; missing ones are 0. */
 typedef struct Children
 {
 	uint64_t	present[4];
@@ -132,7 +135,8 @@ static void
 read_inner(const uint8_t *node, Children *children)
 {
 	memset(children, 0, sizeof(*children));
-	for (int key = ts_index_next(node, 0); key < 256; key = ts_index_next(node, key + 1))
+	for (int key = ts_index_next(node, 0); key < 256;
+		 key = ts_index_next(node, key + 1))
 		put_child(children, key, ts_child(node, (uint8_t) key));
 }
 
@@ -140,7 +144,8 @@ static void
 write_inner(uint8_t *node, int index, uint32_t size, const Children *children)
 {
 	int			nslots = index == TS_DIRECT ? children->last + 1 : children->n;
-	uint8_t    *slots = ts_index_write(node, TS_INNER | index, children->present, nslots);
+	uint8_t    *slots = ts_index_write(node, TS_INNER | index,
+									   children->present, nslots);
 	uint16_t	units = (uint16_t) (size / 8);
 
 	memcpy(node + 2, &units, sizeof(units));
@@ -158,11 +163,13 @@ write_inner(uint8_t *node, int index, uint32_t size, const Children *children)
 }
 
 /*
- * Nodes with one child each, from this place on down to the child, by the last
- * bytes of the prefix.  They are neighbours, since lookups need all of them.
+ * Make nodes with one child each, from this place down to the child, by the
+ * last bytes of the prefix.  They are adjacent in memory, since lookups need
+ * all of them.
  */
 static bool
-make_path(TidSet *set, uint32_t *place, uint64_t prefix, int levels, uint32_t child)
+make_path(TidSet *set, uint32_t *place, uint64_t prefix, int levels,
+		  uint32_t child)
 {
 	uint32_t	total = 0;
 	uint32_t	size;
@@ -170,7 +177,8 @@ make_path(TidSet *set, uint32_t *place, uint64_t prefix, int levels, uint32_t ch
 
 	for (int level = 0; level < levels; level++)
 	{
-		(void) ts_index_for(1, (uint8_t) (prefix >> (8 * level)), sizeof(uint32_t), &size);
+		(void) ts_index_for(1, (uint8_t) (prefix >> (8 * level)),
+							sizeof(uint32_t), &size);
 		total += size;
 	}
 	if (!ts_reserve(set, total))
@@ -220,11 +228,12 @@ add_child(TidSet *set, uint32_t *place, uint8_t key)
 	return true;
 }
 
-/* Where the node has its reference for the key; NULL if nowhere. */
+/* The address of the node's reference for the key; NULL if there is none. */
 static uint32_t *
 child_place(uint8_t *node, uint8_t key)
 {
-	uint32_t   *refs = (uint32_t *) (node + ts_slots_at(TS_INDEX(node[0]), ts_count(node)));
+	uint32_t   *refs = (uint32_t *) (node + ts_slots_at(TS_INDEX(node[0]),
+														ts_count(node)));
 	int			i = ts_find(node, key);
 
 	return i < 0 || i >= ts_count(node) ? NULL : refs + i;
@@ -243,9 +252,9 @@ grow_height(TidSet *set, uint64_t prefix)
 }
 
 /*
- * Where the reference to the prefix's leaf is, or is to be put: the path to it
- * is made.  Remains valid until the next call.  NULL if there is no memory; an
- * empty part of a path does no harm.
+ * The address of the reference to the prefix's leaf; the path to it is made if
+ * needed.  The address is valid until the next call.  NULL if there is no
+ * memory; an empty part of a path does no harm.
  */
 uint32_t *
 ts_place(TidSet *set, uint64_t prefix)
@@ -274,11 +283,12 @@ ts_place(TidSet *set, uint64_t prefix)
 }
 
 /*
- * The first leaf below a node whose prefix is at least *prefix, where
- * "bounded".
+ * Find the first leaf below a node; with "bounded", the first whose prefix is
+ * at least *prefix.
  */
 static uint32_t
-next_below(const TidSet *set, uint32_t ref, int level, bool bounded, uint64_t *prefix)
+next_below(const TidSet *set, uint32_t ref, int level, bool bounded,
+		   uint64_t *prefix)
 {
 	const uint8_t *node;
 	int			from;
@@ -288,7 +298,8 @@ next_below(const TidSet *set, uint32_t ref, int level, bool bounded, uint64_t *p
 	level--;
 	node = ts_address(set, ref);
 	from = bounded ? (uint8_t) (*prefix >> (8 * level)) : 0;
-	for (int key = ts_index_next(node, from); key < 256; key = ts_index_next(node, key + 1))
+	for (int key = ts_index_next(node, from); key < 256;
+		 key = ts_index_next(node, key + 1))
 	{
 		uint64_t	low = (UINT64_C(1) << (8 * level)) - 1;
 		bool		on_path = bounded && key == from;
@@ -298,14 +309,18 @@ next_below(const TidSet *set, uint32_t ref, int level, bool bounded, uint64_t *p
 			*prefix &= ~low;
 		*prefix &= ~(UINT64_C(255) << (8 * level));
 		*prefix |= (uint64_t) key << (8 * level);
-		leaf = next_below(set, ts_child(node, (uint8_t) key), level, on_path, prefix);
+		leaf = next_below(set, ts_child(node, (uint8_t) key), level, on_path,
+						  prefix);
 		if (leaf != 0)
 			return leaf;
 	}
 	return 0;
 }
 
-/* The first leaf with at least this prefix, which becomes the leaf's; or 0. */
+/*
+ * Find the first leaf with at least this prefix, or 0; *prefix becomes the
+ * leaf's.
+ */
 uint32_t
 ts_next_leaf(const TidSet *set, uint64_t *prefix)
 {

@@ -14,15 +14,16 @@ StaticAssertDecl(sizeof(TidSetTid) == sizeof(ItemPointerData), "TidSetTid must b
 StaticAssertDecl(TIDSET_MAX_OFFSET >= MaxOffsetNumber, "a page's offsets must fit");
 
 /*
- * headers of a block and of the chunk in it: an allocation set makes one for
- * each of ours
+ * headers of a block and of the chunk in it; an allocation set makes a block
+ * for each of tidset's allocations
  */
 #define CONTEXT_OVERHEAD	56
 
 /*
- * An area has whole pages for what is larger than 8 kB, a span for each that
- * is described by less than this, and 64 kB for the first of each smaller
- * size, which is why nothing smaller is asked for.
+ * An area uses whole pages for an allocation above 8 kB, and for each of them a
+ * span, which is smaller than AREA_OVERHEAD.  It takes 64 kB for the first
+ * allocation of each smaller size, which is why tidset requests no smaller
+ * ones.
  */
 #define AREA_PAGE			4096
 #define AREA_OVERHEAD		64
@@ -30,8 +31,9 @@ StaticAssertDecl(TIDSET_MAX_OFFSET >= MaxOffsetNumber, "a page's offsets must fi
 static uint64_t
 context_alloc(void *arg, size_t size)
 {
-	return (uint64_t) (uintptr_t) MemoryContextAllocExtended((MemoryContext) arg, size,
-															 MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	return (uint64_t) (uintptr_t)
+		MemoryContextAllocExtended((MemoryContext) arg, size,
+								   MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 }
 
 static void
@@ -49,8 +51,10 @@ context_address(void *arg, uint64_t handle)
 static TidSetAllocator
 context_allocator(MemoryContext context)
 {
-	TidSetAllocator allocator = {context_alloc, context_free, context_address, context,
-	CONTEXT_OVERHEAD, 0};
+	TidSetAllocator allocator = {
+		context_alloc, context_free, context_address, context,
+		CONTEXT_OVERHEAD, 0
+	};
 
 	return allocator;
 }
@@ -58,7 +62,8 @@ context_allocator(MemoryContext context)
 static uint64_t
 area_alloc(void *arg, size_t size)
 {
-	return dsa_allocate_extended((dsa_area *) arg, size, DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+	return dsa_allocate_extended((dsa_area *) arg, size,
+								 DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
 }
 
 static void
@@ -76,7 +81,9 @@ area_address(void *arg, uint64_t handle)
 static TidSetAllocator
 area_allocator(dsa_area *area)
 {
-	TidSetAllocator allocator = {area_alloc, area_free, area_address, area, AREA_OVERHEAD, AREA_PAGE};
+	TidSetAllocator allocator = {
+		area_alloc, area_free, area_address, area, AREA_OVERHEAD, AREA_PAGE
+	};
 
 	return allocator;
 }
@@ -84,7 +91,8 @@ area_allocator(dsa_area *area)
 static TidSet *
 create(MemoryContext parent, const TidSetAllocator *shared, size_t limit)
 {
-	MemoryContext context = AllocSetContextCreate(parent, "tidset", ALLOCSET_SMALL_SIZES);
+	MemoryContext context = AllocSetContextCreate(parent, "tidset",
+												  ALLOCSET_SMALL_SIZES);
 	TidSetAllocator local = context_allocator(context);
 	TidSet	   *set = tidset_create(&local, shared ? shared : &local, limit);
 
@@ -104,7 +112,7 @@ tidset_pg_create_shared(MemoryContext parent, dsa_area *area, size_t limit)
 {
 	TidSetAllocator shared = area_allocator(area);
 
-	/* segments double: the last one may have half of what there is */
+	/* segments double in size: the last one may have half of all memory */
 	dsa_set_size_limit(area, Max(limit, TIDSET_MIN_MEMORY));
 	return create(parent, &shared, limit);
 }

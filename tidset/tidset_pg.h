@@ -2,7 +2,8 @@
  * tidset_pg.h
  *	  tidset in the server: in a memory context, or in dynamic shared memory.
  *
- * No memory is an answer here too (false, NULL), not an error.
+ * As elsewhere in tidset, lack of memory is a result (false, NULL), not an
+ * error.
  *-------------------------------------------------------------------------
  */
 #ifndef TIDSET_PG_H
@@ -14,20 +15,22 @@
 #include "tidset.h"
 
 /*
- * In a new child of the context, which goes with tidset_pg_destroy() or the
- * parent.
+ * Create a set in a new child of the context, which tidset_pg_destroy() or the
+ * parent's deletion frees.
  */
 extern TidSet *tidset_pg_create(MemoryContext parent, size_t limit);
 
 /*
- * What workers need to see is in the area, the rest in the context.  The area
- * must be new, and have no more than the limit; from now on it takes no more
- * than that, whatever it is divided into.
+ * Create a set of which the part that workers need is in the area, the rest in
+ * the context.  The area must be new, and not exceed the limit.  From this
+ * call on the area stays within the limit, however it is divided.
  */
-extern TidSet *tidset_pg_create_shared(MemoryContext parent, dsa_area *area, size_t limit);
+extern TidSet *tidset_pg_create_shared(MemoryContext parent, dsa_area *area,
+									   size_t limit);
 
-/* By tidset_handle() of a sealed set; end with tidset_detach(). */
-extern TidSet *tidset_pg_attach(MemoryContext context, dsa_area *area, dsa_pointer handle);
+/* Attach to a sealed set by its tidset_handle(); end with tidset_detach(). */
+extern TidSet *tidset_pg_attach(MemoryContext context, dsa_area *area,
+								dsa_pointer handle);
 
 extern void tidset_pg_destroy(TidSet *set);
 

@@ -268,10 +268,15 @@ ip_op_freeze(ByteWriter *w, const IpFrozen *rows, int n)
 	bytes_put_varint(w, n);
 	for (int i = 0; i < n; i++)
 	{
+		uint8		flags;
+
 		Assert(rows[i].off > off);
-		bytes_put_varint(w, (uint32) (rows[i].off - off) << 1 | (rows[i].bodylen > 0 ? IP_FREEZE_LEN : 0));
+		flags = (rows[i].bodylen > 0 ? IP_FREEZE_LEN : 0) | (rows[i].has_saved ? IP_FREEZE_SAVED : 0);
+		bytes_put_varint(w, (uint32) (rows[i].off - off) << IP_FREEZE_BITS | flags);
 		if (rows[i].bodylen > 0)
 			bytes_put_varint(w, rows[i].bodylen);
+		if (rows[i].has_saved)
+			bytes_put(w, rows[i].saved, IP_VERSION_BLOCK_SZ);
 		off = rows[i].off;
 	}
 }

@@ -40,7 +40,8 @@ typedef enum IpOp
 	IP_OP_CHANGED,				/* the default changer changes a row */
 	IP_OP_DROP,					/* nobody needs these undo records at home */
 	IP_OP_RESTORE,				/* put back rows' last change */
-	IP_OP_KEYS,					/* IP_KEYS_* of a data page */
+	IP_OP_KEYS,					/* IP_KEYS_* of a data page; it is quiet only
+								 * if all see all of its rows now */
 	IP_OP_UNDO_PAGES,			/* metapage: these blocks are undo or lock
 								 * pages, or one is no more */
 	IP_OP_MOVED,				/* the default changer moves a row */
@@ -99,14 +100,23 @@ typedef enum IpRowBase
 #define IP_RESTORE_LEN		0x20	/* the length follows that the body is cut
 									 * to */
 
-/* IP_OP_FREEZE, for each row: the step from the row before, twice, and this: the length follows that its body is cut to */
+/*
+ * IP_OP_FREEZE, for each row: the step from the row before, four times, and
+ * what follows: the length that its body is cut to; the overlaid bytes, which
+ * else are in the row's undo record, at home.
+ */
 #define IP_FREEZE_LEN		0x01
+#define IP_FREEZE_SAVED		0x02
+#define IP_FREEZE_BITS		2
 
 /* A row that is frozen. */
 typedef struct IpFrozen
 {
 	OffsetNumber off;
 	uint16		bodylen;		/* that the body is cut to; 0: it is not */
+	bool		has_saved;
+	uint8		saved[IP_VERSION_BLOCK_SZ]; /* overlaid bytes that are not at
+											 * home */
 } IpFrozen;
 
 /* A row that is put back, as it will be. */
@@ -185,7 +195,7 @@ extern void ip_op_rows_end(ByteWriter *w, uint8 *begin, uint16 count);
 extern void ip_op_dead(ByteWriter *w, OffsetNumber off);
 extern void ip_op_drop(ByteWriter *w, const OffsetNumber *offs, int n);
 
-/* Rows that all see, in order, and with a version block, alone or (OVERLAID) with an undo record at home. */
+/* Rows that all see and that have a version block, in order. */
 extern void ip_op_freeze(ByteWriter *w, const IpFrozen *rows, int n);
 extern void ip_op_keys(ByteWriter *w, uint8 keys);
 extern void ip_op_changer(ByteWriter *w, CommandId change_cid);

@@ -15,6 +15,7 @@
 #include "ip_page_apply_row.h"
 #include "ip_page_check.h"
 #include "ip_runs.h"
+#include "ip_state.h"
 #include "ip_undo_rec.h"
 
 /* See IP_DECOY_BLOCK. */
@@ -277,6 +278,15 @@ apply_undo_pages(Page page, ByteReader *r)
 	ip_runs_set(page, first, bytes_get_u32(r));
 }
 
+/* I23: what a prune leaves is known when it has been applied. */
+static void
+apply_keys(Page page, IpSpecial *special, uint8 keys)
+{
+	if ((keys & IP_KEYS_QUIET) && !ip_map_is_plain(page))
+		keys &= ~IP_KEYS_QUIET;
+	special->keys = keys;
+}
+
 static void
 apply_visible(Page page)
 {
@@ -341,7 +351,7 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 		case IP_OP_FREEZE:
 			return ip_page_apply_freeze(page, block, r);
 		case IP_OP_KEYS:
-			special->keys = bytes_get_u8(r);
+			apply_keys(page, special, bytes_get_u8(r));
 			return NULL;
 		case IP_OP_BASE:
 			special->w.data.xid_base = bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;
@@ -409,8 +419,37 @@ note_change(Page page, TransactionId xid)
 		ph->pd_prune_xid = ip_hint_of(xid);
 }
 
+#ifdef USE_ASSERT_CHECKING
+/* A look at a whole page takes ten times what the change takes: at a backend's first ones, and at one in 16. */
+static bool
+looks_at_page(void)
+{
+	static uint64 changes;
+
+	changes++;
+	return changes < 2000 || changes % 16 == 0;
+}
+
+/* apply_op of an operation that is one of the arrows between its items' states, if the page was sound (I25). */
 static const char *
-apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContext *ctx)
+apply_watched(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
+{
+	static IpItemStates before;
+	bool		is_data = !PageIsNew(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA && op != IP_OP_INIT_FREE;
+	const char *problem;
+
+	if (is_data)
+		ip_state_note(page, &before);
+	problem = apply_op(page, block, op, r, ctx);
+	if (problem == NULL && is_data && !ip_state_may_follow(&before, op, page))
+		problem = "an item's state cannot follow from the one before";
+	return problem;
+}
+#endif
+
+/* watched: with assertions, whether the page was sound, and is looked at. */
+static const char *
+apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContext *ctx, bool watched)
 {
 	ByteReader	r = {ops, ops + len, false};
 	TransactionId xid = ctx->xid;
@@ -423,8 +462,11 @@ apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContex
 		const char *problem;
 
 		seals = seals || changes_sealed(page, op);
+#ifdef USE_ASSERT_CHECKING
+		problem = watched ? apply_watched(page, block, op, &r, ctx) : apply_op(page, block, op, &r, ctx);
+#else
 		problem = apply_op(page, block, op, &r, ctx);
-
+#endif
 		if (problem == NULL && r.bad)
 			problem = "operation is too short";
 		if (problem)
@@ -438,18 +480,6 @@ apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContex
 	return ip_items_end(page) ? NULL : "items overlap";
 }
 
-#ifdef USE_ASSERT_CHECKING
-/* A look at a whole page takes ten times what the change takes: at a backend's first ones, and at one in 16. */
-static bool
-looks_at_page(void)
-{
-	static uint64 changes;
-
-	changes++;
-	return changes < 2000 || changes % 16 == 0;
-}
-#endif
-
 const char *
 ip_page_apply(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContext *ctx)
 {
@@ -459,12 +489,12 @@ ip_page_apply(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpCo
 
 	Assert(CritSectionCount > 0 || InRecovery); /* I11 */
 	Assert(ip_page_is_locked(page, true));	/* I10 */
-	problem = apply_ops(page, block, ops, len, ctx);
+	problem = apply_ops(page, block, ops, len, ctx, was_sound);
 	/* I20; what a change of a damaged page leaves is not known */
 	if (problem == NULL && was_sound)
 		problem = ip_page_problem(page, block);
 	return problem;
 #else
-	return apply_ops(page, block, ops, len, ctx);
+	return apply_ops(page, block, ops, len, ctx, false);
 #endif
 }

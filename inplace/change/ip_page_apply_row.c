@@ -334,16 +334,21 @@ ip_page_apply_freeze(Page page, BlockNumber block, ByteReader *r)
 	for (uint32 n = bytes_get_varint(r); n > 0 && !r->bad; n--)
 	{
 		uint32		step = bytes_get_varint(r);
+		uint32		cut = (step & IP_FREEZE_LEN) ? bytes_get_varint(r) : PG_UINT32_MAX;
+		const uint8 *saved = (step & IP_FREEZE_SAVED) ? bytes_get(r, IP_VERSION_BLOCK_SZ) : NULL;
 		IpRow		row;
 		uint32		len;
 		const char *problem;
 
-		off += step >> 1;
-		problem = load_base(page, off, IP_BASE_OTHER, NULL, into, &row);
+		off += step >> IP_FREEZE_BITS;
+		if (r->bad)
+			break;
+		problem = load_base(page, off, saved ? IP_BASE_OVERLAID : IP_BASE_OTHER, saved, into, &row);
 		if (problem != NULL)
 			return problem;
-		len = (step & IP_FREEZE_LEN) ? bytes_get_varint(r) : row.bodylen;
-		if (!ip_row_may_freeze(row.state, row.ptr, block) || len > row.bodylen)
+		len = (step & IP_FREEZE_LEN) ? cut : row.bodylen;
+		if (!ip_row_may_freeze(row.state) || len > row.bodylen ||
+			((row.state & IP_ROW_OVERLAID) && saved == NULL && row.ptr.block != block))
 			return "row is not as the operation expects";
 		problem = write_row(page, off, row.hdr, 0, InvalidTransactionId, no_ptr, row_buffers.body[into], len);
 		if (problem != NULL)

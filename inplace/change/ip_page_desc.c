@@ -121,9 +121,11 @@ desc_freeze(StringInfo buf, ByteReader *r)
 	{
 		uint32		step = bytes_get_varint(r);
 
-		off += step >> 1;
+		off += step >> IP_FREEZE_BITS;
 		if (step & IP_FREEZE_LEN)
 			(void) bytes_get_varint(r);
+		if (step & IP_FREEZE_SAVED)
+			(void) bytes_get(r, IP_VERSION_BLOCK_SZ);
 		appendStringInfo(buf, " %u", off);
 	}
 }
@@ -131,7 +133,7 @@ desc_freeze(StringInfo buf, ByteReader *r)
 static void
 desc_undo(StringInfo buf, ByteReader *r)
 {
-	static const char *const kinds[] = {"?", "lock", "update", "delete"};
+	static const char *const kinds[] = {"?", "?", "update", "delete"};
 	uint32		off = bytes_get_varint(r);
 	uint8		kind = bytes_get_u8(r);
 	uint8		flags = bytes_get_u8(r);

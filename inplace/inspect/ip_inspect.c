@@ -29,6 +29,7 @@
 #include "ip_page_check.h"
 #include "ip_rel.h"
 #include "ip_result.h"
+#include "ip_state.h"
 #include "ip_undo.h"
 #include "ip_version.h"
 #include "ip_xid.h"
@@ -171,17 +172,13 @@ put_row(IpResult *r, Page page, ItemId lp, const IpRow *row, bool show_data)
 static void
 emit_row(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber off, bool show_data)
 {
-	static const char *const lp_states[] = {
-		[LP_UNUSED] = "unused",[LP_NORMAL] = "heap",[LP_REDIRECT] = "normal",[LP_DEAD] = "dead"
-	};
 	ItemId		lp = PageGetItemId(page, off);
 	IpResult	r = {.n = 0};
 	IpRow		row;
 	const char *problem;
 
 	ip_result_put_int(&r, off);
-	ip_result_put_text(&r, ip_item_is_undo(page, lp) ? "undo" :
-					   lp_states[lp->lp_flags]);
+	ip_result_put_text(&r, ip_state_name(ip_state_of(page, off)));
 	ip_result_put_int(&r, ItemIdIsDead(lp) ? 0 : ItemIdGetLength(lp));
 	if (ip_row_is_at(page, off))
 	{

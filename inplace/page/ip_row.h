@@ -53,16 +53,12 @@ ip_row_bytes_at_home(uint8 state, IpPtr ptr, BlockNumber block)
 	return (state & IP_ROW_OVERLAID) && ptr.block == block;
 }
 
-/*
- * If all see the row of the block, is its version block all that is to go?  It is not deleted, and its overlaid bytes, if it
- * has such, are on the page.
- */
+/* If all see the row, is its version block all that has to go?  It is if the row is not deleted. */
 static inline bool
-ip_row_may_freeze(uint8 state, IpPtr ptr, BlockNumber block)
+ip_row_may_freeze(uint8 state)
 {
-	if (state & IP_ROW_OVERLAID)
-		return state == (IP_ROW_VERSION | IP_ROW_OVERLAID) && ip_row_bytes_at_home(state, ptr, block);
-	return state == IP_ROW_VERSION || state == (IP_ROW_VERSION | IP_ROW_INSERTED);
+	return state == IP_ROW_VERSION || state == (IP_ROW_VERSION | IP_ROW_INSERTED) ||
+		state == (IP_ROW_VERSION | IP_ROW_OVERLAID);
 }
 
 /* Is the item of a data page an undo record at home, and no row?  Any item; its page may be damaged. */

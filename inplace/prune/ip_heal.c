@@ -49,8 +49,7 @@ ip_heal_page(Relation rel, Buffer buffer, IpHeals *heals)
 }
 
 bool
-ip_heal_is_costly(IpVersion *v)
+ip_heal_is_costly(Relation rel, BlockNumber block, uint8 state, IpXid xid, IpPtr ptr)
 {
-	return (v->top_state & (IP_ROW_VERSION | IP_ROW_INSERTED)) == IP_ROW_VERSION &&
-		v->top_ptr.block != ItemPointerGetBlockNumberNoCheck(&v->tid) && ip_xid_removable(v->rel, v->top_xid);
+	return (state & (IP_ROW_VERSION | IP_ROW_INSERTED)) == IP_ROW_VERSION && ptr.block != block && ip_xid_removable(rel, xid);
 }

@@ -38,7 +38,10 @@ ip_heal_is_healthy(Page page)
  */
 extern void ip_heal_page(Relation rel, Buffer buffer, IpHeals *heals);
 
-/* Do readers of the row have to read an undo page, although all see its newest change, or that was rolled back?  v has begun at the row. */
-extern bool ip_heal_is_costly(IpVersion *v);
+/*
+ * Do readers of a row of the block have to read an undo page, although all see
+ * its newest change, of this state, xid and pointer, or that was rolled back?
+ */
+extern bool ip_heal_is_costly(Relation rel, BlockNumber block, uint8 state, IpXid xid, IpPtr ptr);
 
 #endif							/* IP_HEAL_H */

@@ -1,11 +1,8 @@
 /*-------------------------------------------------------------------------
  * ip_prune.c
- *	  Putting back aborted changes, and dropping what nobody needs any more.
- *
- * ROLLBACK does nothing; an aborted change stays in the row until the next
- * writer of the row, a prune of the page, or the end of its undo page's life
- * puts the version before back.  That never needs more room than the row has:
- * an update in place leaves the row's item at least as long as it was.
+ *	  Pruning a page: aborted changes are rolled back, rows that all see are
+ *	  frozen, dead rows become dead items, and undo records at home go that
+ *	  nobody needs.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -28,35 +25,11 @@
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
-/* The row being looked at. */
-static IpVersion row_v;
-
-static void
-begin_prune(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizon)
-{
-	Assert(ip_page_is_locked(BufferGetPage(buffer), true));
-	p->rel = rel;
-	p->block = BufferGetBlockNumber(buffer);
-	p->page = BufferGetPage(buffer);
-	p->thorough = thorough;
-	p->horizon = horizon;
-	p->kept_from = ip_xid_kept_from(vacuum_freeze_min_age);
-	p->map = InvalidBuffer;
-	p->soft = p->damaged = p->waits = false;
-	p->changed = p->changer_is_over = false;
-	p->killer = IP_XID_NONE;
-	p->unflushed = InvalidXLogRecPtr;
-	p->nrows = p->nfrozen = p->nfar = p->nchanged = 0;
-	p->oldest = ip_xid_next();
-	ip_change_begin(&p->change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
-	p->w = ip_change_block(&p->change, buffer, false);
-}
-
 /* The same for all of its rows: prune_page follows. */
 static void
 begin_page(IpPrune *p, Relation rel, Buffer buffer, bool thorough, bool soft, IpXid horizon, Buffer map)
 {
-	begin_prune(p, rel, buffer, thorough, horizon);
+	ip_prune_begin(p, rel, buffer, thorough, horizon);
 	p->soft = soft;
 	p->map = map;
 	ip_row_list(p->page, &p->list);
@@ -130,7 +103,7 @@ prune_homes(IpPrune *p)
 static void
 prune_row(IpPrune *p, OffsetNumber off)
 {
-	IpVersion  *v = &row_v;
+	IpVersion  *v = &p->row;
 	IpPruneAction action;
 
 	if (ip_prune_row_at_once(p, off))
@@ -159,15 +132,29 @@ prune_row(IpPrune *p, OffsetNumber off)
 }
 
 /*
- * Does nothing stay that would keep the page from being all-visible?  Exactly, if nothing has been done to it; else IP_OP_VISIBLE
- * looks again.
+ * May all see all rows of the page?  Exactly, if nothing has been done to it;
+ * else IP_OP_VISIBLE and IP_OP_KEYS look again.
  */
+static bool
+may_be_plain(IpPrune *p, IpXid next)
+{
+	return p->oldest >= next && p->nfar == 0 && (p->changed || ip_map_is_plain(p->page));
+}
+
+/* Can VACUUM be told that each row of the page has one version? */
+static bool
+may_be_quiet(IpPrune *p, IpXid next)
+{
+	return p->quiets && IpPageGetSpecial(p->page)->keys == IP_KEYS_STALE && may_be_plain(p, next);
+}
+
+/* Can the page become all-visible, or its bits in the map be set? */
 static bool
 may_be_visible(IpPrune *p, IpXid next)
 {
 	const uint8 both = VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN;
 
-	if (BufferIsInvalid(p->map) || p->oldest < next || p->nfar > 0 || IpPageGetSpecial(p->page)->keys != 0)
+	if (BufferIsInvalid(p->map) || IpPageGetSpecial(p->page)->keys != 0 || !may_be_plain(p, next))
 		return false;
 	return p->changed || (ip_map_is_visible(p->page) &&
 						  (!PageIsAllVisible(p->page) || visibilitymap_get_status(p->rel, p->block, &p->map) != both));
@@ -209,7 +196,7 @@ prune_page(IpPrune *p)
 	 */
 	ip_home_note(&p->homes, p->block, p->page, &p->list);
 	p->changer_is_over = ip_page_changer_is_over(p->page);
-	p->nrows = ip_restore_rows(p->rel, p->block, p->page, &p->list, p->horizon, p->kept_from, &p->change);
+	p->nrows = ip_restore_rows(p);
 	p->changed = p->nrows > 0;
 	for (int i = 0; i < p->list.n; i++)
 	{
@@ -232,6 +219,11 @@ prune_page(IpPrune *p)
 		ip_op_base(p->w, ip_xid_data_base(next));
 		p->changed = true;
 	}
+	if (may_be_quiet(p, next))
+	{
+		ip_op_keys(p->w, IP_KEYS_STALE | IP_KEYS_QUIET);
+		p->changed = true;
+	}
 	if (may_be_visible(p, next))
 	{
 		ip_change_visible(&p->change, p->map);
@@ -249,75 +241,8 @@ prune_page(IpPrune *p)
 		ip_prune_set_hint(p->page, p->waits);
 }
 
-static void
-apply_restore(IpPrune *p, IpPruneAction action, IpRowOp *op)
-{
-	Assert(action == PRUNE_DEAD || action == PRUNE_CHANGE);
-	if (action == PRUNE_DEAD)
-		ip_op_dead(p->w, op->off);
-	else
-		ip_op_row(p->w, op);
-	ip_change_apply(&p->change);
-	ip_prune_at_once(p->page);
-}
-
-/*
- * v stands below the aborted changes of a row, as ip_version_find_far has found (below), and top on the newest.  If v turns out to be damaged, nothing is
- * done.
- */
-static void
-restore_found(IpVersion *top, IpVersion *v, IpvResult below, Buffer buffer)
-{
-	IpRowOp		op = {0};
-	IpPrune		p;
-
-	Assert(below == IPV_OK || below == IPV_NONE);
-	Assert(top->steps == 0 && v->steps > 0);
-	begin_prune(&p, v->rel, buffer, false, IP_XID_NONE);
-	p.change.info = IP_XLOG_RESTORE;
-	ip_prune_set_base(top, &op);
-	if (below == IPV_OK)
-		ip_prune_set_target(&p, v, &op);
-	if (v->damaged)
-		return;
-	apply_restore(&p, below == IPV_OK ? PRUNE_CHANGE : PRUNE_DEAD, &op);
-}
-
-bool
-ip_prune_restore_far(Relation rel, const ItemPointerData *tid, bool soft)
-{
-	static IpVersion far_v;
-	IpVersion  *top = &row_v;
-	Buffer		buffer;
-	IpvResult	below = ip_version_find_far(&far_v, rel, tid, soft, &buffer);
-
-	if (below == IPV_STALE)
-		return !far_v.damaged;
-	if (ip_version_begin(top, rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer),
-						 ItemPointerGetOffsetNumber(tid)) == IPV_OK)
-		restore_found(top, &far_v, below, buffer);
-	UnlockReleaseBuffer(buffer);
-	return !far_v.damaged;
-}
-
-/* Put back all such rows of p, which has been unlocked.  False: one was damaged. */
-static bool
-restore_far_rows(const IpPrune *p, bool soft)
-{
-	ItemPointerData tid;
-
-	for (int i = 0; i < p->nfar; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		ItemPointerSet(&tid, p->block, p->far[i]);
-		if (!ip_prune_restore_far(p->rel, &tid, soft))
-			return false;
-	}
-	return true;
-}
-
 void
-ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from, Buffer map)
+ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from, Buffer map, bool quiets)
 {
 	IpPrune		p;
 
@@ -326,11 +251,12 @@ ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from, Buffe
 	{
 		begin_page(&p, rel, buffer, true, false, horizon, map);
 		p.kept_from = kept_from;
+		p.quiets = quiets;
 		prune_page(&p);
 		if (p.nfar == 0)
 			return;
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-		(void) restore_far_rows(&p, false);
+		(void) ip_restore_far_rows(&p, false);
 		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	} while (ip_page_kind(rel, p.block, p.page) == IP_PAGE_DATA);
 }
@@ -420,7 +346,7 @@ needs_saved_bytes(IpVersion *v, BlockNumber undo_block)
 static IpNeed
 prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 {
-	IpVersion  *v = &row_v;
+	IpVersion  *v = &p->row;
 	IpPruneAction action;
 
 	if (!ip_row_is_sound(p->page, off))
@@ -445,7 +371,7 @@ prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 		return IP_NEED_BAD;
 	if (action == PRUNE_DAMAGED || action == PRUNE_FAR)
 		return IP_NEED_NOW;
-	if ((action == PRUNE_KEEP || (action == PRUNE_CHANGE && !IpXidIsFinal(v->xid))) &&
+	if ((action == PRUNE_KEEP || (action == PRUNE_RESTORE && !IpXidIsFinal(v->xid))) &&
 		(v->top_state & IP_ROW_OVERLAID) && needs_saved_bytes(v, undo_block))
 		return IP_NEED_NOW;
 	return v->damaged ? IP_NEED_BAD : IP_NEED_NONE;
@@ -464,7 +390,7 @@ prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids, Blo
 		return IP_NEED_BAD;
 	page = BufferGetPage(buffer);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	begin_prune(p, rel, buffer, true, IP_XID_NONE);
+	ip_prune_begin(p, rel, buffer, true, IP_XID_NONE);
 
 	/*
 	 * The rows may be gone, and the page be an undo page, with more items
@@ -511,27 +437,9 @@ ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber 
 	need = prune_rows(&p, rel, tids, ntids, undo_block);
 	if (need == IP_NEED_BAD || p.nfar == 0)
 		return need;
-	if (!restore_far_rows(&p, true))
+	if (!ip_restore_far_rows(&p, true))
 		return IP_NEED_BAD;
 	return prune_rows(&p, rel, tids, ntids, undo_block);
-}
-
-bool
-ip_prune_restore(IpVersion *v, Buffer buffer)
-{
-	IpRowOp		op = {0};
-	IpPruneAction action;
-	IpPrune		p;
-
-	Assert(v->locked && !v->soft && v->steps == 0);
-	Assert(ip_version_status(v) == IP_STATUS_ABORTED);
-	begin_prune(&p, v->rel, buffer, false, IP_XID_NONE);
-	p.change.info = IP_XLOG_RESTORE;
-	action = ip_prune_restore_target(&p, v, &op);
-	if (action == PRUNE_FAR)
-		return false;
-	apply_restore(&p, action, &op);
-	return true;
 }
 
 /* ---- is a page worth a prune? ------------------------------------------------------- */

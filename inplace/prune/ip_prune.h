@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_prune.h
- *	  Putting back aborted changes, and dropping what nobody needs any more.
+ *	  Pruning a data page.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_PRUNE_H
@@ -9,17 +9,18 @@
 #include "ip_version.h"
 
 /*
- * Clean all rows of a data page: aborted changes are put back, version blocks
- * that nobody needs are stripped, dead rows become dead items.  This thorough
- * prune also drops ended row locks, renews the page's xid base, and flushes deletions
- * that a crash could take back.  horizon: what precedes it is removable (VACUUM's; or
- * IP_XID_NONE).  kept_from: rows keep the xids from this one on.  map: the visibility map's page, pinned: the page becomes all-visible if that is
- * true; or InvalidBuffer.
- * Lock: the buffer exclusively, held on return, but deletions are flushed, and rows with very many
- * aborted changes are put back, with the page unlocked; no other buffer may be locked.
- * Pointers into the page become invalid.
+ * Clean all rows of a data page: aborted changes are rolled back, rows that all
+ * see are frozen, dead rows become dead items.  This thorough prune also renews
+ * the page's xid base, and flushes deletions that a crash could take back.
+ * horizon: what precedes it is removable (VACUUM's; or IP_XID_NONE).
+ * kept_from: rows keep the xids from this one on.  map: the visibility map's
+ * page, pinned: the page becomes all-visible if that is true; or InvalidBuffer.
+ * quiets: if all see all of its rows, its stale keys become quiet (I23).
+ * Lock: the buffer exclusively, held on return, but deletions are flushed, and
+ * rows with very many aborted changes are rolled back, with the page unlocked;
+ * no other buffer may be locked.  Pointers into the page become invalid.
  */
-extern void ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from, Buffer map);
+extern void ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from, Buffer map, bool quiets);
 
 /*
  * Prune if there is something to win since the last time; was there?  Deletions that a crash could take back
@@ -55,18 +56,6 @@ typedef enum IpNeed
  */
 extern IpNeed ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids,
 							BlockNumber undo_block);
-
-/*
- * v stands on the newest version of a row whose last change has aborted.  Put back the version before; false if there are too many
- * aborted changes (IPV_FAR).  Lock: the buffer exclusively, held on return.
- */
-extern bool ip_prune_restore(IpVersion *v, Buffer buffer);
-
-/*
- * The same for a row with too many of them.  If it changes meanwhile, nothing happens.  False: it is damaged, which is an error unless soft.  No lock
- * is held.
- */
-extern bool ip_prune_restore_far(Relation rel, const ItemPointerData *tid, bool soft);
 
 /* ---- is a page worth a prune? ------------------------------------------------------- */
 

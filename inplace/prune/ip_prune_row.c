@@ -8,36 +8,32 @@
 #include "access/xlog.h"
 
 #include "ip_prune_row.h"
+#include "ip_restore.h"
 #include "ip_version_satisfy.h"
 
-/* The newest version's body, while v goes to older ones. */
-static uint8 from_body[BLCKSZ];
-
-static bool
-is_default(IpVersion *v, IpSpecial *special)
+void
+ip_prune_begin(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizon)
 {
-	return (v->state & IP_ROW_INSERTED) &&
-		special->u.data.default_xid == (TransactionId) v->xid &&
-		special->u.data.default_cid == (CommandId) v->ptr.block;
+	Assert(ip_page_is_locked(BufferGetPage(buffer), true));
+	p->rel = rel;
+	p->block = BufferGetBlockNumber(buffer);
+	p->page = BufferGetPage(buffer);
+	p->thorough = thorough;
+	p->horizon = horizon;
+	p->kept_from = ip_xid_kept_from(vacuum_freeze_min_age);
+	p->map = InvalidBuffer;
+	p->soft = p->damaged = p->waits = p->quiets = false;
+	p->changed = p->changer_is_over = false;
+	p->killer = IP_XID_NONE;
+	p->unflushed = InvalidXLogRecPtr;
+	p->nrows = p->nfrozen = p->nfar = p->nchanged = 0;
+	p->oldest = ip_xid_next();
+	ip_change_begin(&p->change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
+	p->w = ip_change_block(&p->change, buffer, false);
 }
 
-/*
- * Our removal horizon may be older than another backend's (VACUUM's is), which
- * has found that all see the version v stands on, and has cleared the default
- * inserter or recycled the undo record.  For an overlaid row that matters: the
- * bytes under its version block would be lost.
- */
-static bool
-is_final_for_others(IpVersion *v, IpSpecial *special, uint8 overlaid)
-{
-	if (!overlaid || is_default(v, special))
-		return false;
-	return ip_version_load_rec(v) != IPV_OK || v->rec.saved == NULL;
-}
-
-/* The body's length when all see the row: no longer version will be put back, so trailing zeros are dropped. */
-static int
-frozen_length(IpVersion *v)
+int
+ip_prune_frozen_length(IpVersion *v)
 {
 	int			column;
 	int			len = ip_body_measure(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen, &column);
@@ -45,74 +41,6 @@ frozen_length(IpVersion *v)
 	if (len < 0)
 		ip_version_damaged(v);
 	return Max(IP_ROW_MIN_BODY, len);
-}
-
-void
-ip_prune_set_target(IpPrune *p, IpVersion *v, IpRowOp *op)
-{
-	IpSpecial  *special = IpPageGetSpecial(p->page);
-	uint8		overlaid = v->top_state & IP_ROW_OVERLAID;
-
-	op->hdr = v->hdr;
-	op->body = v->body;
-	op->bodylen = v->bodylen;
-	op->own_xid = false;
-	op->undo_off = 0;
-	/* what stays overlaid needs its undo record */
-	if (((overlaid && !is_default(v, special) ? ip_prune_is_removable(p, v->xid) : ip_prune_may_forget(p, v->xid)) &&
-		 ip_version_status(v) == IP_STATUS_COMMITTED) ||
-		is_final_for_others(v, special, overlaid))
-	{
-		p->change.conflict = Max(p->change.conflict, v->xid);
-		v->xid = IP_XID_FROZEN;
-		op->state = 0;
-		op->bodylen = frozen_length(v);
-	}
-	else if (is_default(v, special))
-		op->state = IP_ROW_DEFAULT;
-	else
-	{
-		op->state = v->state | IP_ROW_VERSION | overlaid;
-		op->xid = (TransactionId) v->xid;
-		op->ptr = v->ptr;
-	}
-	/* what is put back was there before: it fits, or is damaged */
-	if (op->bodylen < IP_ROW_MIN_BODY || ip_item_size(op->state, op->bodylen) > v->top_itemlen)
-		ip_version_damaged(v);
-}
-
-void
-ip_prune_set_base(IpVersion *top, IpRowOp *op)
-{
-	op->off = ItemPointerGetOffsetNumber(&top->tid);
-	op->base = top->saved ? IP_BASE_OVERLAID : IP_BASE_ROW;
-	op->saved = top->saved;
-	op->saved_at_home = ip_version_saved_at_home(top);
-	memcpy(from_body, top->body, top->bodylen);
-	op->from = from_body;
-	op->fromlen = top->bodylen;
-}
-
-IpPruneAction
-ip_prune_restore_target(IpPrune *p, IpVersion *v, IpRowOp *op)
-{
-	ip_prune_set_base(v, op);
-	switch (ip_version_skip_aborted(v))
-	{
-		case IPV_OK:
-			ip_prune_set_target(p, v, op);
-			return PRUNE_CHANGE;
-		case IPV_NONE:
-			return PRUNE_DEAD;
-		case IPV_FAR:
-			return PRUNE_FAR;
-		case IPV_STALE:
-			break;
-	}
-	if (!v->soft)
-		ip_version_missing(v);
-	v->damaged = true;
-	return PRUNE_DAMAGED;
 }
 
 /* A row that xid has deleted for everybody becomes a dead item. */
@@ -139,22 +67,42 @@ note_death(IpPrune *p, IpXid xid)
 	p->change.conflict = Max(p->change.conflict, xid);
 }
 
+/* All see the row's newest change, by xid.  saved: its overlaid bytes that are not at home, or NULL. */
 static void
-note_frozen(IpPrune *p, OffsetNumber off, IpXid xid, uint32 bodylen)
+note_frozen(IpPrune *p, OffsetNumber off, IpXid xid, uint32 bodylen, const uint8 *saved)
 {
+	IpFrozen   *frozen = &p->frozen[p->nfrozen++];
+
 	Assert(ip_xid_status_locked(xid) == IP_STATUS_COMMITTED && ip_prune_is_removable(p, xid));
 	p->change.conflict = Max(p->change.conflict, xid);
-	p->frozen[p->nfrozen++] = (IpFrozen)
-	{
-		off, bodylen
-	};
+	frozen->off = off;
+	frozen->bodylen = bodylen;
+	frozen->has_saved = saved != NULL;
+	if (saved != NULL)
+		memcpy(frozen->saved, saved, IP_VERSION_BLOCK_SZ);
 	p->changed = true;
 	p->nrows++;
 }
 
-/* What to do with the row whose newest version v stands on. */
+/* The same for the row whose newest version v stands on. */
 static IpPruneAction
-row_action(IpPrune *p, IpVersion *v, IpRowOp *op)
+freeze(IpPrune *p, IpVersion *v)
+{
+	uint32		bodylen;
+
+	if (!ip_row_may_freeze(v->top_state))
+		ip_version_damaged(v);
+	bodylen = ip_prune_frozen_length(v);
+	if (v->damaged)
+		return PRUNE_DAMAGED;
+	note_frozen(p, ItemPointerGetOffsetNumber(&v->tid), v->xid, bodylen < v->bodylen ? bodylen : 0,
+				ip_version_saved_at_home(v) ? NULL : v->saved);
+	return PRUNE_FREEZE;
+}
+
+/* Put the operation for the row whose newest version v stands on, if there is one; op: what is rolled back to. */
+static IpPruneAction
+put_version(IpPrune *p, IpVersion *v, IpRowOp *op)
 {
 	IpXidStatus status;
 
@@ -164,66 +112,56 @@ row_action(IpPrune *p, IpVersion *v, IpRowOp *op)
 	if (status == IP_STATUS_MINE || status == IP_STATUS_RUNNING)
 		return PRUNE_KEEP;
 	if (status == IP_STATUS_ABORTED)
-		return ip_prune_restore_target(p, v, op);
-
-	if (ip_prune_is_removable(p, v->xid))
+		return ip_restore_version(p, v, op);
+	if (!ip_prune_is_removable(p, v->xid))
+		return PRUNE_KEEP;
+	if (v->state & IP_ROW_DELETED)
 	{
-		if (v->state & IP_ROW_DELETED)
-		{
-			note_death(p, v->xid);
-			return PRUNE_DEAD;
-		}
-		if (!(v->top_state & (IP_ROW_VERSION | IP_ROW_CHANGED)))
-			return PRUNE_KEEP;	/* IP_OP_CLEAR_DEFAULT does it */
-		if (!(v->top_state & IP_ROW_OVERLAID) && !ip_prune_may_forget(p, v->xid))
-			return PRUNE_KEEP;
-		if (ip_row_may_freeze(v->top_state, v->top_ptr, p->block))
-		{
-			op->bodylen = frozen_length(v);
-			return PRUNE_FREEZE;
-		}
-		ip_prune_set_base(v, op);
-		ip_prune_set_target(p, v, op);
-		return PRUNE_CHANGE;
+		note_death(p, v->xid);
+		ip_op_dead(p->w, ItemPointerGetOffsetNumber(&v->tid));
+		return PRUNE_DEAD;
 	}
-	return PRUNE_KEEP;
+	/* IP_OP_CLEAR_DEFAULT freezes rows without a version block */
+	if (!(v->top_state & (IP_ROW_VERSION | IP_ROW_CHANGED)) ||
+		(!(v->top_state & IP_ROW_OVERLAID) && !ip_prune_may_forget(p, v->xid)))
+		return PRUNE_KEEP;
+	return freeze(p, v);
 }
 
 IpPruneAction
 ip_prune_version(IpPrune *p, IpVersion *v)
 {
+	OffsetNumber off = ItemPointerGetOffsetNumber(&v->tid);
 	IpRowOp		op = {0};
-	IpPruneAction action = row_action(p, v, &op);
+	IpPruneAction action = put_version(p, v, &op);
 
 	if (v->damaged)
 		action = PRUNE_DAMAGED;
-	/* IP_OP_CLEAR_CHANGER does it */
-	if (action == PRUNE_CHANGE && (v->top_state & IP_ROW_CHANGED) && p->changer_is_over)
-		action = PRUNE_KEEP;
-	if (action == PRUNE_FREEZE)
+	switch (action)
 	{
-		note_frozen(p, ItemPointerGetOffsetNumber(&v->tid), v->xid, op.bodylen < v->bodylen ? op.bodylen : 0);
-		return action;
+		case PRUNE_FREEZE:
+			return action;		/* note_frozen did the rest */
+		case PRUNE_RESTORE:
+			ip_home_keep_bytes(&p->homes, p->block, op.state, op.ptr);
+			/* FALLTHROUGH */
+		case PRUNE_DEAD:
+			p->changed = true;
+			p->nrows++;
+			return action;
+		case PRUNE_FAR:
+			if (p->nfar < IP_MAX_ROWS_PER_PAGE)
+				p->far[p->nfar++] = off;
+			/* FALLTHROUGH */
+		case PRUNE_DAMAGED:
+			p->homes.keep[off] = true;
+			break;
+		case PRUNE_KEEP:
+			break;
 	}
-	if (action != PRUNE_CHANGE && action != PRUNE_DEAD && (v->top_state & IP_ROW_CHANGED))
+	/* the row stays as it is */
+	if (v->top_state & IP_ROW_CHANGED)
 		p->nchanged++;
-	if (action == PRUNE_CHANGE)
-		ip_home_keep_bytes(&p->homes, p->block, op.state, op.ptr);
-	else if (action != PRUNE_DEAD)
-		ip_home_keep_bytes(&p->homes, p->block, v->top_state, v->top_ptr);
-	if (action == PRUNE_DAMAGED || action == PRUNE_FAR)
-		p->homes.keep[ItemPointerGetOffsetNumber(&v->tid)] = true;
-	if (action == PRUNE_DEAD)
-		ip_op_dead(p->w, ItemPointerGetOffsetNumber(&v->tid));
-	else if (action == PRUNE_CHANGE)
-		ip_op_row(p->w, &op);
-	else if (action == PRUNE_FAR && p->nfar < IP_MAX_ROWS_PER_PAGE)
-		p->far[p->nfar++] = ItemPointerGetOffsetNumber(&v->tid);
-	if (action == PRUNE_DEAD || action == PRUNE_CHANGE)
-	{
-		p->changed = true;
-		p->nrows++;
-	}
+	ip_home_keep_bytes(&p->homes, p->block, v->top_state, v->top_ptr);
 	return action;
 }
 
@@ -266,7 +204,7 @@ ip_prune_row_at_once(IpPrune *p, OffsetNumber off)
 	if (is_deleted(p, off, &row))
 		prune_deleted(p, off, &row);
 	else if (is_inserted(p, off, &row))
-		note_frozen(p, off, row.xid, 0);
+		note_frozen(p, off, row.xid, 0, NULL);
 	else
 		return false;
 	return true;

@@ -18,8 +18,8 @@ typedef enum IpPruneAction
 	PRUNE_DAMAGED,
 	PRUNE_FAR,					/* aborted, but by too many changes */
 	PRUNE_DEAD,
-	PRUNE_CHANGE,
-	PRUNE_FREEZE				/* PRUNE_CHANGE to what all see, by less */
+	PRUNE_RESTORE,				/* aborted changes are rolled back */
+	PRUNE_FREEZE				/* all see the row's newest change */
 } IpPruneAction;
 
 /* A prune of one page, which is locked. */
@@ -28,6 +28,7 @@ typedef struct IpPrune
 	Relation	rel;
 	BlockNumber block;
 	Page		page;
+	IpVersion	row;			/* that is looked at */
 	bool		thorough;
 	bool		soft;			/* damage is no error, ... */
 	bool		damaged;		/* ... but told here; nothing is pruned then */
@@ -35,6 +36,7 @@ typedef struct IpPrune
 	IpXid		kept_from;		/* see ip_xid_kept_from */
 	Buffer		map;			/* the visibility map's page, if the page may
 								 * become all-visible; or invalid */
+	bool		quiets;			/* see ip_prune_page */
 	IpChange	change;
 	ByteWriter *w;
 	bool		changed;
@@ -69,19 +71,24 @@ ip_prune_may_forget(IpPrune *p, IpXid xid)
 	return xid < p->kept_from && ip_prune_is_removable(p, xid);
 }
 
+/*
+ * Begin a prune of the buffer's page, of some of its rows or all of them.
+ * horizon: what precedes it is removable, beside what is so now.  Lock: the
+ * buffer exclusively.
+ */
+extern void ip_prune_begin(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizon);
+
 /* A row whose undo does not matter, as all see that it is deleted, or that it was inserted: put the operation.  Else false.  Any off. */
 extern bool ip_prune_row_at_once(IpPrune *p, OffsetNumber off);
 
 /* Put the operation for the row whose newest version v stands on, if there is anything to do. */
 extern IpPruneAction ip_prune_version(IpPrune *p, IpVersion *v);
 
-/* The operation for a row whose newest change has aborted: v goes to the newest version that was not rolled back. */
-extern IpPruneAction ip_prune_restore_target(IpPrune *p, IpVersion *v, IpRowOp *op);
-
-/* Its parts.  The row is changed from what it is, the version top stands on ... */
-extern void ip_prune_set_base(IpVersion *top, IpRowOp *op);
-
-/* ... to what the version is that v stands on: the row's state on the page becomes that version's. */
-extern void ip_prune_set_target(IpPrune *p, IpVersion *v, IpRowOp *op);
+/*
+ * The length of the body of v's version when all see the row: no longer version
+ * will be put back, so trailing zeros are dropped.  Damage is noted as
+ * ip_version_damaged does.
+ */
+extern int	ip_prune_frozen_length(IpVersion *v);
 
 #endif							/* IP_PRUNE_ROW_H */

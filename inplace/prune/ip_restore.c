@@ -1,17 +1,212 @@
 /*-------------------------------------------------------------------------
  * ip_restore.c
- *	  Putting back a page's aborted changes in one pass.
+ *	  Rolling back aborted changes.
  *
- * After the rollback of a statement that has changed many rows, nearly all of them are alike: one
- * change to undo, of a row.  For these the general way (ip_prune.c, by
- * ip_version.c) takes five times as long.
+ * That never needs more room than the row has: an update in place leaves the
+ * row's item at least as long as it was (I6).
+ *
+ * After the rollback of a statement that has changed many rows, nearly all of
+ * them are alike: one change to undo.  ip_restore_rows is for these; the
+ * general way, by ip_version.c, takes five times as long.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
+#include "ip_prune.h"
 #include "ip_restore.h"
 #include "ip_undo.h"
+#include "ip_version_satisfy.h"
 #include "ip_xid.h"
+
+/* ---- one row ---------------------------------------------------------------------- */
+
+/* The newest version's body, while v goes to older ones. */
+static uint8 from_body[BLCKSZ];
+
+/* Is a version by xid, whose pointer is this command id, the default inserter's? */
+static bool
+is_default(Page page, IpXid xid, bool inserted, CommandId cid)
+{
+	const IpSpecial *special = IpPageGetSpecial(page);
+
+	return inserted && special->u.data.default_xid == (TransactionId) xid && special->u.data.default_cid == cid;
+}
+
+/*
+ * Our removal horizon may be older than another backend's (VACUUM's is), which
+ * has found that all see the version v stands on, and has cleared the default
+ * inserter or recycled the undo record.  For an overlaid row that matters: the
+ * bytes under its version block would be lost.
+ */
+static bool
+is_final_for_others(IpVersion *v)
+{
+	return ip_version_load_rec(v) != IPV_OK || v->rec.saved == NULL;
+}
+
+/* The row is changed from what it is, the version top stands on ... */
+static void
+set_base(IpVersion *top, IpRowOp *op)
+{
+	op->off = ItemPointerGetOffsetNumber(&top->tid);
+	op->base = top->saved ? IP_BASE_OVERLAID : IP_BASE_ROW;
+	op->saved = top->saved;
+	op->saved_at_home = ip_version_saved_at_home(top);
+	memcpy(from_body, top->body, top->bodylen);
+	op->from = from_body;
+	op->fromlen = top->bodylen;
+}
+
+/* ... to the version that v stands on: the row's state on the page becomes that version's. */
+static void
+set_target(IpPrune *p, IpVersion *v, IpRowOp *op)
+{
+	uint8		overlaid = v->top_state & IP_ROW_OVERLAID;
+	bool		by_default = is_default(p->page, v->xid, (v->state & IP_ROW_INSERTED) != 0, v->ptr.block);
+	bool		stays_overlaid = overlaid && !by_default;
+
+	op->hdr = v->hdr;
+	op->body = v->body;
+	op->bodylen = v->bodylen;
+	op->own_xid = false;
+	op->undo_off = 0;
+	/* what stays overlaid needs its undo record */
+	if (((stays_overlaid ? ip_prune_is_removable(p, v->xid) : ip_prune_may_forget(p, v->xid)) &&
+		 ip_version_status(v) == IP_STATUS_COMMITTED) ||
+		(stays_overlaid && is_final_for_others(v)))
+	{
+		p->change.conflict = Max(p->change.conflict, v->xid);
+		v->xid = IP_XID_FROZEN;
+		op->state = 0;
+		op->bodylen = ip_prune_frozen_length(v);
+	}
+	else if (by_default)
+		op->state = IP_ROW_DEFAULT;
+	else
+	{
+		op->state = v->state | IP_ROW_VERSION | overlaid;
+		op->xid = (TransactionId) v->xid;
+		op->ptr = v->ptr;
+	}
+	/* what is rolled back to was there before: it fits, or is damaged */
+	if (op->bodylen < IP_ROW_MIN_BODY || ip_item_size(op->state, op->bodylen) > v->top_itemlen)
+		ip_version_damaged(v);
+}
+
+/*
+ * v stands below the aborted changes of a row, or (IPV_NONE) these have
+ * inserted it; op has its base.
+ */
+static IpPruneAction
+put_below(IpPrune *p, IpVersion *v, IpvResult below, IpRowOp *op)
+{
+	if (below == IPV_NONE)
+	{
+		ip_op_dead(p->w, op->off);
+		return PRUNE_DEAD;
+	}
+	set_target(p, v, op);
+	if (v->damaged)
+		return PRUNE_DAMAGED;
+	/* IP_OP_CLEAR_CHANGER does it */
+	if ((v->top_state & IP_ROW_CHANGED) && p->changer_is_over)
+		return PRUNE_KEEP;
+	ip_op_row(p->w, op);
+	return PRUNE_RESTORE;
+}
+
+IpPruneAction
+ip_restore_version(IpPrune *p, IpVersion *v, IpRowOp *op)
+{
+	IpvResult	below;
+
+	Assert(ip_version_status(v) == IP_STATUS_ABORTED && v->steps == 0);
+	set_base(v, op);
+	below = ip_version_skip_aborted(v);
+	if (below == IPV_FAR)
+		return PRUNE_FAR;
+	if (below == IPV_STALE)
+	{
+		if (!v->soft)
+			ip_version_missing(v);
+		v->damaged = true;
+	}
+	return v->damaged ? PRUNE_DAMAGED : put_below(p, v, below, op);
+}
+
+/* Begin the change of one row. */
+static void
+begin_row(IpPrune *p, Relation rel, Buffer buffer)
+{
+	ip_prune_begin(p, rel, buffer, false, IP_XID_NONE);
+	p->change.info = IP_XLOG_RESTORE;
+}
+
+static void
+apply_row(IpPrune *p)
+{
+	ip_change_apply(&p->change);
+	ip_prune_at_once(p->page);
+}
+
+bool
+ip_restore_row(IpVersion *v, Buffer buffer)
+{
+	IpRowOp		op = {0};
+	IpPruneAction action;
+	IpPrune		p;
+
+	Assert(v->locked && !v->soft);
+	begin_row(&p, v->rel, buffer);
+	action = ip_restore_version(&p, v, &op);
+	if (action == PRUNE_FAR)
+		return false;
+	Assert(action == PRUNE_DEAD || action == PRUNE_RESTORE);
+	apply_row(&p);
+	return true;
+}
+
+bool
+ip_restore_row_far(Relation rel, const ItemPointerData *tid, bool soft)
+{
+	IpVersion	far_v;
+	IpVersion	top;
+	IpRowOp		op = {0};
+	IpPrune		p;
+	Buffer		buffer;
+	IpvResult	below = ip_version_find_far(&far_v, rel, tid, soft, &buffer);
+
+	if (below == IPV_STALE)
+		return !far_v.damaged;
+	Assert((below == IPV_OK || below == IPV_NONE) && far_v.steps > 0);
+	if (ip_version_begin(&top, rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer),
+						 ItemPointerGetOffsetNumber(tid)) == IPV_OK)
+	{
+		begin_row(&p, rel, buffer);
+		set_base(&top, &op);
+		if (put_below(&p, &far_v, below, &op) != PRUNE_DAMAGED)
+			apply_row(&p);
+	}
+	UnlockReleaseBuffer(buffer);
+	return !far_v.damaged;
+}
+
+bool
+ip_restore_far_rows(const IpPrune *p, bool soft)
+{
+	ItemPointerData tid;
+
+	for (int i = 0; i < p->nfar; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ItemPointerSet(&tid, p->block, p->far[i]);
+		if (!ip_restore_row_far(p->rel, &tid, soft))
+			return false;
+	}
+	return true;
+}
+
+/* ---- rows that take one step -------------------------------------------------------- */
 
 /* Rows of a page that are looked at to find out whether others are worth it */
 #define LOOKS	8
@@ -19,16 +214,10 @@
 /* One page's. */
 typedef struct Restore
 {
-	Relation	rel;
-	BlockNumber block;
-	Page		page;
-	IpXid		horizon;
-	IpXid		kept_from;
-	ByteWriter *w;
+	IpPrune    *p;
 	IpXid		aborted;		/* an xid that has; or IP_XID_NONE */
 	IpXid		removable;		/* an xid whose changes all see; or
 								 * IP_XID_NONE */
-	IpXid		conflict;
 	uint32		used;			/* of bodies */
 	int			n;
 } Restore;
@@ -49,11 +238,12 @@ has_aborted(Restore *r, IpXid xid)
 static bool
 all_see(Restore *r, IpXid xid)
 {
-	if (xid != r->removable && !IpXidIsFinal(xid) && xid < r->kept_from && ip_xid_status_locked(xid) == IP_STATUS_COMMITTED &&
-		(xid < r->horizon || ip_xid_removable(r->rel, xid)))
+	if (xid != r->removable && !IpXidIsFinal(xid) && xid < r->p->kept_from &&
+		ip_xid_status_locked(xid) == IP_STATUS_COMMITTED &&
+		ip_prune_is_removable(r->p, xid))
 	{
 		r->removable = xid;
-		r->conflict = Max(r->conflict, xid);
+		r->p->change.conflict = Max(r->p->change.conflict, xid);
 	}
 	return IpXidIsFinal(xid) || xid == r->removable;
 }
@@ -65,15 +255,11 @@ all_see(Restore *r, IpXid xid)
 static bool
 state_before(Restore *r, const IpUndoRec *rec, uint8 *state)
 {
-	const IpSpecial *special = IpPageGetSpecial(r->page);
-
 	*state = 0;
 	if (all_see(r, rec->prev_xid))
 		return true;
 	*state = IP_ROW_DEFAULT;
-	return rec->prev_inserted &&
-		special->u.data.default_xid == (TransactionId) rec->prev_xid &&
-		special->u.data.default_cid == (CommandId) rec->prev_ptr.block &&
+	return is_default(r->p->page, rec->prev_xid, rec->prev_inserted, rec->prev_ptr.block) &&
 		ip_xid_status_locked(rec->prev_xid) == IP_STATUS_COMMITTED;
 }
 
@@ -92,7 +278,7 @@ put_row(Restore *r, const IpRestored *row, const IpUndoRec *rec, bool home, bool
 		how |= rec->kind == IP_UNDO_UPDATE ? IP_RESTORE_DELTA : 0;
 	}
 	how |= cut ? IP_RESTORE_LEN : 0;
-	ip_op_restore_add(r->w, how, r->n > 0 ? rows[r->n - 1].off : 0, row->off, rec->hdr, rec->saved, rec->delta,
+	ip_op_restore_add(r->p->w, how, r->n > 0 ? rows[r->n - 1].off : 0, row->off, rec->hdr, rec->saved, rec->delta,
 					  rec->deltalen, row->bodylen);
 }
 
@@ -100,7 +286,7 @@ put_row(Restore *r, const IpRestored *row, const IpUndoRec *rec, bool home, bool
 static bool
 read_aborted(Restore *r, OffsetNumber off, IpRow *row)
 {
-	return ip_row_read_changed(r->page, off, row) && has_aborted(r, row->xid);
+	return ip_row_read_changed(r->p->page, off, row) && has_aborted(r, row->xid);
 }
 
 /* A look at some rows: are there such? */
@@ -132,8 +318,8 @@ restore_row(Restore *r, OffsetNumber off)
 
 	if (!read_aborted(r, off, &row))
 		return;
-	ItemPointerSet(&tid, r->block, off);
-	if (!ip_undo_peek(r->rel, row.ptr, &tid, row.xid, r->page, buf, &rec) ||
+	ItemPointerSet(&tid, r->p->block, off);
+	if (!ip_undo_peek(r->p->rel, row.ptr, &tid, row.xid, r->p->page, buf, &rec) ||
 		rec.prev_xid >= ip_xid_next() || !state_before(r, &rec, &result->state))
 		return;
 	whole = len = ip_undo_body(&row, &rec, bodies + r->used, sizeof(bodies) - r->used);
@@ -142,40 +328,40 @@ restore_row(Restore *r, OffsetNumber off)
 	result->body = bodies + r->used;
 	/* no longer version will be put back: trailing zeros are dropped */
 	if (len >= 0 && result->state == 0 && ip_body_may_be_padded(result->body, len))
-		len = ip_body_measure(RelationGetDescr(r->rel), result->hdr, result->body, len, &column);
+		len = ip_body_measure(RelationGetDescr(r->p->rel), result->hdr, result->body, len, &column);
 	if (len < 0)
 		return;
 	result->bodylen = Min(whole, Max(IP_ROW_MIN_BODY, len));
 	if (result->bodylen < IP_ROW_MIN_BODY ||
-		ip_item_size(result->state, result->bodylen) > ItemIdGetLength(PageGetItemId(r->page, off)))
+		ip_item_size(result->state, result->bodylen) > ItemIdGetLength(PageGetItemId(r->p->page, off)))
 		return;
-	put_row(r, result, &rec, row.ptr.block == r->block, result->bodylen < whole);
+	put_row(r, result, &rec, row.ptr.block == r->p->block, result->bodylen < whole);
 	r->used += result->bodylen;
 	r->n++;
 }
 
 int
-ip_restore_rows(Relation rel, BlockNumber block, Page page, const IpItemList *list, IpXid horizon, IpXid kept_from,
-				IpChange *c)
+ip_restore_rows(IpPrune *p)
 {
-	Restore		r = {rel, block, page, horizon, kept_from, &c->w, IP_XID_NONE, IP_XID_NONE, c->conflict};
-	uint8	   *start = c->w.p;
+	Restore		r = {p, IP_XID_NONE, IP_XID_NONE};
+	IpXid		conflict = p->change.conflict;
+	uint8	   *start = p->w->p;
 	uint8	   *begin;
 
-	Assert(ip_page_is_locked(page, true));
-	if (!is_likely(&r, list))
+	Assert(ip_page_is_locked(p->page, true));
+	if (!is_likely(&r, &p->list))
 		return 0;
-	begin = ip_op_restore_begin(&c->w);
-	for (int i = 0; i < list->n; i++)
-		restore_row(&r, list->off[i]);
-	ip_op_restore_end(&c->w, begin);
+	begin = ip_op_restore_begin(p->w);
+	for (int i = 0; i < p->list.n; i++)
+		restore_row(&r, p->list.off[i]);
+	ip_op_restore_end(p->w, begin);
 	if (r.n == 0)
 	{
-		c->w.p = start;
+		p->w->p = start;
+		p->change.conflict = conflict;
 		return 0;
 	}
-	c->conflict = r.conflict;
-	c->restored = rows;
-	c->nrestored = r.n;
+	p->change.restored = rows;
+	p->change.nrestored = r.n;
 	return r.n;
 }

@@ -1,21 +1,52 @@
 /*-------------------------------------------------------------------------
  * ip_restore.h
- *	  Putting back a page's aborted changes in one pass.
+ *	  Rolling back aborted changes: the version before them becomes the row's
+ *	  newest one on its page.
+ *
+ *	  ROLLBACK changes no page.  An aborted change stays in its row until the
+ *	  next writer of the row, a prune of the page, or the end of its undo
+ *	  page's life comes here.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_RESTORE_H
 #define IP_RESTORE_H
 
-#include "ip_change.h"
+#include "ip_prune_row.h"
 
 /*
- * Put the operation that puts back all rows on the list, which is the data page's, of which that takes one step: the newest change is one that has
- * aborted, of a row without locks, and the version before is visible to all, or the default inserter's.  Other rows, and
- * damaged ones, are left out.  Their number; c->restored has them, in the order of their offsets, until the next
- * call.  horizon: what precedes it is removable, beside what is so now.  kept_from: see ip_xid_kept_from.  Lock: the page exclusively; undo pages for a
+ * Put the operation that rolls back all rows on p's list of which that takes
+ * one step: the newest change has aborted, and the version before is visible
+ * to all, or the default inserter's.  Other rows, and damaged ones, are left
+ * out.  Their number; p->change.restored has them in the order of their
+ * offsets, until the next call.  Lock: the page exclusively; undo pages for a
  * moment.
  */
-extern int	ip_restore_rows(Relation rel, BlockNumber block, Page page, const IpItemList *list, IpXid horizon, IpXid kept_from,
-							IpChange *c);
+extern int	ip_restore_rows(IpPrune *p);
+
+/*
+ * Put the operation that rolls back the row whose newest version v stands on,
+ * and whose newest change has aborted; v goes to the newest version that was
+ * not rolled back, and op is what was put.  PRUNE_RESTORE, PRUNE_DEAD (an
+ * aborted insertion), PRUNE_FAR or PRUNE_DAMAGED (nothing was put).  Locks as
+ * above.
+ */
+extern IpPruneAction ip_restore_version(IpPrune *p, IpVersion *v, IpRowOp *op);
+
+/*
+ * Roll back the row whose newest version v stands on, and whose newest change
+ * has aborted.  False if there are too many aborted changes (IPV_FAR).  v has
+ * to begin again.  Lock: the buffer exclusively, held on return.
+ */
+extern bool ip_restore_row(IpVersion *v, Buffer buffer);
+
+/*
+ * The same for a row with too many of them.  If it changes meanwhile, nothing
+ * happens.  False: it is damaged, which is an error unless soft.  No lock is
+ * held.
+ */
+extern bool ip_restore_row_far(Relation rel, const ItemPointerData *tid, bool soft);
+
+/* The same for all such rows of p, whose page has been unlocked. */
+extern bool ip_restore_far_rows(const IpPrune *p, bool soft);
 
 #endif							/* IP_RESTORE_H */

@@ -243,7 +243,7 @@ ip_fetch_before(IpVersion *v, Snapshot snapshot, int *tries)
 static bool
 has_changed(IpVersion *v)
 {
-	static IpVersion now;
+	IpVersion	now;
 	IpvResult	result = ip_version_fetch(&now, v->rel, &v->tid);
 
 	return result != IPV_OK || now.top_state != v->top_state || now.top_xid != v->top_xid ||

@@ -17,6 +17,8 @@
 #include "ip_heal.h"
 #include "ip_memo.h"
 #include "ip_rel.h"
+#include "ip_sight.h"
+#include "ip_slot.h"
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
@@ -37,6 +39,8 @@ typedef struct IpIndexFetch
 	IpHeals		heals;
 	XLogRecPtr	gone_lsn;		/* of the last row, if it was gone: see
 								 * ip_dead_lsn */
+	IpXid		deleter;		/* or if it was deleted */
+	bool		costly;			/* see ip_heal_is_costly */
 	InplaceKeyMatch match;		/* or NULL: the index has no stale entries */
 	void	   *match_arg;
 	const XLogRecPtr *read_at;
@@ -171,23 +175,95 @@ gone_lsn(Relation rel, Buffer buffer, OffsetNumber off)
 	return ip_dead_lsn(lp, BufferGetLSNAtomic(buffer));
 }
 
-/*
- * ip_version_fetch_unless_plain, but the page stays pinned for the next row.  The index scan may
- * have read the TID a while ago, and the row may have been dead already: then its
- * page may be a free one by now, or be used for something else.  *deleter becomes the
- * transaction that deleted the row, if that is why there is none; else, without a row, fetch->gone_lsn is set.
- */
-static IpvResult
-fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot,
-			 bool *plain, IpXid *deleter)
+/* The version of which the locked page has told. */
+static void
+store_sight(const IpSight *s, TupleTableSlot *slot)
 {
+	IpVersionId id;
+
+	ip_sight_id(s, &id);
+	ip_slot_store(slot, s->row.hdr, s->row.body, s->row.bodylen, &s->tid, &id);
+	slot->tts_tableOid = RelationGetRelid(s->rel);
+}
+
+/* The row's newest change: is it worth it to put the page in order? */
+static void
+note_costly(IpIndexFetch *fetch, uint8 state, IpXid xid, IpPtr ptr)
+{
+	fetch->costly = !ip_heal_is_healthy(BufferGetPage(fetch->buffer)) &&
+		ip_heal_is_costly(fetch->base.rel, BufferGetBlockNumber(fetch->buffer), state, xid, ptr);
+}
+
+/* What a fetch has found. */
+typedef enum Found
+{
+	FOUND_STORED,				/* the version is in the slot */
+	FOUND_VERSION,				/* the row: v stands on its newest version */
+	FOUND_DELETED,				/* the snapshot sees a deletion, by fetch->deleter */
+	FOUND_GONE,					/* there is no row: fetch->gone_lsn is set */
+	FOUND_STALE					/* look again */
+} Found;
+
+/* The page is locked, and may have the row; see fetch_pinned. */
+static Found
+find_row(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot)
+{
+	static uint8 space[BLCKSZ];
 	Relation	rel = fetch->base.rel;
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
 	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
-	IpvResult	result = IPV_NONE;
+	Page		page = BufferGetPage(fetch->buffer);
+	IpKnownXids known = {IP_XID_NONE, IP_XID_NONE};
+	IpSight		s = {
+		.rel = rel,.page = page,.snapshot = snapshot,.horizon = v->horizon,.known = &known,.space = space,.tid = *tid
+	};
+
+	if (snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() &&
+		ip_version_store_plain(rel, block, page, off, slot))
+		return FOUND_STORED;
+	if (!ip_row_is_at(page, off))
+	{
+		fetch->gone_lsn = gone_lsn(rel, fetch->buffer, off);
+		return FOUND_GONE;
+	}
+	switch (ip_sight(&s))
+	{
+		case IP_SIGHT_NEWEST:
+			note_costly(fetch, s.row.state, s.row.xid, s.row.ptr);
+			/* FALLTHROUGH */
+		case IP_SIGHT_PREVIOUS: /* not in an undo page */
+			store_sight(&s, slot);
+			return FOUND_STORED;
+		case IP_SIGHT_NOTHING:
+			fetch->deleter = s.row.xid;
+			if (s.row.state & IP_ROW_DELETED)
+				return FOUND_DELETED;
+			break;
+		case IP_SIGHT_WALK:
+			break;
+	}
+	if (ip_version_begin(v, rel, block, page, off) != IPV_OK)
+		return FOUND_STALE;
+	note_costly(fetch, v->top_state, v->top_xid, v->top_ptr);
+	ip_version_let_go(v);
+	return FOUND_VERSION;
+}
+
+/*
+ * Find the row at tid, and store what the snapshot sees of it if the page tells
+ * that.  The page stays pinned for the next row.  The index scan may have read
+ * the TID a while ago, and the row may have been dead already: then its page
+ * may be a free one by now, or be used for something else.
+ */
+static Found
+fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot)
+{
+	Relation	rel = fetch->base.rel;
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+	Found		found = FOUND_GONE;
 	Page		page;
 
-	*deleter = IP_XID_NONE;
+	fetch->costly = false;
 	fetch->gone_lsn = InvalidXLogRecPtr;
 	if (!BufferIsValid(fetch->buffer) || BufferGetBlockNumber(fetch->buffer) != block)
 	{
@@ -198,25 +274,14 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapsh
 	page = BufferGetPage(fetch->buffer);
 	Assert(BufferGetBlockNumber(fetch->buffer) == block);
 	LockBuffer(fetch->buffer, BUFFER_LOCK_SHARE);
+	v->horizon = ip_xid_horizon();
 	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
 	{
 		fetch->stale = fetch->match != NULL && may_be_stale(fetch, page, snapshot);
-		*plain = snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() &&
-			ip_version_store_plain(rel, block, page, off, slot);
-		v->horizon = ip_xid_horizon();
-		if (!*plain)
-			*deleter = ip_version_deleter(rel, block, page, off, snapshot, v->horizon);
-		if (!*plain && *deleter == IP_XID_NONE)
-		{
-			result = ip_version_begin(v, rel, block, page, off);
-			if (result == IPV_NONE)
-				fetch->gone_lsn = gone_lsn(rel, fetch->buffer, off);
-		}
+		found = find_row(fetch, v, tid, snapshot, slot);
 	}
-	if (result == IPV_OK)
-		ip_version_let_go(v);
 	LockBuffer(fetch->buffer, BUFFER_LOCK_UNLOCK);
-	return result;
+	return found;
 }
 
 /*
@@ -264,12 +329,12 @@ deleted_is_all_dead(IpIndexFetch *fetch, Snapshot snapshot, IpXid deleter, IpXid
 		is_durable(fetch, snapshot, ip_version_deletion_unflushed(rel, deleter));
 }
 
-/* The row that v began at, or (NULL) a plain one, has been fetched. */
+/* A row of the page has been fetched. */
 static void
-heal_opt(IpIndexFetch *fetch, IpVersion *v, Snapshot snapshot)
+heal_opt(IpIndexFetch *fetch, Snapshot snapshot)
 {
-	if (snapshot->snapshot_type == SNAPSHOT_MVCC &&
-		(++fetch->unhealed > MAX_UNHEALED || (v != NULL && ip_heal_is_costly(v))))
+	if (unlikely(!ip_heal_is_healthy(BufferGetPage(fetch->buffer))) && snapshot->snapshot_type == SNAPSHOT_MVCC &&
+		(++fetch->unhealed > MAX_UNHEALED || fetch->costly))
 		ip_heal_page(fetch->base.rel, fetch->buffer, &fetch->heals);
 }
 
@@ -278,36 +343,34 @@ static bool
 store_visible(IpIndexFetch *fetch, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot, bool *all_dead)
 {
 	IpVersion  *v = &fetch_v;
-	bool		plain = false;
-	IpXid		deleter;
-	IpvResult	result = fetch_pinned(fetch, v, tid, snapshot, slot, &plain, &deleter);
+	IpvResult	result = IPV_STALE;
 
-	if (plain && unlikely(!ip_heal_is_healthy(BufferGetPage(fetch->buffer))))
-		heal_opt(fetch, NULL, snapshot);
-	if (plain)
-		return true;
-	if (deleter != IP_XID_NONE)
+	switch (fetch_pinned(fetch, v, tid, snapshot, slot))
 	{
-		if (all_dead)
-			*all_dead = deleted_is_all_dead(fetch, snapshot, deleter, v->horizon);
-		return false;
+		case FOUND_STORED:
+			heal_opt(fetch, snapshot);
+			return true;
+		case FOUND_DELETED:
+			if (all_dead)
+				*all_dead = deleted_is_all_dead(fetch, snapshot, fetch->deleter, v->horizon);
+			return false;
+		case FOUND_GONE:
+			if (all_dead)
+				*all_dead = is_durable(fetch, snapshot, fetch->gone_lsn);
+			return false;
+		case FOUND_VERSION:
+			result = ip_version_satisfy(v, snapshot);
+			break;
+		case FOUND_STALE:
+			break;
 	}
-	if (result == IPV_NONE)
-	{
-		if (all_dead)
-			*all_dead = is_durable(fetch, snapshot, fetch->gone_lsn);
-		return false;
-	}
-	if (result == IPV_OK)
-		result = ip_version_satisfy(v, snapshot);
 	/* it sees none: is the row dead?  or undo was recycled under us: again */
 	if (result == IPV_STALE || (result == IPV_NONE && all_dead))
 		result = ip_version_fetch_satisfy(v, fetch->base.rel, tid, snapshot, all_dead);
 	if (result != IPV_OK || !ip_fetch_predicate_lock(v, snapshot))
 		return false;
 	ip_version_to_slot(v, slot);
-	if (!ip_heal_is_healthy(BufferGetPage(fetch->buffer)))
-		heal_opt(fetch, v, snapshot);
+	heal_opt(fetch, snapshot);
 	return true;
 }
 

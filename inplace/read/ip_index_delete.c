@@ -41,8 +41,6 @@ typedef struct BlockGroup
 	int			npromising;
 } BlockGroup;
 
-static IpVersion delete_v;
-
 /* Numbers that are compared in one instruction: sorting them takes half of the time that sorting TIDs takes. */
 #define ST_SORT sort_numbers
 #define ST_ELEMENT_TYPE uint64
@@ -77,7 +75,8 @@ sort_by_tid(TM_IndexDelete *items, int n)
 static bool
 insertion_aborted(Relation rel, BlockNumber block, Page page, OffsetNumber off)
 {
-	IpVersion  *v = &delete_v;
+	IpVersion	version;
+	IpVersion  *v = &version;
 	IpvResult	result = ip_version_begin(v, rel, block, page, off);
 
 	for (int steps = 0; result == IPV_OK && steps < MAX_ABORTED; steps++)

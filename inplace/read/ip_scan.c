@@ -243,36 +243,29 @@ store_plain(IpScan *scan, OffsetNumber off, const uint8 *item, uint32 len, uint1
 	ip_slot_borrow(slot, &scan->owner, hdr, item + IP_ROW_HDRSZ, len - IP_ROW_HDRSZ, &tid, &final_id);
 }
 
-/* Most other rows are newest versions that the snapshot sees, which takes little, too, if their bytes are all on the page. */
-static bool
-store_newest(IpScan *scan, OffsetNumber off, const uint8 *item, uint32 len, uint16 hdr, TupleTableSlot *slot)
+/* The version of which the page has told. */
+static void
+store_sight(IpScan *scan, const IpSight *s, TupleTableSlot *slot)
 {
-	Relation	rel = scan->rs_base.rs_rd;
-	IpVersionId id = {0};
-	ItemPointerData tid;
-	IpRow		row;
+	IpVersionId id;
 
-	ItemPointerSet(&tid, scan->block, off);
-	if (!ip_row_read_live(scan->copy.data, item, len, hdr, &row) ||
-		!ip_version_sees(scan->rs_base.rs_snapshot, row.xid, scan->horizon, &scan->known))
-		return false;
-	if (row.state & IP_ROW_OVERLAID)
-	{
-		const uint8 *saved = ip_undo_peek_saved(rel, row.ptr, &tid, row.xid, scan->copy.data);
+	ip_sight_id(s, &id);
+	ip_slot_borrow(slot, &scan->owner, s->row.hdr, s->row.body, s->row.bodylen, &s->tid, &id);
+	ip_memo_forget_seen(s->rel, &s->tid);
+}
 
-		if (saved == NULL)
-			return false;
-		ip_scan_reuse_version(scan, slot);
-		ip_row_uncover(&row, saved, scan->v.bodybuf[0]);
-		row.body = scan->v.bodybuf[0];
-	}
-	id.xmin = IpXidIsFinal(row.xid) ? FrozenTransactionId : (TransactionId) row.xid;
-	if (row.state & IP_ROW_INSERTED)
-		id.cmin = id.cmax = (CommandId) row.ptr.block;
-	id.ptr = row.ptr;
-	ip_slot_borrow(slot, &scan->owner, row.hdr, row.body, row.bodylen, &tid, &id);
-	ip_memo_forget_seen(rel, &tid);
-	return true;
+IpSightOf
+ip_scan_sight(IpScan *scan, OffsetNumber off, Snapshot snapshot, IpSight *s)
+{
+	s->rel = scan->rs_base.rs_rd;
+	s->page = scan->copy.data;
+	s->is_copy = true;
+	s->snapshot = snapshot;
+	s->horizon = scan->horizon;
+	s->known = &scan->known;
+	s->space = scan->v.bodybuf[0];
+	ItemPointerSet(&s->tid, scan->block, off);
+	return ip_sight(s);
 }
 
 bool
@@ -317,9 +310,8 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	uint16		hdr = 0;
 	const uint8 *item = ip_row_sound_item(scan->copy.data, lp, &hdr);
 	IpVersion  *v = &scan->v;
-	bool		near;
 	IpvResult	result;
-	ItemPointerData tid;
+	IpSight		sight;
 
 	Assert(OffsetNumberIsValid(off) && off <= scan->max_off);
 	slot->tts_tableOid = RelationGetRelid(rel);
@@ -331,25 +323,25 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	/* a page of few rows that change often has many records */
 	if (!ip_item_is_used(lp) || ip_item_is_undo(scan->copy.data, lp))
 		return false;
-	near = snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable();
-	if (near && item != NULL && store_newest(scan, off, item, len, hdr, slot))
-		return true;
 	ip_scan_reuse_version(scan, slot);
-	if (near && ip_version_begin_near(v, rel, scan->block, scan->copy.data, off, snapshot, scan->horizon, &scan->known))
+	switch (ip_scan_sight(scan, off, snapshot, &sight))
 	{
-		store_found(scan, slot);
-		return true;
+		case IP_SIGHT_NEWEST:
+		case IP_SIGHT_PREVIOUS:
+			store_sight(scan, &sight, slot);
+			return true;
+		case IP_SIGHT_NOTHING:
+			return false;
+		case IP_SIGHT_WALK:
+			break;
 	}
-	if (ip_version_deleter(rel, scan->block, scan->copy.data, off, snapshot, scan->horizon) != IP_XID_NONE)
-		return false;
 	result = ip_version_begin_copy(v, rel, scan->block, scan->copy.data, off, scan->horizon);
 	if (result == IPV_OK)
 		result = ip_version_satisfy(v, snapshot);
 	if (result == IPV_STALE)
 	{
 		/* the page has changed since it was copied */
-		ItemPointerSet(&tid, scan->block, off);
-		result = ip_version_fetch_satisfy(v, rel, &tid, snapshot, NULL);
+		result = ip_version_fetch_satisfy(v, rel, &sight.tid, snapshot, NULL);
 	}
 	if (result != IPV_OK)
 		return false;

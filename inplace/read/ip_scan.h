@@ -15,6 +15,7 @@
 #include "compat_reads.h"
 #include "ip_heal.h"
 #include "ip_ring.h"
+#include "ip_sight.h"
 #include "ip_slot.h"
 #include "ip_version_satisfy.h"
 
@@ -109,6 +110,13 @@ extern void ip_scan_pass_undo(IpScan *scan, BlockNumber block);
 
 /* Store a row that everybody sees; false: it may not be one. */
 extern bool ip_scan_store_plain(IpScan *scan, OffsetNumber off, TupleTableSlot *slot);
+
+/*
+ * What the snapshot sees of the row at off of the page copy, as far as that
+ * tells; its body may be scan->v's (ip_scan_reuse_version).  known is about
+ * rs_snapshot: another snapshot may not be an MVCC one.
+ */
+extern IpSightOf ip_scan_sight(IpScan *scan, OffsetNumber off, Snapshot snapshot, IpSight *s);
 
 /* scan->v is about to stand on another row; a slot other than the one that will have it may have borrowed the body. */
 static inline void

@@ -61,8 +61,8 @@ analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows, 
 	Relation	rel = scan->rs_base.rs_rd;
 	ItemId		lp = PageGetItemId(scan->copy.data, off);
 	IpVersion  *v = &scan->v;
-	ItemPointerData tid;
 	IpvResult	result;
+	IpSight		sight;
 
 	slot->tts_tableOid = RelationGetRelid(rel);
 	if (ip_scan_store_plain(scan, off, slot))
@@ -70,14 +70,13 @@ analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows, 
 		*liverows += 1;
 		return true;
 	}
-	if (ItemIdIsDead(lp) || ip_version_deleter(rel, scan->block, scan->copy.data, off, SnapshotSelf,
-											   scan->horizon) != IP_XID_NONE)
+	if (!ItemIdIsDead(lp) && !ip_row_is_at(scan->copy.data, off))
+		return false;
+	if (ItemIdIsDead(lp) || ip_scan_sight(scan, off, SnapshotSelf, &sight) == IP_SIGHT_NOTHING)
 	{
 		*deadrows += 1;
 		return false;
 	}
-	if (!ip_row_is_at(scan->copy.data, off))
-		return false;
 	result = ip_version_begin_copy(v, rel, scan->block, scan->copy.data, off, scan->horizon);
 	/* its inserter will count it */
 	if (result == IPV_OK && (v->state & IP_ROW_INSERTED) && ip_version_status(v) == IP_STATUS_RUNNING)
@@ -85,10 +84,7 @@ analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows, 
 	if (result == IPV_OK)
 		result = ip_version_satisfy(v, SnapshotSelf);
 	if (result == IPV_STALE)
-	{
-		ItemPointerSet(&tid, scan->block, off);
-		result = ip_version_fetch_satisfy(v, rel, &tid, SnapshotSelf, NULL);
-	}
+		result = ip_version_fetch_satisfy(v, rel, &sight.tid, SnapshotSelf, NULL);
 	*(result == IPV_OK ? liverows : deadrows) += 1;
 	if (result == IPV_OK)
 		ip_scan_store_version(scan, v, slot);

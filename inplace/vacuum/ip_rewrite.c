@@ -64,9 +64,6 @@ typedef struct Rewrite
 	double		dead;
 } Rewrite;
 
-/* Of the row that is read by its TID. */
-static IpVersion fetched;
-
 /* ---- writing ----------------------------------------------------------------------- */
 
 static void
@@ -134,7 +131,7 @@ batch_row(Rewrite *r)
 static void
 end_version(Rewrite *r, ItemPointer tid, const Past *past, const ItemPointerData *next)
 {
-	static IpVersion v;
+	IpVersion	v;
 	Buffer		buffer = ReadBuffer(r->new, ItemPointerGetBlockNumber(tid));
 	IpRowWrite	w;
 
@@ -319,6 +316,7 @@ typedef struct RowToRead
 static void
 read_row(void *arg)
 {
+	IpVersion	fetched;
 	IpVersion  *v = &fetched;
 	const RowToRead *row = arg;
 
@@ -444,6 +442,8 @@ copy_in_file_order(Rewrite *r)
 static void
 copy_fetched(Rewrite *r, ItemPointer tid)
 {
+	IpVersion	fetched;
+
 	if (ip_version_fetch_newest(&fetched, r->old, tid))
 		copy_row(r, &fetched);
 }
@@ -452,6 +452,8 @@ copy_fetched(Rewrite *r, ItemPointer tid)
 static void
 copy_indexed(Rewrite *r, IndexScanDesc scan, TupleTableSlot *slot)
 {
+	IpVersion	fetched;
+
 	if (!is_readable(r, &scan->xs_heaptid) || !ip_version_fetch_newest(&fetched, r->old, &scan->xs_heaptid))
 		return;
 	fetched.locked = true;		/* as the table is */

@@ -2,15 +2,16 @@
  * ip_vacuum.c
  *	  VACUUM of inplace tables.
  *
- *	1. Each page that is not all-visible is pruned: aborted changes are put
- *	   back, version blocks stripped, ended row locks dropped, dead rows become
- *	   dead items, whose TIDs are collected in a tidset.  Then no xid before
- *	   OldestXmin can be anything but committed, so relfrozenxid advances
- *	   without a page being rewritten.
+ *	1. Each page that is not all-visible is pruned, by one WAL record: aborted
+ *	   changes are rolled back, rows that all see are frozen, dead rows become
+ *	   dead items, whose TIDs are collected in a tidset, stale keys become
+ *	   quiet, the page all-visible.  Then no xid before OldestXmin can be
+ *	   anything but committed, so relfrozenxid advances.
  *	2. Indexes forget the collected TIDs, and entries with keys that their rows
- *	   have no more.
- *	3. Only then the dead items may be used again; pages become all-visible,
- *	   empty ones free pages.  1 to 3 repeat if the tidset becomes full.
+ *	   no longer have.
+ *	3. Only then the dead items may be used again, and no key is stale: by
+ *	   another record a page.  Empty pages become free.  1 to 3 repeat if the
+ *	   tidset becomes full.
  *	4. Undo rings give back pages that a long transaction made them take, and
  *	   free pages at the end of the file are cut off.
  *-------------------------------------------------------------------------
@@ -131,14 +132,21 @@ note_stale_keys(IpVacuum *v, BlockNumber block, Buffer buffer)
 		ip_keys_write(v->rel, buffer, 0, v->vm);
 		return;
 	}
-	if (!(special->keys & IP_KEYS_QUIET))
-		ip_keys_write(v->rel, buffer, IP_KEYS_STALE | IP_KEYS_QUIET, v->vm);
+	Assert(special->keys & IP_KEYS_QUIET);	/* the prune has seen to it */
 	/* the table may have grown since, but not by pages that are scanned */
 	Assert(block < v->nblocks);
 	if (v->quiet == NULL)
 		v->quiet = MemoryContextAllocExtended(CurrentMemoryContext, v->nblocks / 8 + 1,
 											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	v->quiet[block / 8] |= 1 << block % 8;
+}
+
+/* The indexes have been looked through: does the page, which was noted before, have no stale entry?  Lock: exclusive. */
+static bool
+is_clean(IpVacuum *v, BlockNumber block, Page page)
+{
+	return v->quiet != NULL && block < v->nblocks && (v->quiet[block / 8] & (1 << block % 8)) &&
+		(IpPageGetSpecial(page)->keys & IP_KEYS_QUIET);
 }
 
 static void
@@ -149,7 +157,7 @@ clear_stale_keys_of(IpVacuum *v, BlockNumber block)
 
 	visibilitymap_pin(v->rel, block, &v->vm);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	if (ip_page_kind(v->rel, block, page) == IP_PAGE_DATA && (IpPageGetSpecial(page)->keys & IP_KEYS_QUIET))
+	if (ip_page_kind(v->rel, block, page) == IP_PAGE_DATA && is_clean(v, block, page))
 		ip_keys_write(v->rel, buffer, 0, v->vm);
 	UnlockReleaseBuffer(buffer);
 }
@@ -214,7 +222,7 @@ keep_in_pg_xact(IpVacuum *v, IpXid xid)
 static void
 note_unresolved(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off)
 {
-	static IpVersion version;
+	IpVersion	version;
 	IpvResult	result = ip_version_begin(&version, v->rel, block, page, off);
 
 	while (result == IPV_OK && ip_version_status(&version) == IP_STATUS_ABORTED)
@@ -300,6 +308,7 @@ free_items(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
 	int			nused = 0;
 	IpChange	change;
+	ByteWriter *w;
 
 	Assert(ip_vacuum_nindexes(v) == 0 || v->n.index_scans > 0); /* I1 */
 	ndead = leave_locked(v, buffer, dead, ndead);
@@ -308,11 +317,14 @@ free_items(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 		nused += ip_item_is_used(PageGetItemId(page, off)) || ItemIdIsDead(PageGetItemId(page, off)) ? 1 : 0;
 	ip_change_begin(&change, v->rel, IP_XLOG_VACUUM, InvalidTransactionId);
+	w = ip_change_block(&change, buffer, nused == ndead);
 	if (nused == ndead)
-		ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
+		ip_op_simple(w, IP_OP_INIT_FREE);
 	else
 	{
-		ip_op_unused(ip_change_block(&change, buffer, false), dead, ndead);
+		ip_op_unused(w, dead, ndead);
+		if (is_clean(v, BufferGetBlockNumber(buffer), page))
+			ip_op_keys(w, 0);
 		ip_change_visible(&change, v->vm);
 	}
 	ip_change_apply(&change);
@@ -362,7 +374,7 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 		if (reports)
 			had_state[off] = has_state(page, off);
 	}
-	ip_prune_page(v->rel, buffer, v->horizon, v->kept_from, v->vm);
+	ip_prune_page(v->rel, buffer, v->horizon, v->kept_from, v->vm, v->do_indexes && v->follows);
 	*ndead = look_at_page(v, block, page, dead);
 	if (reports)
 		count_frozen(v, page, had_state, max);

@@ -27,7 +27,6 @@
 /* More often than that undo does not change under us: it is gone, since all see the version, or a deletion. */
 #define MAX_TRIES		3
 
-static IpVersion keys_v;
 
 bool
 ip_keys_can_follow(Relation index)
@@ -301,7 +300,8 @@ InplaceEntry
 ip_keys_judge(Relation rel, ItemPointer tid, InplaceKeyMatch match, void *arg, TupleTableSlot *slot,
 			  Buffer *vm, TransactionId *conflict)
 {
-	IpVersion  *v = &keys_v;
+	IpVersion	version;
+	IpVersion  *v = &version;
 	IpvResult	result = IPV_STALE;
 	uint8		keys = IP_KEYS_QUIET;
 	bool		newest = false;

@@ -107,7 +107,7 @@ find_newest(IpVersion *below, IpVersion *v)
 bool
 ip_skip_make(IpVersion *v, TransactionId xid, CommandId cid, uint32 newlen, IpUndoSkip *skip)
 {
-	static IpVersion below;
+	IpVersion	below;
 	IpXid		newest = Max(ip_xid_full(xid), v->xid);
 	uint32		target;
 	bool		found;

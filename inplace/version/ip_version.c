@@ -310,6 +310,7 @@ fetch(IpVersion *v, Relation rel, const ItemPointerData *tid, bool soft, TupleTa
 	Page		page = BufferGetPage(buffer);
 	IpvResult	result = IPV_NONE;
 
+	v->damaged = v->forgotten = false;
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
 	{

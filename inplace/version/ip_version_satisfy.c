@@ -275,9 +275,8 @@ is_current(IpXid xid, IpXid horizon)
 	return status == IP_STATUS_COMMITTED || status == IP_STATUS_MINE;
 }
 
-/* Does the row's deletion by xid hide it from the snapshot? */
-static bool
-deletion_hides(IpXid xid, Snapshot snapshot, IpXid horizon)
+bool
+ip_version_deletion_hides(IpXid xid, Snapshot snapshot, IpXid horizon)
 {
 	switch (snapshot->snapshot_type)
 	{
@@ -295,117 +294,6 @@ deletion_hides(IpXid xid, Snapshot snapshot, IpXid horizon)
 		default:
 			return false;
 	}
-}
-
-IpXid
-ip_version_deleter(Relation rel, BlockNumber block, Page page, OffsetNumber off,
-				   Snapshot snapshot, IpXid horizon)
-{
-	IpRow		row;
-
-	return ip_row_read_deleted(rel, block, page, off, &row) &&
-		deletion_hides(row.xid, snapshot, horizon) ? row.xid : IP_XID_NONE;
-}
-
-bool
-ip_version_sees(Snapshot snapshot, IpXid xid, IpXid horizon, IpKnownXids *known)
-{
-	TransactionId xid32 = (TransactionId) xid;
-	IpXidStatus status;
-
-	if (IpXidIsFinal(xid) || xid == known->seen)
-		return true;
-	if (xid == known->unseen)
-		return false;
-	if (!TransactionIdPrecedes(xid32, snapshot->xmin))
-	{
-		if (TransactionIdIsCurrentTransactionId(xid32))
-			return false;
-		if (ip_xid_in_snapshot(xid, snapshot))
-		{
-			known->unseen = xid;
-			return false;
-		}
-	}
-	status = ip_xid_status(xid, horizon);
-	if (status == IP_STATUS_COMMITTED)
-		known->seen = xid;
-	else if (status == IP_STATUS_ABORTED)
-		known->unseen = xid;
-	return status == IP_STATUS_COMMITTED;
-}
-
-/* If the row is overlaid, take its first bytes from its undo record; false if that is not at home. */
-static bool
-uncover(IpVersion *v, Page copy, IpRow *row)
-{
-	uint8	   *body = v->bodybuf[0];
-	IpUndoRec	rec;
-
-	if (!(row->state & IP_ROW_OVERLAID))
-		return true;
-	if (row->bodylen > BLCKSZ || !ip_undo_peek(v->rel, row->ptr, &v->tid, row->xid, copy, v->recbuf, &rec) || rec.saved == NULL)
-		return false;
-	ip_row_uncover(row, rec.saved, body);
-	row->body = body;
-	return true;
-}
-
-/* The row as it is on the page. */
-static void
-begin_newest(IpVersion *v, const IpRow *row)
-{
-	v->hdr = row->hdr;
-	v->state = row->state;
-	v->xid = row->xid;
-	v->ptr = row->ptr;
-	v->body = row->body;
-	v->bodylen = row->bodylen;
-	v->end_xid = IP_XID_NONE;
-	v->end_cid = 0;
-}
-
-COMPAT_STOP bool
-ip_version_begin_near(IpVersion *v, Relation rel, BlockNumber block, Page copy, OffsetNumber off, Snapshot snapshot,
-					  IpXid horizon, IpKnownXids *known)
-{
-	IpUndoRec	rec;
-	IpRow		row;
-	int			len;
-
-	Assert(snapshot->snapshot_type == SNAPSHOT_MVCC && !ip_page_in_buffers(copy));
-	if (!ip_row_read_changed(copy, off, &row))
-		return false;
-	v->rel = rel;
-	ItemPointerSet(&v->tid, block, off);
-	v->rec_loaded = v->lockers_known = false;
-	if (row.xid != known->unseen)
-	{
-		bool		seen = ip_version_sees(snapshot, row.xid, horizon, known);
-
-		if (seen && !(row.state & IP_ROW_DELETED) && uncover(v, copy, &row))
-		{
-			begin_newest(v, &row);
-			return true;
-		}
-		if (seen || row.xid != known->unseen)
-			return false;
-	}
-	if (!ip_undo_peek(rel, row.ptr, &v->tid, row.xid, copy, v->recbuf, &rec) ||
-		(!IpXidIsFinal(rec.prev_xid) && !ip_version_sees(snapshot, rec.prev_xid, horizon, known)))
-		return false;
-	len = ip_undo_body(&row, &rec, v->bodybuf[0], BLCKSZ);
-	if (len < 0)
-		return false;
-	v->hdr = (rec.flags & IP_REC_HDR) ? rec.hdr : row.hdr;
-	v->state = rec.prev_inserted ? IP_ROW_INSERTED : 0;
-	v->xid = rec.prev_xid;
-	v->ptr = rec.prev_ptr;
-	v->body = v->bodybuf[0];
-	v->bodylen = len;
-	v->end_xid = row.xid;
-	v->end_cid = rec.cid;
-	return true;
 }
 
 IpvResult
@@ -444,9 +332,6 @@ ip_version_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid,
 
 /* ---- the versions below one ---------------------------------------------------------- */
 
-/* Stands on versions below the one that is asked about. */
-static IpVersion below;
-
 static bool
 is_far(const IpFar *far, IpVersion *v)
 {
@@ -456,26 +341,26 @@ is_far(const IpFar *far, IpVersion *v)
 
 /* ip_version_keys_changed from where "below" stands. */
 static IpvResult
-keys_changed_below(Snapshot snapshot, const IpFar *far, bool *changed)
+keys_changed_below(IpVersion *below, Snapshot snapshot, const IpFar *far, bool *changed)
 {
 	IpvResult	result;
 
 	*changed = false;
-	while (!*changed && !(below.state & IP_ROW_INSERTED) &&
-		   !ip_version_change_visible(&below, snapshot))
+	while (!*changed && !(below->state & IP_ROW_INSERTED) &&
+		   !ip_version_change_visible(below, snapshot))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (is_far(far, &below))
+		if (is_far(far, below))
 		{
 			*changed = far->keys_changed;
 			return IPV_OK;
 		}
-		result = ip_version_load_rec(&below);
+		result = ip_version_load_rec(below);
 		if (result == IPV_OK)
 		{
-			*changed = (below.rec.flags & IP_REC_KEYS) &&
-				ip_version_status(&below) == IP_STATUS_COMMITTED;
-			result = ip_version_older(&below);
+			*changed = (below->rec.flags & IP_REC_KEYS) &&
+				ip_version_status(below) == IP_STATUS_COMMITTED;
+			result = ip_version_older(below);
 		}
 		if (result != IPV_OK)	/* none: visible to all */
 			return result == IPV_NONE ? IPV_OK : result;
@@ -486,16 +371,19 @@ keys_changed_below(Snapshot snapshot, const IpFar *far, bool *changed)
 IpvResult
 ip_version_keys_changed(IpVersion *v, Snapshot snapshot, const IpFar *far, bool *changed)
 {
+	IpVersion	below;
+
 	*changed = false;
 	if (snapshot == NULL || !IsMVCCSnapshot(snapshot))
 		return IPV_OK;
 	ip_version_begin_below(&below, v);
-	return keys_changed_below(snapshot, far, changed);
+	return keys_changed_below(&below, snapshot, far, changed);
 }
 
 IpvResult
 ip_version_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target, LockTupleMode mode, bool *newer)
 {
+	IpVersion	below;
 	IpXidStatus status;
 	IpvResult	result;
 
@@ -512,7 +400,7 @@ ip_version_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *targe
 			return result == IPV_NONE ? IPV_OK : result;
 	}
 	if (mode == LockTupleKeyShare)
-		return keys_changed_below(snapshot, NULL, newer);
+		return keys_changed_below(&below, snapshot, NULL, newer);
 	*newer = !ip_version_change_visible(&below, snapshot) && !ip_version_is_target(&below, target);
 	return below.forgotten ? IPV_STALE : IPV_OK;
 }
@@ -520,6 +408,7 @@ ip_version_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *targe
 IpvResult
 ip_version_inserter(IpVersion *v, const IpFar *far, IpXid *inserter)
 {
+	IpVersion	below;
 	IpvResult	result = IPV_OK;
 
 	*inserter = IP_XID_NONE;

@@ -51,33 +51,10 @@ extern bool ip_version_is_dead(Relation rel, uint8 state, IpXid xid, IpXid horiz
 extern XLogRecPtr ip_version_deletion_unflushed(Relation rel, IpXid xid);
 
 /*
- * The transaction that deleted the row at off, if the snapshot sees that, and the deletion alone tells
- * (then a dirty snapshot's results are set); else IP_XID_NONE.  No undo is read, as
- * ip_version_begin has to for an overlaid row.  Lock: share, or a private copy.
+ * Does a row's deletion by xid alone hide it from the snapshot, whatever it
+ * was?  Sets the results of a dirty snapshot.  horizon as for ip_xid_status.
  */
-extern IpXid ip_version_deleter(Relation rel, BlockNumber block, Page page, OffsetNumber off,
-								Snapshot snapshot, IpXid horizon);
-
-/* What a scan has found out, of the last xids it met: IP_XID_NONE is none. */
-typedef struct IpKnownXids
-{
-	IpXid		seen;			/* the scan's snapshot sees it */
-	IpXid		unseen;			/* it does not */
-} IpKnownXids;
-
-/*
- * Does the MVCC snapshot see what xid did?  False also if that is not to be said here: xid is not known->unseen then.  Serializable
- * transactions have to note conflicts, and must not call this, nor the next.  horizon as for ip_version_begin_copy.
- */
-extern bool ip_version_sees(Snapshot snapshot, IpXid xid, IpXid horizon, IpKnownXids *known);
-
-/*
- * If the row at off of the private copy of a page was changed, and the MVCC snapshot sees its newest version, or not that but the one
- * before, let v stand on it, for its body and ip_version_id, but for nothing else.  False: it is not so, or not found out here.  That is what
- * a scan meets most after changes of many rows, of whatever outcome, and takes half of what ip_version_satisfy takes.  horizon as above.
- */
-extern bool ip_version_begin_near(IpVersion *v, Relation rel, BlockNumber block, Page copy, OffsetNumber off,
-								  Snapshot snapshot, IpXid horizon, IpKnownXids *known);
+extern bool ip_version_deletion_hides(IpXid xid, Snapshot snapshot, IpXid horizon);
 
 /*
  * Stand on the version of the row at tid that the snapshot sees; never

@@ -174,7 +174,7 @@ ip_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, CompatO
 void
 ip_insert_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token, bool succeeded)
 {
-	static IpVersion v;
+	IpVersion	v;
 	TransactionId xid = GetCurrentTransactionId();
 	BlockNumber block = ItemPointerGetBlockNumber(&slot->tts_tid);
 	OffsetNumber off = ItemPointerGetOffsetNumber(&slot->tts_tid);

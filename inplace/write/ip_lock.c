@@ -54,8 +54,6 @@ typedef struct LockRequest
  */
 #define MAX_FORWARD_FAILURES	1000
 
-static IpVersion lock_v;
-
 /* ---- far below ------------------------------------------------------------------------ */
 
 /* ip_version_keys_changed.  With req->look_far set, the answer does not count. */
@@ -103,7 +101,8 @@ find_ended(IpVersion *v)
 static void
 look_far(LockRequest *req, const ItemPointerData *tid)
 {
-	IpVersion  *v = &lock_v;
+	IpVersion	version;
+	IpVersion  *v = &version;
 	IpFar		far = {0};
 
 	Assert(ip_page_none_is_locked());
@@ -172,7 +171,8 @@ later_key_is_unchanged(LockRequest *req, IpVersion *v, TransactionId *wait_for)
 static Forward
 lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_for)
 {
-	IpVersion  *v = &lock_v;
+	IpVersion	version;
+	IpVersion  *v = &version;
 	Forward		result = FORWARD_GONE;
 	bool		deleted;
 	bool		key_updated;
@@ -582,6 +582,7 @@ ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	};
 	MemoryContext old = ip_version_work_begin();
 	TM_Result	result = TM_Ok;
+	IpVersion	v;
 	bool		done;
 
 	Assert(mode <= LockTupleExclusive && ip_page_none_is_locked());
@@ -599,7 +600,7 @@ ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	ItemPointerSetInvalid(&req.version_tid);
 	done = lock_next(&req, slot);
 	if (!done)
-		result = lock_row(&req, &lock_v);
+		result = lock_row(&req, &v);
 	result = ip_modify_self_failure(rel, &req.target, snapshot, cid, result, tmfd);
 	*tid = ItemPointerIsValid(&req.version_tid) ? req.version_tid : req.target.row;
 	if (result == TM_Ok)
@@ -608,7 +609,7 @@ ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 		ip_memo_note_locked(rel, &req.target.row, req.xid, cid);
 	}
 	if (!done)
-		result_slot(&req, &lock_v, result, slot);
+		result_slot(&req, &v, result, slot);
 	MemoryContextSwitchTo(old);
 	return result;
 }

@@ -13,6 +13,7 @@
 #include "ip_page.h"
 #include "ip_prune.h"
 #include "ip_rel.h"
+#include "ip_restore.h"
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
@@ -41,7 +42,7 @@ renew_base(Relation rel, BlockNumber block, Buffer buffer)
 				 ip_page_check_hint(rel)));
 	if (!ip_prune_base_is_old(BufferGetPage(buffer)))
 		return true;
-	ip_prune_page(rel, buffer, IP_XID_NONE, ip_xid_kept_from(vacuum_freeze_min_age), InvalidBuffer);
+	ip_prune_page(rel, buffer, IP_XID_NONE, ip_xid_kept_from(vacuum_freeze_min_age), InvalidBuffer, false);
 	return ip_page_kind(rel, block, BufferGetPage(buffer)) == IP_PAGE_DATA;
 }
 
@@ -89,11 +90,11 @@ ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid, Transact
 			ip_version_missing(v);
 		if (ip_version_status(v) == IP_STATUS_ABORTED)
 		{
-			if (ip_prune_restore(v, *buffer))
+			if (ip_restore_row(v, *buffer))
 				continue;
 			UnlockReleaseBuffer(*buffer);
 			CHECK_FOR_INTERRUPTS();
-			(void) ip_prune_restore_far(rel, tid, false);
+			(void) ip_restore_row_far(rel, tid, false);
 			if (!lock_page(rel, block, buffer))
 				return IPF_NONE;
 		}
@@ -211,7 +212,7 @@ last_command(IpVersion *v, Relation rel, ItemPointerData tid, CommandId *last)
 TM_Result
 ip_modify_self_failure(Relation rel, const IpTarget *target, Snapshot snapshot, CommandId cid, TM_Result result, TM_FailureData *tmfd)
 {
-	static IpVersion ended;
+	IpVersion	ended;
 	IpVersion  *v = &ended;
 	int			stale = 0;
 	bool		is_last = false;

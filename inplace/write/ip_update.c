@@ -37,8 +37,6 @@
 /* What a move on the row's own page takes beside the two bodies and a version block. */
 #define MOVE_SPACE	(IP_ROW_MIN_ITEM + 2 * sizeof(ItemIdData) + 32)
 
-static IpVersion modify_v;
-
 static uint8 from_body[BLCKSZ]; /* the row's before the change */
 
 /* ---- what update and delete share ----------------------------------------------------- */
@@ -92,7 +90,8 @@ failure(IpVersion *v, IpFound found, ModifyRequest *req)
 	if (found == IPF_INVISIBLE)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("attempted to %s invisible tuple", req->slot ? "update" : "delete")));
+				 req->slot ? errmsg("attempted to update invisible tuple") :
+				 errmsg("attempted to delete invisible tuple")));
 	ip_modify_failure(v, &req->target.row, req->tmfd);
 	return results[found];
 }
@@ -231,7 +230,8 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, uint32 options, S
 		.xid = GetCurrentTransactionId(),.mode = LockTupleExclusive
 	};
 	MemoryContext context = ip_version_work_begin();
-	IpVersion  *v = &modify_v;
+	IpVersion	version;
+	IpVersion  *v = &version;
 	HeapTuple	old = NULL;
 	IpFormed	deleted;
 	IpRowWrite	w;
@@ -469,7 +469,8 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 		.no_logical = (options & TABLE_UPDATE_NO_LOGICAL) != 0
 	};
 	MemoryContext context = ip_version_work_begin();
-	IpVersion  *v = &modify_v;
+	IpVersion	version;
+	IpVersion  *v = &version;
 	BlockNumber block;
 	bool		in_place = false;
 	bool		has_queue = rel->trigdesc && rel->trigdesc->trig_update_after_row;

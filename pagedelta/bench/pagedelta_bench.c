@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  * pagedelta_bench.c
  *	  Nanoseconds per page: the server's own function, words of 8 bytes, and
- *	  each implementation, for eleven changes of a page and for page pairs of files.
+ *	  each implementation, for eleven changes of a page and for page pairs of
+ *	  files.
  *
  *	  pagedelta_bench [-n calls] [-t turns] [file of page pairs ...]
  *
- * They take turns; the best turn of each counts, because everything else that
- * happens on a machine makes a turn longer.
+ * The implementations take turns.  The best turn of each counts, because all
+ * other activity on a machine makes a turn longer.
  *-------------------------------------------------------------------------
  */
 #include <math.h>
@@ -54,7 +55,8 @@ static const struct
 	const char *name;
 	Method		method;
 }			methods[] = {
-	{"core", core}, {"words", words}, {"avx512bw", ours}, {"avx2", ours}, {"sse2", ours}, {"neon", ours}, {"scalar", ours}
+	{"core", core}, {"words", words}, {"avx512bw", ours}, {"avx2", ours},
+	{"sse2", ours}, {"neon", ours}, {"scalar", ours}
 };
 
 #define METHODS ((int) (sizeof(methods) / sizeof(methods[0])))
@@ -82,10 +84,14 @@ measure(Method method, double *bytes)
 	}
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	*bytes = (double) sum / calls;
-	return ((double) (end.tv_sec - begin.tv_sec) * 1e9 + (double) (end.tv_nsec - begin.tv_nsec)) / calls;
+	return ((double) (end.tv_sec - begin.tv_sec) * 1e9 +
+			(double) (end.tv_nsec - begin.tv_nsec)) / calls;
 }
 
-/* One line; the logarithms of core/ours and words/ours are added to the sums. */
+/*
+ * Print one line.  The logarithms of core/ours and words/ours are added to the
+ * sums.
+ */
 static void
 compare(const char *name, double *core_sum, double *words_sum, double *worst)
 {
@@ -152,8 +158,9 @@ compare_shapes(void)
 	for (int i = 0; i < METHODS; i++)
 	{
 		if (use(i) && methods[i].method == ours)
-			printf("%-10s core / it: geometric mean %.1f, least %.2f; words / it: %.1f\n", methods[i].name,
-				   exp(core_sum[i] / nshapes), worst[i], exp(words_sum[i] / nshapes));
+			printf("%-10s core / it: geometric mean %.1f, least %.2f; words / it: %.1f\n",
+				   methods[i].name, exp(core_sum[i] / nshapes), worst[i],
+				   exp(words_sum[i] / nshapes));
 	}
 }
 
@@ -191,7 +198,7 @@ main(int argc, char **argv)
 		else
 			return 2;
 	}
-	/* images of pages in a server's buffers are aligned likewise */
+	/* images of pages in a server's buffers have this alignment */
 	pairs = aligned_alloc(4096, (size_t) MAX_PAIRS * 2 * PAGE);
 	compare_shapes();
 	for (int i = optind; i < argc; i++)

@@ -11,7 +11,7 @@
 
 #include "core_delta.h"
 
-/* it is compared as a server without assertions has it */
+/* the comparison is with a server without assertions */
 #undef USE_ASSERT_CHECKING
 #undef Assert
 #define Assert(condition) ((void) 0)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  * model_delta.c
- *	  Two other ways to make deltas: what the definition says, byte by byte;
- *	  and words of 8 bytes, which makes them larger.
+ *	  Two other ways to make deltas: byte by byte, as in the definition; and in
+ *	  words of 8 bytes, which makes them larger.
  *-------------------------------------------------------------------------
  */
 #include <stdbool.h>
@@ -20,9 +20,13 @@ put(uint8_t *p, const uint8_t *page, int begin, int end)
 	return p + 4 + (end - begin);
 }
 
-/* Writes the region's fragments: a byte differs, or is not known of the old page; more than 4 equal ones end one. */
+/*
+ * Write the region's fragments.  A byte belongs to one if it differs, or is
+ * unknown in the old page; more than 4 equal bytes end a fragment.
+ */
 static uint8_t *
-model_region(uint8_t *p, const uint8_t *a, const uint8_t *b, int begin, int end, int known_begin, int known_end)
+model_region(uint8_t *p, const uint8_t *a, const uint8_t *b, int begin, int end,
+			 int known_begin, int known_end)
 {
 	int			first = -1;
 	int			last = -1;
@@ -44,7 +48,8 @@ model_region(uint8_t *p, const uint8_t *a, const uint8_t *b, int begin, int end,
 }
 
 int
-model_delta(const void *old_page, const void *new_page, int size, const int *bounds, void *delta)
+model_delta(const void *old_page, const void *new_page, int size,
+			const int *bounds, void *delta)
 {
 	uint8_t    *p = delta;
 
@@ -53,7 +58,7 @@ model_delta(const void *old_page, const void *new_page, int size, const int *bou
 	return (int) (p - (uint8_t *) delta);
 }
 
-/* ---- words ------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------- */
 
 static bool
 same_word(const uint8_t *a, const uint8_t *b)
@@ -66,9 +71,13 @@ same_word(const uint8_t *a, const uint8_t *b)
 	return x == y;
 }
 
-/* From begin, which is a multiple of 8 or where bytes are not known, in words; the last one may be shorter. */
+/*
+ * Write a region in words, from begin, which is a multiple of 8 or the start
+ * of unknown bytes.  The last word may be shorter.
+ */
 static uint8_t *
-words_region(uint8_t *p, const uint8_t *a, const uint8_t *b, int begin, int end, int known_begin, int known_end)
+words_region(uint8_t *p, const uint8_t *a, const uint8_t *b, int begin, int end,
+			 int known_begin, int known_end)
 {
 	int			first = -1;
 	int			to = end < known_end ? end : known_end;
@@ -99,7 +108,8 @@ words_region(uint8_t *p, const uint8_t *a, const uint8_t *b, int begin, int end,
 	}
 	if (i < to && memcmp(a + i, b + i, (size_t) (to - i)) != 0 && first < 0)
 		first = i;
-	else if (i < to && memcmp(a + i, b + i, (size_t) (to - i)) == 0 && first >= 0)
+	else if (i < to && memcmp(a + i, b + i, (size_t) (to - i)) == 0 &&
+			 first >= 0)
 	{
 		p = put(p, b, first, i);
 		first = -1;

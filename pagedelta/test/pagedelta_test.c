@@ -4,10 +4,11 @@
  *
  *	  pagedelta_test [-s seed] [-r rounds] [-p file]
  *
- * Every implementation that the machine has makes the delta that the definition
- * says, and, built with CORE, the one that the server's own function makes.  -p names a file
- * of page pairs, old and new one after the other.  Buffers have exactly the size that is
- * promised to be enough, so that sanitizers see a byte too much.
+ * Every implementation that the machine supports makes the delta of the
+ * definition, and, in a build with CORE, the delta of the server's own
+ * function.  -p names a file of page pairs, old and new one after the other.
+ * Buffers have exactly the size that is documented as sufficient, so that
+ * sanitizers detect a byte too much.
  *-------------------------------------------------------------------------
  */
 #include <stdio.h>
@@ -22,8 +23,11 @@
 	do { \
 		if (!(condition)) \
 		{ \
-			fprintf(stderr, "%s:%d: %s (seed %llu, round %llu, %s)\n", __FILE__, __LINE__, #condition, \
-					(unsigned long long) first_seed, (unsigned long long) current_round, pagedelta_instructions()); \
+			fprintf(stderr, "%s:%d: %s (seed %llu, round %llu, %s)\n", \
+					__FILE__, __LINE__, #condition, \
+					(unsigned long long) first_seed, \
+					(unsigned long long) current_round, \
+					pagedelta_instructions()); \
 			abort(); \
 		} \
 	} while (0)
@@ -35,19 +39,24 @@ static const char *const names[] = {"avx512bw", "avx2", "sse2", "neon", "scalar"
 
 #define NAMES ((int) (sizeof(names) / sizeof(names[0])))
 
-/* ---- one pair ---------------------------------------------------------------------- */
+/* ---- one pair ---------------------------------------------------------- */
 
-/* The delta and its parts make the new page out of the old one, but for the hole. */
+/*
+ * Check that the delta and its parts turn the old page into the new one,
+ * except for the hole.
+ */
 static void
-check_apply(const uint8_t *old_page, const uint8_t *new_page, uint32_t size, const PageDeltaBounds *b,
-			const uint8_t *delta, uint32_t len, const PageDeltaPart *parts, int nparts)
+check_apply(const uint8_t *old_page, const uint8_t *new_page, uint32_t size,
+			const PageDeltaBounds *b, const uint8_t *delta, uint32_t len,
+			const PageDeltaPart *parts, int nparts)
 {
 	uint8_t    *page = malloc(size);
 
 	memcpy(page, old_page, size);
 	REQUIRE(pagedelta_apply(page, size, delta, len) == PAGEDELTA_OK);
 	REQUIRE(memcmp(page, new_page, b->new_lower) == 0);
-	REQUIRE(memcmp(page + b->new_upper, new_page + b->new_upper, size - b->new_upper) == 0);
+	REQUIRE(memcmp(page + b->new_upper, new_page + b->new_upper,
+				   size - b->new_upper) == 0);
 	if (parts != NULL)
 	{
 		uint8_t    *other = malloc(size);
@@ -61,15 +70,16 @@ check_apply(const uint8_t *old_page, const uint8_t *new_page, uint32_t size, con
 }
 
 static void
-check_parts(const uint8_t *old_page, const uint8_t *new_page, uint32_t size, const PageDeltaBounds *b,
-			const uint8_t *delta, int len)
+check_parts(const uint8_t *old_page, const uint8_t *new_page, uint32_t size,
+			const PageDeltaBounds *b, const uint8_t *delta, int len)
 {
 	uint8_t    *room = malloc(PAGEDELTA_ROOM(size));
 	PageDeltaPart parts[PAGEDELTA_MAX_PARTS];
 	int			nparts;
 	uint32_t	done = 0;
 
-	REQUIRE(pagedelta_make_parts(old_page, new_page, size, b, room, PAGEDELTA_ROOM(size), parts, &nparts) == len);
+	REQUIRE(pagedelta_make_parts(old_page, new_page, size, b, room,
+								 PAGEDELTA_ROOM(size), parts, &nparts) == len);
 	REQUIRE(nparts >= 0 && nparts <= PAGEDELTA_MAX_PARTS);
 	for (int i = 0; i < nparts; i++)
 	{
@@ -78,13 +88,15 @@ check_parts(const uint8_t *old_page, const uint8_t *new_page, uint32_t size, con
 		done += parts[i].len;
 	}
 	REQUIRE(done == (uint32_t) len);
-	check_apply(old_page, new_page, size, b, delta, (uint32_t) len, parts, nparts);
+	check_apply(old_page, new_page, size, b, delta, (uint32_t) len, parts,
+				nparts);
 	free(room);
 }
 
-/* Compare with the server's function; its length. */
+/* Compare with the server's function.  Returns the length. */
 static int
-core_delta(const uint8_t *old_page, const uint8_t *new_page, uint32_t size, uint8_t *delta)
+core_delta(const uint8_t *old_page, const uint8_t *new_page, uint32_t size,
+		   uint8_t *delta)
 {
 #ifdef CORE
 	if (size == PAGE)
@@ -96,22 +108,31 @@ core_delta(const uint8_t *old_page, const uint8_t *new_page, uint32_t size, uint
 	return -1;
 }
 
-/* thorough: the model and parts too; else only what core does, or the model where there is no core. */
+/*
+ * Check one pair.  With "thorough", against the model and with parts, too;
+ * else only against core, or against the model in a build without core.
+ */
 static int
-check_pair(const uint8_t *old_page, const uint8_t *new_page, uint32_t size, bool thorough)
+check_pair(const uint8_t *old_page, const uint8_t *new_page, uint32_t size,
+		   bool thorough)
 {
 	static uint8_t expected[PAGEDELTA_MAX_PAGE + 64];
 	PageDeltaBounds b = get_bounds(old_page, new_page);
-	int			bounds[4] = {(int) b.old_lower, (int) b.old_upper, (int) b.new_lower, (int) b.new_upper};
+	int			bounds[4] = {
+		(int) b.old_lower, (int) b.old_upper,
+		(int) b.new_lower, (int) b.new_upper
+	};
 	int			len = core_delta(old_page, new_page, size, expected);
 	uint8_t    *delta = malloc(PAGEDELTA_ROOM(size));
 
 	if (len < 0 || thorough)
 	{
 		uint8_t    *model = malloc(PAGEDELTA_MAX_PAGE + 64);
-		int			model_len = model_delta(old_page, new_page, (int) size, bounds, model);
+		int			model_len = model_delta(old_page, new_page, (int) size,
+											bounds, model);
 
-		REQUIRE(len < 0 || (model_len == len && memcmp(model, expected, (size_t) len) == 0));
+		REQUIRE(len < 0 || (model_len == len &&
+							memcmp(model, expected, (size_t) len) == 0));
 		len = model_len;
 		memcpy(expected, model, (size_t) len);
 		free(model);
@@ -121,18 +142,20 @@ check_pair(const uint8_t *old_page, const uint8_t *new_page, uint32_t size, bool
 	{
 		if (!pagedelta_use(names[i]))
 			continue;
-		REQUIRE(pagedelta_make(old_page, new_page, size, &b, delta, PAGEDELTA_ROOM(size)) == len);
+		REQUIRE(pagedelta_make(old_page, new_page, size, &b, delta,
+							   PAGEDELTA_ROOM(size)) == len);
 		REQUIRE(memcmp(delta, expected, (size_t) len) == 0);
 		if (thorough)
 			check_parts(old_page, new_page, size, &b, delta, len);
 	}
 	REQUIRE(pagedelta_use(NULL));
-	check_apply(old_page, new_page, size, &b, expected, (uint32_t) len, NULL, 0);
+	check_apply(old_page, new_page, size, &b, expected, (uint32_t) len, NULL,
+				0);
 	free(delta);
 	return len;
 }
 
-/* ---- tests ------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------- */
 
 static void
 test_shapes(void)
@@ -153,9 +176,12 @@ test_shapes(void)
 	free(b);
 }
 
-#define SIZE	192				/* of a small page */
+#define SIZE	192				/* size of a small page */
 
-/* Where fragments and regions begin and end, one by one: all of a small page. */
+/*
+ * Try every beginning and end of fragments and regions of a small page, one by
+ * one.
+ */
 static void
 test_edges(void)
 {
@@ -168,8 +194,11 @@ test_edges(void)
 		for (int at = 16; at + gap + 1 < SIZE; at++)
 		{
 			static const uint16_t bounds[][4] = {
-				{SIZE, SIZE, SIZE, SIZE}, {0, 0, 0, 0}, {16, 192, 70, 100}, {70, 100, 16, 192}, {64, 128, 64, 128},
-				{0, 0, 64, 128}, {100, 100, 100, 100}, {100, 100, 97, 104}, {90, 110, 100, 100}, {192, 0, 95, 99},
+				{SIZE, SIZE, SIZE, SIZE}, {0, 0, 0, 0},
+				{16, 192, 70, 100}, {70, 100, 16, 192},
+				{64, 128, 64, 128}, {0, 0, 64, 128},
+				{100, 100, 100, 100}, {100, 100, 97, 104},
+				{90, 110, 100, 100}, {192, 0, 95, 99},
 				{60, 192, 65, 192}, {16, 130, 16, 127}
 			};
 
@@ -205,19 +234,28 @@ test_bad_arguments(void)
 		int			result;
 	}			cases[] = {
 		{{24, PAGE, 24, PAGE}, 0, PAGEDELTA_ROOM(PAGE), PAGEDELTA_BAD_SIZE},
-		{{24, PAGE, 24, PAGE}, PAGE + 1, PAGEDELTA_ROOM(PAGE), PAGEDELTA_BAD_SIZE},
-		{{24, PAGE, 24, PAGE}, 65536, PAGEDELTA_ROOM(PAGE), PAGEDELTA_BAD_SIZE},
-		{{PAGE + 1, PAGE, 24, PAGE}, PAGE, PAGEDELTA_ROOM(PAGE), PAGEDELTA_BAD_BOUNDS},
-		{{24, PAGE + 1, 24, PAGE}, PAGE, PAGEDELTA_ROOM(PAGE), PAGEDELTA_BAD_BOUNDS},
-		{{24, PAGE, 25, 24}, PAGE, PAGEDELTA_ROOM(PAGE), PAGEDELTA_BAD_BOUNDS},
-		{{24, PAGE, 24, PAGE + 1}, PAGE, PAGEDELTA_ROOM(PAGE), PAGEDELTA_BAD_BOUNDS},
-		{{24, PAGE, UINT32_MAX, UINT32_MAX}, PAGE, PAGEDELTA_ROOM(PAGE), PAGEDELTA_BAD_BOUNDS},
-		{{24, PAGE, 24, PAGE}, PAGE, PAGEDELTA_ROOM(PAGE) - 1, PAGEDELTA_NO_ROOM},
+		{{24, PAGE, 24, PAGE}, PAGE + 1, PAGEDELTA_ROOM(PAGE),
+		PAGEDELTA_BAD_SIZE},
+		{{24, PAGE, 24, PAGE}, 65536, PAGEDELTA_ROOM(PAGE),
+		PAGEDELTA_BAD_SIZE},
+		{{PAGE + 1, PAGE, 24, PAGE}, PAGE, PAGEDELTA_ROOM(PAGE),
+		PAGEDELTA_BAD_BOUNDS},
+		{{24, PAGE + 1, 24, PAGE}, PAGE, PAGEDELTA_ROOM(PAGE),
+		PAGEDELTA_BAD_BOUNDS},
+		{{24, PAGE, 25, 24}, PAGE, PAGEDELTA_ROOM(PAGE),
+		PAGEDELTA_BAD_BOUNDS},
+		{{24, PAGE, 24, PAGE + 1}, PAGE, PAGEDELTA_ROOM(PAGE),
+		PAGEDELTA_BAD_BOUNDS},
+		{{24, PAGE, UINT32_MAX, UINT32_MAX}, PAGE, PAGEDELTA_ROOM(PAGE),
+		PAGEDELTA_BAD_BOUNDS},
+		{{24, PAGE, 24, PAGE}, PAGE, PAGEDELTA_ROOM(PAGE) - 1,
+		PAGEDELTA_NO_ROOM},
 		{{PAGE, 0, 0, 0}, PAGE, PAGEDELTA_ROOM(PAGE), 0}
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		REQUIRE(pagedelta_make(a, b, cases[i].size, &cases[i].bounds, delta, cases[i].room) == cases[i].result);
+		REQUIRE(pagedelta_make(a, b, cases[i].size, &cases[i].bounds, delta,
+							   cases[i].room) == cases[i].result);
 	for (size_t i = 0; i < sizeof(delta); i++)
 		REQUIRE(delta[i] == 0);
 	REQUIRE(pagedelta_make(a, b, PAGE, &good, delta, sizeof(delta)) == 0);
@@ -226,7 +264,10 @@ test_bad_arguments(void)
 	REQUIRE(pagedelta_check(delta, 0, 100) == PAGEDELTA_BAD_SIZE);
 }
 
-/* Holes of all lengths to two strides and more, at all alignments of a word; then one byte in them, anywhere. */
+/*
+ * Holes of all lengths to two strides and more, at all alignments of a word;
+ * then one byte in them, anywhere.
+ */
 static void
 test_zeros(void)
 {
@@ -240,7 +281,7 @@ test_zeros(void)
 		{
 			uint8_t    *p = bytes + 8 + len % 8;
 
-			/* what is beside it is none of its affair */
+			/* bytes beside the range do not matter */
 			p[-1] = p[len] = 1;
 			REQUIRE(pagedelta_zeros(p, len));
 			for (uint32_t at = 0; at < len; at += 1 + len / 64)
@@ -283,7 +324,8 @@ test_bad_deltas(void)
 		uint8_t    *delta = malloc(cases[i].len);
 
 		memcpy(delta, cases[i].words, cases[i].len);
-		REQUIRE(pagedelta_apply(page, 192, delta, cases[i].len) == cases[i].result);
+		REQUIRE(pagedelta_apply(page, 192, delta, cases[i].len) ==
+				cases[i].result);
 		for (int j = 0; cases[i].result != PAGEDELTA_OK && j < 192; j++)
 			REQUIRE(page[j] == 0);
 		free(page);
@@ -291,12 +333,17 @@ test_bad_deltas(void)
 	}
 }
 
-/* A delta with some bytes changed: it is refused and nothing happens, or it is one for this page. */
+/*
+ * Apply a delta with some bytes changed.  It is refused without effect, or is
+ * a delta for this page.
+ */
 static void
-damage(const uint8_t *old_page, uint32_t size, const PageDeltaBounds *b, const uint8_t *new_page)
+damage(const uint8_t *old_page, uint32_t size, const PageDeltaBounds *b,
+	   const uint8_t *new_page)
 {
 	uint8_t    *delta = malloc(PAGEDELTA_ROOM(size));
-	int			len = pagedelta_make(old_page, new_page, size, b, delta, PAGEDELTA_ROOM(size));
+	int			len = pagedelta_make(old_page, new_page, size, b, delta,
+									 PAGEDELTA_ROOM(size));
 	uint8_t    *copy;
 	uint8_t    *page = malloc(size);
 
@@ -306,7 +353,12 @@ damage(const uint8_t *old_page, uint32_t size, const PageDeltaBounds *b, const u
 	copy = malloc((size_t) len + 1);
 	memcpy(copy + 1, delta, (size_t) len);
 	for (uint32_t n = test_random(4); n > 0 && len > 0; n--)
-		copy[1 + test_random((uint32_t) len < 16 || test_random(2) ? (uint32_t) len : 16)] = (uint8_t) test_random(256);
+	{
+		uint32_t	range = (uint32_t) len < 16 || test_random(2) ?
+			(uint32_t) len : 16;
+
+		copy[1 + test_random(range)] = (uint8_t) test_random(256);
+	}
 	memcpy(page, old_page, size);
 	if (pagedelta_apply(page, size, copy + 1, (uint32_t) len) != PAGEDELTA_OK)
 		REQUIRE(memcmp(page, old_page, size) == 0);
@@ -325,7 +377,7 @@ random_size(uint64_t round)
 	return PAGE;
 }
 
-/* Each page is what has become of the one before. */
+/* Change a page many times; each page is the base of the next. */
 static void
 test_random_pairs(uint64_t rounds)
 {
@@ -340,7 +392,8 @@ test_random_pairs(uint64_t rounds)
 		uint8_t    *b = malloc(size);
 
 		memcpy(a, last, size);
-		if (((uint16_t *) a)[7] > size || ((uint16_t *) a)[6] > ((uint16_t *) a)[7])
+		if (((uint16_t *) a)[7] > size ||
+			((uint16_t *) a)[6] > ((uint16_t *) a)[7])
 			set_bounds(a, 24, size);
 		memcpy(b, a, size);
 		change_page(b, size);
@@ -356,11 +409,12 @@ test_random_pairs(uint64_t rounds)
 		memcpy(last, b, size);
 		free(a);
 		free(b);
-		/* pages that have become all alike are of no use */
+		/* pages that have all become equal test nothing */
 		if (current_round % 256 == 255)
 			random_page(last, test_random(2000), 2000 + test_random(6000));
 	}
-	printf("%llu random pairs, %llu of them differ\n", (unsigned long long) rounds, (unsigned long long) fragments);
+	printf("%llu random pairs, %llu of them differ\n",
+		   (unsigned long long) rounds, (unsigned long long) fragments);
 }
 
 static void
@@ -374,7 +428,8 @@ test_file(const char *path)
 		perror(path);
 		exit(2);
 	}
-	for (current_round = 0; fread(pair, 2 * PAGE, 1, file) == 1; current_round++)
+	for (current_round = 0; fread(pair, 2 * PAGE, 1, file) == 1;
+		 current_round++)
 		(void) check_pair(pair, pair + PAGE, PAGE, true);
 	fclose(file);
 	free(pair);

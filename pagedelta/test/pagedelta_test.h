@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * pagedelta_test.h
- *	  What tests and benchmark share: page changes, random numbers.
+ *	  Definitions for tests and benchmark: page changes, random numbers.
  *-------------------------------------------------------------------------
  */
 #ifndef PAGEDELTA_TEST_H
@@ -13,11 +13,11 @@
 
 #define PAGE	8192
 
-/* The page changes that the benchmark measures and the tests look at. */
+/* The page changes that the benchmark measures and the tests check. */
 typedef struct Shape
 {
 	const char *name;
-	int			delta_len;		/* -1: it depends on the contents */
+	int			delta_len;		/* -1 if it depends on the contents */
 	void		(*make) (uint8_t *old_page, uint8_t *new_page);
 } Shape;
 
@@ -55,10 +55,10 @@ get_bounds(const uint8_t *old_page, const uint8_t *new_page)
 	};
 }
 
-/* A page of random bytes with its header. */
+/* Make a page of random bytes with a header. */
 extern void random_page(uint8_t *page, uint32_t lower, uint32_t upper);
 
-/* Changes a page of this size at random, its bounds too. */
+/* Change a page of this size at random, including its bounds. */
 extern void change_page(uint8_t *page, uint32_t size);
 
 extern void test_shift(uint64_t rounds);

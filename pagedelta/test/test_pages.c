@@ -9,7 +9,7 @@
 
 uint64_t	test_seed = 1;
 
-/* Line pointers and tuples of a page that is half full; the same page that is full. */
+/* Line pointers and tuples of a half-full page, and of a full page. */
 #define LOWER		824
 #define UPPER		4200
 #define FULL_LOWER	4024
@@ -25,7 +25,7 @@ random_page(uint8_t *page, uint32_t lower, uint32_t upper)
 	memset(page + lower, 0, upper - lower);
 }
 
-/* ---- the shapes -------------------------------------------------------------------- */
+/* ---- the shapes -------------------------------------------------------- */
 
 static void
 full_page(uint8_t *a, uint8_t *b)
@@ -137,7 +137,8 @@ const Shape shapes[] = {
 	{"nothing", 0, full_page},
 	{"1 byte", 5, one_byte},
 	{"two fields of 4 bytes", 16, two_fields},
-	{"line pointer and tuple of 32 bytes appended", 4 + 3 + 4 + 4 + 4 + 32, append},
+	{"line pointer and tuple of 32 bytes appended", 4 + 3 + 4 + 4 + 4 + 32,
+	append},
 	{"line pointer inserted, 100 shifted", -1, insert_pointer},
 	{"3 kB moved by 32 bytes", -1, move_tuples},
 	{"6 bytes into a packed list, 4 kB shifted", -1, packed_list},
@@ -148,9 +149,9 @@ const Shape shapes[] = {
 };
 const int	nshapes = sizeof(shapes) / sizeof(shapes[0]);
 
-/* ---- random changes ---------------------------------------------------------------- */
+/* ---- random changes ---------------------------------------------------- */
 
-/* Few values, so that bytes are often equal by chance. */
+/* Return one of few values, so that bytes are often equal by chance. */
 static void
 scribble(uint8_t *page, uint32_t at, uint32_t len, uint32_t values)
 {
@@ -171,7 +172,9 @@ move_bytes(uint8_t *page, uint32_t size)
 {
 	uint32_t	len = random_len(size / 2);
 	uint32_t	from = test_random(size - len + 1);
-	uint32_t	to = test_random(2) ? test_random(size - len + 1) : (from + 1 + test_random(40)) % (size - len + 1);
+	uint32_t	to = test_random(2) ?
+		test_random(size - len + 1) :
+		(from + 1 + test_random(40)) % (size - len + 1);
 
 	memmove(page + to, page + from, len);
 }
@@ -238,7 +241,7 @@ change_page(uint8_t *page, uint32_t size)
 				break;
 		}
 	}
-	/* what was there was overwritten perhaps */
+	/* the earlier contents may have been overwritten */
 	set_bounds(page, b.new_lower, b.new_upper);
 	if (test_random(3) == 0)
 		change_bounds(page, size);

@@ -142,6 +142,27 @@ def keys_settled(tests):
 
 
 @test
+def keys_vacuum_records(tests):
+    """VACUUM logs two records for a page with dead rows and stale keys: before the indexes forget them, and after."""
+    cluster, connection = begin(tests, 'keys_vacuum_records')
+    query(connection, 'CREATE EXTENSION pg_walinspect; SET synchronous_commit = on')
+    make(connection, ['USING pbtree (k)'], 3000)
+    query(connection, 'VACUUM t; UPDATE t SET k = k + 10000 WHERE id % 3 = 0; DELETE FROM t WHERE id % 5 = 0')
+    begun = query(connection, 'SELECT pg_current_wal_insert_lsn()')[0][0]
+    query(connection, 'VACUUM (INDEX_CLEANUP ON) t')
+    data = "generate_series(0, pg_relation_size('t') / 8192 - 1) b, inplace_page('t', b) WHERE kind = 'data'"
+    records = """(SELECT block::int, count(*) AS n FROM pg_get_wal_records_info('%s', pg_current_wal_flush_lsn()),
+        substring(block_ref FROM 'rel \\d+/\\d+/' || pg_relation_filenode('t') || ' (?:fork main )?blk (\\d+)') AS block
+        WHERE resource_manager = 'inplace' GROUP BY block)""" % begun
+    pages = query(connection, 'SELECT count(*) FROM ' + data)[0][0]
+    expect('pages that were cleaned, and the most records', query(connection,
+           'SELECT count(*), max(n) FROM %s AS r WHERE block IN (SELECT b FROM %s)' % (records, data)), [(pages, 2)])
+    expect('all-visible pages', query(connection, "SELECT relallvisible FROM pg_class WHERE relname = 't'"), [(pages,)])
+    no_crash(cluster)
+    return '%d pages' % pages
+
+
+@test
 def keys_many_versions(tests):
     """An index that is made has one entry for each key of a row's many versions: of rows with a few, and with many."""
     cluster, connection = begin(tests, 'keys_many_versions')

@@ -259,7 +259,7 @@ COMMIT;
 BEGIN;
 ALTER TABLE i_elsewhere SET TABLESPACE elsewhere;
 DO $$BEGIN FOR i IN 1..300 LOOP UPDATE i_elsewhere SET n = n + 1 WHERE id = 41; END LOOP; END$$;
-SELECT lp_state FROM inplace_rows('i_elsewhere', 0) WHERE off = 2;
+SELECT state FROM inplace_rows('i_elsewhere', 0) WHERE off = 2;
 SELECT count(*) FROM i_elsewhere WHERE id = 1;
 SELECT count(*) FROM i_elsewhere WHERE id = 1;
 SELECT flush_relation('i_elsewhere_pkey');

@@ -72,7 +72,7 @@ delete_with_record();
 prune_page();
 is(sql("SELECT greatest(pg_current_wal_flush_lsn(), pg_current_wal_lsn()) < '$deleted'"), 't', 'the deletion is not on disk');
 is(state_of(1), '', 'pruned: row and record have gone');
-is(sql("SELECT lp_state, len FROM inplace_rows('t', 0) WHERE off = 2"), 'dead|0', 'its item is dead');
+is(sql("SELECT state, len FROM inplace_rows('t', 0) WHERE off = 2"), 'dead|0', 'its item is dead');
 tables_ok($node, 'not flushed', 't');
 is(sql('SELECT count(*), min(id) FROM t'), '59|2', 'it is deleted');
 signal_walwriter('CONT');

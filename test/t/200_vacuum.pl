@@ -123,7 +123,7 @@ sub dead_items
 	my ($table) = @_;
 	return sql(
 		"SELECT count(*) FROM generate_series(0, pg_relation_size('$table') / 8192 - 1) b,
-		 inplace_rows('$table', b) WHERE lp_state = 'dead'");
+		 inplace_rows('$table', b) WHERE state = 'dead'");
 }
 
 sql('DELETE FROM t WHERE id BETWEEN 100 AND 199');

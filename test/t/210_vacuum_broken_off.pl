@@ -98,7 +98,7 @@ sub dead_items
 {
 	return $node->safe_psql('postgres',
 		"SELECT count(*) FROM generate_series(0, pg_relation_size('i_t') / 8192 - 1) b,
-		 inplace_rows('i_t', b) WHERE lp_state = 'dead'");
+		 inplace_rows('i_t', b) WHERE state = 'dead'");
 }
 
 # Everything that can be cleaned is, by one more VACUUM.

@@ -88,7 +88,7 @@ create('deleted', 'inplace');
 sql('DELETE FROM deleted WHERE id % 2 = 0');
 comes_ok('deleted', 0, 'deletes');
 is(sql("SELECT count(*) FROM generate_series(0, pg_relation_size('deleted') / 8192 - 1) b,
-	inplace_rows('deleted', b) WHERE lp_state = 'dead'"), 0, 'deletes: no dead item is left');
+	inplace_rows('deleted', b) WHERE state = 'dead'"), 0, 'deletes: no dead item is left');
 
 create('moved', 'inplace');
 sql("UPDATE moved SET note = 'other ' || id WHERE id % 2 = 0");

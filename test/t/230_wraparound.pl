@@ -280,7 +280,7 @@ sub dead_items
 {
 	my ($table) = @_;
 	return sql("SELECT count(*) FROM generate_series(0, pg_relation_size('$table') / 8192 - 1) b,
-		 inplace_rows('$table', b) WHERE lp_state = 'dead'");
+		 inplace_rows('$table', b) WHERE state = 'dead'");
 }
 $node->append_conf('postgresql.conf', "autovacuum_freeze_max_age = 100000\nvacuum_failsafe_age = 0");
 $next = sql('SELECT txid_current()');

@@ -56,7 +56,7 @@ foreach my $table (qw(queue pruned))
 	# so many updates in place that there is no room for their undo; the index's pages stay as they are
 	$script .= "DO \$\$BEGIN FOR i IN 1..200 LOOP UPDATE pruned SET payload = md5(i::text) WHERE id = 2030; COMMIT; END LOOP; END\$\$;\n" if $table eq 'pruned';
 	$script .= "SELECT id FROM $table ORDER BY id LIMIT 1;\n" x 2;
-	$script .= "SELECT 'dead: ' || count(*) FROM generate_series(0, pg_relation_size('$table') / 8192 - 1) block, inplace_rows('$table', block) WHERE lp_state = 'dead';\n";
+	$script .= "SELECT 'dead: ' || count(*) FROM generate_series(0, pg_relation_size('$table') / 8192 - 1) block, inplace_rows('$table', block) WHERE state = 'dead';\n";
 	my $dead = $node->safe_psql('postgres', $script . "SELECT flush_relation('${table}_pkey')");
 	like($dead, qr/^dead: 20$/m, 'their items are dead') if $table eq 'pruned';
 	crash_and_recover($node, 'kill');

@@ -114,7 +114,7 @@ my @refused = (
 foreach my $c (@refused)
 {
 	my ($what, $row, $answer) = @$c;
-	next if $lacks{$what} || $asserts && $what =~ /^(update|delete|simple_|catalog_|lock_|abort_)/;
+	next if $lacks{$what} || $asserts && $what =~ /^(update|delete|simple_|catalog_|inplace_|lock_|abort_)/;
 	my %answers;
 	foreach my $off (2 .. 21)
 	{

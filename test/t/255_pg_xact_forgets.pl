@@ -36,19 +36,21 @@ sub vacuum_all
 }
 
 foreach my $case (
-	[ 'an index scan', 'ip_version_satisfy', 'SELECT n FROM forgets WHERE id = 1', '0' ],
+	# of undo at home the locked page tells all
+	[ 'an index scan', 'ip_version_satisfy', 'SELECT n FROM forgets WHERE id = 1', '0', 'SET LOCAL inplace.debug_undo_at_home = off; ' ],
 	[ 'a TID scan',    'ip_version_satisfy', q(SELECT n FROM forgets WHERE ctid = '(0,2)'), '0' ],
-	[ 'a sequential scan', 'ip_version_begin_near',
+	[ 'a sequential scan', 'ip_sight',
 		'SET enable_indexscan = off; SET enable_seqscan = on; SELECT n FROM forgets WHERE id = 1', '0' ],
-	[ 'a bitmap scan', 'ip_version_begin_near',
+	[ 'a bitmap scan', 'ip_sight',
 		'SET enable_indexscan = off; SET enable_bitmapscan = on; SELECT n FROM forgets WHERE id = 1', '0' ],
 	[ 'a deletion seen by an index scan', 'ip_version_satisfy', 'SELECT n FROM forgets WHERE id = 2', '0' ])
 {
-	my ($name, $where, $query, $expected) = @$case;
+	my ($name, $where, $query, $expected, $setting) = @$case;
+	$setting //= '';
 	sql('DROP TABLE IF EXISTS forgets',
 		'CREATE TABLE forgets (id int PRIMARY KEY, n int) USING inplace',
 		'INSERT INTO forgets SELECT i, 0 FROM generate_series(1, 10) i',
-		'BEGIN; UPDATE forgets SET n = 666 WHERE id = 1; DELETE FROM forgets WHERE id = 2; ROLLBACK');
+		"BEGIN; ${setting}UPDATE forgets SET n = 666 WHERE id = 1; DELETE FROM forgets WHERE id = 2; ROLLBACK");
 	jump();
 
 	my $reader = $node->background_psql('postgres', on_error_stop => 1);

@@ -4,9 +4,9 @@
  *
  *		tidset_bench [-n lookups] [-r rounds] [-s shape] [shapes | queries]
  *
- * The sorted array is the one that VACUUM of PostgreSQL 15 and 16 searches with
- * bsearch().  "queries" are the published ones, with their 64-bit keys and values
- * of 62 random bits; test/server/run.sh has TidStore.
+ * The sorted array is the one that VACUUM of PostgreSQL 15 and 16 searches
+ * with bsearch().  "queries" are the published queries, with their 64-bit keys
+ * and values of 62 random bits.  test/server/run.sh measures TidStore.
  *-------------------------------------------------------------------------
  */
 #include <stdio.h>
@@ -21,7 +21,7 @@ static int	nlookups = 5000000;
 static int	rounds = 3;
 static int	only_shape = -1;
 
-/* The processor's time, so that others on the machine do not count. */
+/* CPU time, so that other processes on the machine do not count. */
 static double
 now(void)
 {
@@ -65,7 +65,8 @@ typedef struct TidArray
 static uint64_t
 tid_number(const TidSetTid *tid)
 {
-	return (uint64_t) tid->block_hi << 32 | (uint64_t) tid->block_lo << 16 | tid->offset;
+	return (uint64_t) tid->block_hi << 32 | (uint64_t) tid->block_lo << 16 |
+		tid->offset;
 }
 
 static int
@@ -86,13 +87,16 @@ array_member(const TidArray *array, const TidSetTid *tid)
 	if (array->n == 0 || number < tid_number(&array->tids[0]) ||
 		number > tid_number(&array->tids[array->n - 1]))
 		return false;
-	return bsearch(tid, array->tids, array->n, sizeof(TidSetTid), compare_tids) != NULL;
+	return bsearch(tid, array->tids, array->n, sizeof(TidSetTid),
+				   compare_tids) != NULL;
 }
 
 static TidSetTid
 make_tid(uint64_t block, uint64_t offset)
 {
-	TidSetTid	tid = {(uint16_t) (block >> 16), (uint16_t) block, (uint16_t) offset};
+	TidSetTid	tid = {
+		(uint16_t) (block >> 16), (uint16_t) block, (uint16_t) offset
+	};
 
 	return tid;
 }
@@ -136,7 +140,7 @@ make_set(int shape, double *seconds)
 		must(tidset_add_block(set, block, offsets, n));
 	}
 	tidset_seal(set);
-	/* without what it takes to find the offsets */
+	/* without the time to compute the offsets */
 	*seconds = now() - start;
 	start = now();
 	for (uint32_t block = 0; block < SHAPE_BLOCKS; block++)
@@ -153,7 +157,8 @@ make_lookups(int shape, bool random)
 
 	for (uint64_t i = 0; i < (uint64_t) nlookups; i++)
 	{
-		uint64_t	row = (random ? shape_hash(i + 77) : 20000 * rows + i) % (SHAPE_BLOCKS * rows);
+		uint64_t	row = (random ? shape_hash(i + 77) : 20000 * rows + i) %
+			(SHAPE_BLOCKS * rows);
 
 		tids[i] = make_tid(row / rows, 1 + row % rows);
 	}
@@ -169,7 +174,9 @@ look_set(TidSet *set, const TidSetTid *tids)
 
 	tidset_lookup_begin(set, &lookup);
 	for (int i = 0; i < nlookups; i++)
-		found += tidset_lookup(&lookup, (uint32_t) tids[i].block_hi << 16 | tids[i].block_lo,
+		found += tidset_lookup(&lookup,
+							   (uint32_t) tids[i].block_hi << 16 |
+							   tids[i].block_lo,
 							   tids[i].offset);
 	return found;
 }
@@ -185,7 +192,7 @@ look_array(const TidArray *array, const TidSetTid *tids)
 	return found;
 }
 
-/* The best of the rounds, ns for one. */
+/* Print the best of the rounds, in ns per operation. */
 static void
 time_lookups(TidSet *set, const TidArray *array, const TidSetTid *tids)
 {
@@ -208,7 +215,8 @@ time_lookups(TidSet *set, const TidArray *array, const TidSetTid *tids)
 		best_set = middle - start < best_set ? middle - start : best_set;
 		best_array = end - middle < best_array ? end - middle : best_array;
 	}
-	printf(" | %6.2f | %7.2f", best_set * 1e9 / nlookups, best_array * 1e9 / nlookups);
+	printf(" | %6.2f | %7.2f", best_set * 1e9 / nlookups,
+		   best_array * 1e9 / nlookups);
 }
 
 static void
@@ -228,7 +236,8 @@ bench_shapes(void)
 		array = make_array(shape);
 		printf("| %s | %llu | %.3f | %.0f", shape_names[shape],
 			   (unsigned long long) tidset_count(set),
-			   (double) tidset_memory(set) / (double) tidset_count(set), seconds * 1e9 / SHAPE_BLOCKS);
+			   (double) tidset_memory(set) / (double) tidset_count(set),
+			   seconds * 1e9 / SHAPE_BLOCKS);
 		for (int random = 0; random < 2; random++)
 		{
 			TidSetTid  *tids = make_lookups(shape, random);
@@ -246,8 +255,8 @@ bench_shapes(void)
 /* ---- the published queries ---- */
 
 /*
- * What a key has: the first two queries 30 rows, the others the 62 bits that stand for
- * the 64-bit value that was stored.
+ * Make the offsets of a key: 30 rows in the first two queries; in the others,
+ * the 62 bits that represent the stored 64-bit value.
  */
 static int
 key_offsets(int query, uint64_t key, uint16_t *offsets)
@@ -260,15 +269,16 @@ key_offsets(int query, uint64_t key, uint16_t *offsets)
 		if (query < 2 || (value >> o & 1))
 			offsets[n++] = (uint16_t) o;
 	}
-	/* no value is empty */
+	/* a value must not be empty */
 	if (n == 0)
 		offsets[n++] = 1;
 	return n;
 }
 
-/* The first two looked up each TID, the others each key. */
+/* Run a query.  The first two queries look up each TID, the others each key. */
 static double
-search_query(TidSet *set, int query, const uint64_t *keys, uint64_t n, uint64_t *found)
+search_query(TidSet *set, int query, const uint64_t *keys, uint64_t n,
+			 uint64_t *found)
 {
 	double		start = now();
 	TidSetLookup lookup;
@@ -287,7 +297,8 @@ search_query(TidSet *set, int query, const uint64_t *keys, uint64_t n, uint64_t 
 }
 
 static void
-bench_query(int query, const uint64_t *keys, const uint64_t *ordered, uint64_t n)
+bench_query(int query, const uint64_t *keys, const uint64_t *ordered,
+			uint64_t n)
 {
 	TidSet	   *set = tidset_create_malloc(UINT64_C(1) << 30);
 	uint16_t	offsets[64];
@@ -298,7 +309,8 @@ bench_query(int query, const uint64_t *keys, const uint64_t *ordered, uint64_t n
 	TidSetStats stats;
 
 	for (uint64_t i = 0; i < n; i++)
-		must(ts_add(set, ordered[i], offsets, key_offsets(query, ordered[i], offsets)));
+		must(ts_add(set, ordered[i], offsets,
+					key_offsets(query, ordered[i], offsets)));
 	tidset_seal(set);
 	load = now() - load;
 	search = search_query(set, query, keys, n, &found);
@@ -310,9 +322,10 @@ bench_query(int query, const uint64_t *keys, const uint64_t *ordered, uint64_t n
 	}
 	tidset_stats(set, &stats);
 	printf("| %d | %llu | %llu | %llu | %llu | %.0f | %.0f |\n", query + 1,
-		   (unsigned long long) tidset_blocks(set), (unsigned long long) tidset_memory(set),
-		   (unsigned long long) tidset_memory_peak(set), (unsigned long long) stats.node_bytes,
-		   load * 1e3, search * 1e3);
+		   (unsigned long long) tidset_blocks(set),
+		   (unsigned long long) tidset_memory(set),
+		   (unsigned long long) tidset_memory_peak(set),
+		   (unsigned long long) stats.node_bytes, load * 1e3, search * 1e3);
 	fflush(stdout);
 	tidset_destroy(set);
 }

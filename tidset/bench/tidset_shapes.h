@@ -2,10 +2,10 @@
  * tidset_shapes.h
  *	  The sets of dead TIDs that tests and benchmarks use.
  *
- * Nine shapes of a table of 200,000 blocks, and the four queries that were published
- * with the radix tree of PostgreSQL (bench_radix_tree): two on blocks with 30
- * TIDs each, in 64-bit keys of which each has 64 offsets, two on 10 million random
- * keys.
+ * Nine shapes of a table of 200,000 blocks, and the four queries that were
+ * published with the radix tree of PostgreSQL (bench_radix_tree): two on
+ * blocks with 30 TIDs each, in 64-bit keys of which each has 64 offsets, two
+ * on 10 million random keys.
  *-------------------------------------------------------------------------
  */
 #ifndef TIDSET_SHAPES_H
@@ -18,9 +18,11 @@
 #define SHAPE_MAX		226		/* offsets of a block */
 
 static const char *const shape_names[NSHAPES] = {
-	"every block, 30 random of 60", "every block, 61 of 61", "every block, 6 random of 61",
-	"every block, 1 random of 61", "10 % of blocks, 1 of 61", "1 % of blocks, 1 of 61",
-	"runs of 100 blocks, 1 % of table", "every block, 226 of 226", "every block, 10 random of 226"
+	"every block, 30 random of 60", "every block, 61 of 61",
+	"every block, 6 random of 61", "every block, 1 random of 61",
+	"10 % of blocks, 1 of 61", "1 % of blocks, 1 of 61",
+	"runs of 100 blocks, 1 % of table", "every block, 226 of 226",
+	"every block, 10 random of 226"
 };
 
 static inline uint64_t
@@ -39,7 +41,7 @@ shape_sample(uint64_t seed, int n, int max, uint16_t *offsets)
 
 	for (int o = 1; o <= max && found < n; o++)
 	{
-		/* of those left, the share that is still needed */
+		/* the share of offsets still needed among those left */
 		seed = shape_hash(seed + 1);
 		if (seed % (uint64_t) (max - o + 1) < (uint64_t) (n - found))
 			offsets[found++] = (uint16_t) o;
@@ -47,11 +49,12 @@ shape_sample(uint64_t seed, int n, int max, uint16_t *offsets)
 	return found;
 }
 
-/* The dead offsets of a block; returns how many. */
+/* Make the dead offsets of a block; returns their number. */
 static inline int
 shape_offsets(int shape, uint32_t block, uint16_t *offsets)
 {
-	uint64_t	seed = shape_hash(block + UINT64_C(0x123456789) * (uint64_t) (shape + 1));
+	uint64_t	seed = shape_hash(block + UINT64_C(0x123456789) *
+								  (uint64_t) (shape + 1));
 
 	switch (shape)
 	{
@@ -68,7 +71,8 @@ shape_offsets(int shape, uint32_t block, uint16_t *offsets)
 		case 5:
 			return seed % 100 == 0 ? shape_sample(seed, 1, 61, offsets) : 0;
 		case 6:
-			return block / 100 % 100 == 37 ? shape_sample(seed, 61, 61, offsets) : 0;
+			return block / 100 % 100 == 37 ?
+				shape_sample(seed, 61, 61, offsets) : 0;
 		case 7:
 			return shape_sample(seed, 226, 226, offsets);
 		default:
@@ -117,11 +121,16 @@ query_rng_next(QueryRng *rng)
 	return value;
 }
 
-/* The keys of a query in its order, some of them several times; returns how many. */
+/*
+ * Make the keys of a query in its order, some of them several times; returns
+ * their number.
+ */
 static inline uint64_t
 query_keys(int query, uint64_t *keys)
 {
-	static const uint64_t filters[2] = {UINT64_C(0x7F07FF00FF), UINT64_C(0xFFFF0000003F)};
+	static const uint64_t filters[2] = {
+		UINT64_C(0x7F07FF00FF), UINT64_C(0xFFFF0000003F)
+	};
 	QueryRng	rng = query_rng_seed();
 	uint64_t	n = 0;
 
@@ -133,14 +142,14 @@ query_keys(int query, uint64_t *keys)
 	}
 	for (uint64_t block = 0; block < (query == 0 ? 1000000 : 2000000); block++)
 	{
-		/* 9 bits of offset, of which the key does not have the lowest 6 */
+		/* an offset has 9 bits; the key lacks the lowest 6 of them */
 		if (query == 0 || query_rng_next(&rng) >> 63 == 1)
 			keys[n++] = block << 3;
 	}
 	return n;
 }
 
-/* For qsort. */
+/* Comparison function for qsort. */
 static inline int
 query_compare_keys(const void *a, const void *b)
 {

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * test_install.c
- *	  Uses the library as it is installed, from C and from C++.
+ *	  Use of the installed library, from C and from C++.
  *-------------------------------------------------------------------------
  */
 #include <stdio.h>
@@ -12,7 +12,8 @@ main(void)
 	uint16_t	offsets[] = {3, 1, 200};
 	TidSet	   *set = tidset_create_malloc(65536);
 	bool		good = set != NULL && tidset_add_block(set, 7, offsets, 3) &&
-		tidset_count(set) == 3 && tidset_member(set, 7, 200) && !tidset_member(set, 8, 200);
+		tidset_count(set) == 3 && tidset_member(set, 7, 200) &&
+		!tidset_member(set, 8, 200);
 
 	if (set != NULL)
 		tidset_destroy(set);

@@ -5,7 +5,7 @@
  */
 #include "tidset_test.h"
 
-/* Block numbers of one kind of table after another. */
+/* Return block numbers of one kind of table after another. */
 static uint64_t
 next_key(Rng *rng, int order, uint64_t last)
 {
@@ -21,8 +21,8 @@ next_key(Rng *rng, int order, uint64_t last)
 }
 
 /*
- * Add until the set is full, and then some more: every refusal must leave it as it
- * was.  The allocator itself checks that the limit is never passed.
+ * Add until the set is full, and continue: every refusal must leave the set
+ * unchanged.  The allocator itself checks that the limit is never exceeded.
  */
 static void
 fill(uint64_t limit, int order, int manner)
@@ -61,7 +61,7 @@ fill(uint64_t limit, int order, int manner)
 		refused++;
 	}
 	CHECK(tidset_memory(set) == counter.bytes && counter.bytes <= limit);
-	/* most of it was of use: a leaf and a chunk may be missing at the end */
+	/* most of the memory was used; a leaf and a chunk may not fit at the end */
 	CHECK(counter.peak > limit / 2);
 	digest_set(set);
 	tidset_reset(set);
@@ -78,7 +78,7 @@ test_limit(void)
 	{
 		for (int manner = 0; manner < OFFSET_MANNERS - 1; manner++)
 		{
-			/* equal blocks take next to nothing */
+			/* equal blocks take almost no memory */
 			if (manner == 7 && order != 1)
 				continue;
 			fill(64 * 1024, order, manner);
@@ -89,8 +89,8 @@ test_limit(void)
 }
 
 /*
- * The same additions with the fail_at-th allocation failing; false if there are
- * fewer.
+ * Repeat the additions with the fail_at-th allocation failing.  Returns false
+ * if there are fewer allocations.
  */
 static bool
 add_with_failure(uint64_t fail_at, uint64_t fail_every, int manner)
@@ -141,7 +141,7 @@ test_out_of_memory(void)
 		uint64_t	fail_at = 1;
 		int			failures = 0;
 
-		/* one failure after the other, until there are fewer allocations */
+		/* fail each allocation in turn, until there are no further ones */
 		while (add_with_failure(fail_at, 0, manner))
 		{
 			failures++;

@@ -1,6 +1,7 @@
 /*-------------------------------------------------------------------------
  * test_model.c
- *	  Slots, sizes at which nodes change, and random operations beside an oracle.
+ *	  Slots, sizes at which nodes change, and random operations compared with
+ *	  an oracle.
  *-------------------------------------------------------------------------
  */
 #include "tidset_test.h"
@@ -32,7 +33,7 @@ check_slot(const TsBits *bits, const bool *expected)
 			  ts_slot_moved(ts_slot_moved(slot, 0xFFFFF), 0) == slot);
 	else
 		CHECK(TS_SLOT_TAG(slot) != TS_SLOT_FAR);
-	/* never more than PostgreSQL's own bitmap of 8-byte words takes */
+	/* never larger than PostgreSQL's own bitmap of 8-byte words */
 	CHECK(len <= (uint32_t) (offsets[n - 1] / 64 + 1) * 8);
 }
 
@@ -60,7 +61,10 @@ test_slots(void)
 
 /* ---- sizes ---- */
 
-/* One leaf, or one inner node, with 1, 2, ... 256 children, from either side. */
+/*
+ * Fill one leaf, or one inner node, with 1, 2, ... 256 children, from either
+ * side.
+ */
 static void
 grow_one(int shift, bool down, int manner, Rng *rng)
 {
@@ -107,26 +111,29 @@ check_empty(void)
 	CHECK(tidset_add_block(set, 5, &offset, 0));
 	CHECK(tidset_count(set) == 0);
 	CHECK_SET(set);
-	/* the last block that a table can have */
+	/* the last possible block of a table */
 	CHECK(tidset_add_block(set, UINT32_MAX - 1, &offset, 1));
-	CHECK(tidset_member(set, UINT32_MAX - 1, 1) && !tidset_member(set, UINT32_MAX, 1));
+	CHECK(tidset_member(set, UINT32_MAX - 1, 1) &&
+		  !tidset_member(set, UINT32_MAX, 1));
 	CHECK(!tidset_member(set, UINT32_MAX - 1, 0) && !tidset_member(set, 0, 1));
 	CHECK(tidset_add_block(set, 0, &offset, 1));
 	tidset_iter_begin(set, &iter);
-	CHECK(tidset_iter_next(&iter, &block, offsets, TIDSET_MAX_OFFSET) == 1 && block == 0);
-	CHECK(tidset_iter_next(&iter, &block, offsets, TIDSET_MAX_OFFSET) == 1 && block == UINT32_MAX - 1);
+	CHECK(tidset_iter_next(&iter, &block, offsets, TIDSET_MAX_OFFSET) == 1 &&
+		  block == 0);
+	CHECK(tidset_iter_next(&iter, &block, offsets, TIDSET_MAX_OFFSET) == 1 &&
+		  block == UINT32_MAX - 1);
 	CHECK(tidset_iter_next(&iter, &block, offsets, TIDSET_MAX_OFFSET) == 0);
 	CHECK(tidset_iter_next(&iter, &block, offsets, TIDSET_MAX_OFFSET) == 0);
 	tidset_destroy(set);
 
-	/* there is always room for a block */
+	/* a block always fits */
 	set = tidset_create_malloc(100);
 	CHECK(set != NULL && tidset_limit(set) == TIDSET_MIN_MEMORY);
 	CHECK(tidset_add_block(set, 5, &offset, 1) && tidset_member(set, 5, 1));
 	tidset_destroy(set);
 }
 
-/* Offsets that there are not, and room for fewer than there are. */
+/* Test invalid offsets, and a buffer that is too small for a block. */
 static void
 check_misuse(void)
 {
@@ -158,15 +165,17 @@ check_misuse(void)
 		for (int room = 0; room < distinct; room++)
 		{
 			back[room] = 12345;
-			CHECK(tidset_iter_next(&iter, &block, back, room) == -1 && back[room] == 12345);
+			CHECK(tidset_iter_next(&iter, &block, back, room) == -1 &&
+				  back[room] == 12345);
 		}
-		CHECK(tidset_iter_next(&iter, &block, back, distinct) == distinct && block == 0);
+		CHECK(tidset_iter_next(&iter, &block, back, distinct) == distinct &&
+			  block == 0);
 		tidset_reset(set);
 	}
 	tidset_destroy(set);
 }
 
-/* A lookup writes to nothing of the set, sealed or not. */
+/* Check that a lookup does not write to the set, sealed or not. */
 static void
 check_const(void)
 {
@@ -188,8 +197,10 @@ check_const(void)
 		tidset_lookup_begin(set, &b);
 		for (uint32_t block = 0; block < 600; block++)
 		{
-			CHECK(tidset_lookup(&a, block, 1 + block % 60) && tidset_lookup(&a, block, 200) == (block % 3 >= 1));
-			CHECK(tidset_lookup(&b, 599 - block, 3000) == ((599 - block) % 3 == 2));
+			CHECK(tidset_lookup(&a, block, 1 + block % 60) &&
+				  tidset_lookup(&a, block, 200) == (block % 3 >= 1));
+			CHECK(tidset_lookup(&b, 599 - block, 3000) ==
+				  ((599 - block) % 3 == 2));
 			CHECK(!tidset_member(set, block, 62));
 		}
 		CHECK(memcmp(&before, set, sizeof(before)) == 0);
@@ -223,8 +234,9 @@ typedef struct Model
 	Oracle		oracle;
 	Counter		counter;
 	Rng			rng;
-	int			keys;			/* which distribution of keys */
-	int			manner;			/* of offsets; OFFSET_MANNERS: any */
+	int			keys;			/* distribution of keys */
+	int			manner;			/* distribution of offsets; OFFSET_MANNERS:
+								 * any */
 	uint64_t	sequence;
 } Model;
 
@@ -251,7 +263,7 @@ random_key(Model *model)
 			return rng_next(rng) & 0x07030303;
 		case 6:					/* ends of the range */
 			return (rng_below(rng, 2) ? UINT32_MAX : 0) ^ rng_below(rng, 700);
-		default:				/* longer than blocks */
+		default:				/* longer than block numbers */
 			return rng_next(rng) & UINT64_C(0x03000700FF0007);
 	}
 }
@@ -277,18 +289,21 @@ model_look(Model *model)
 {
 	uint64_t	was = model->sequence;
 	uint64_t	key = random_key(model);
-	uint16_t	offset = (uint16_t) (1 + rng_below(&model->rng, rng_below(&model->rng, 2) ? 62 : 300));
+	uint16_t	offset =
+		(uint16_t) (1 + rng_below(&model->rng,
+								  rng_below(&model->rng, 2) ? 62 : 300));
 
 	model->sequence = was;
 	for (int i = -1; i <= 1; i++)
 	{
 		uint64_t	near = (key + (uint64_t) i) & TS_MAX_KEY;
 
-		CHECK(ts_member(model->set, near, offset) == oracle_has(&model->oracle, near, offset));
+		CHECK(ts_member(model->set, near, offset) ==
+			  oracle_has(&model->oracle, near, offset));
 	}
 }
 
-/* Sorted and unsorted batches of TIDs around those in the set. */
+/* Look up sorted and unsorted batches of TIDs around those in the set. */
 static void
 model_batch(Model *model)
 {
@@ -307,9 +322,10 @@ model_batch(Model *model)
 	}
 	CHECK(tidset_member_batch(model->set, tids, 300, found) == expected);
 	for (int i = 0; i < 300; i++)
-		CHECK(found[i] == oracle_has(&model->oracle,
-									 (uint32_t) tids[i].block_hi << 16 | tids[i].block_lo,
-									 tids[i].offset));
+		CHECK(found[i] ==
+			  oracle_has(&model->oracle,
+						 (uint32_t) tids[i].block_hi << 16 | tids[i].block_lo,
+						 tids[i].offset));
 }
 
 static void
@@ -333,7 +349,8 @@ run_round(int round, int operations)
 	TidSetAllocator allocator = counting_allocator(&model.counter);
 
 	model.keys = round % 8;
-	model.manner = round / 8 % 2 ? OFFSET_MANNERS : (int) rng_below(&model.rng, OFFSET_MANNERS - 1);
+	model.manner = round / 8 % 2 ?
+		OFFSET_MANNERS : (int) rng_below(&model.rng, OFFSET_MANNERS - 1);
 	model.set = tidset_create(&allocator, &allocator, UINT64_C(1) << 30);
 	oracle_init(&model.oracle);
 	for (int i = 0; i < operations; i++)

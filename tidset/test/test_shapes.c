@@ -6,8 +6,13 @@
 #include "tidset_test.h"
 #include "../bench/tidset_shapes.h"
 
-/* Half of what TidStore of PostgreSQL 17 takes, 6 bytes, or all of that: see docs/figures/tidset.md. */
-static const double ceilings[NSHAPES] = {0.40, 0.20, 2.02, 4.11, 6.0, 6.0, 0.30, 0.10, 2.34};
+/*
+ * The ceiling is half of TidStore's size in PostgreSQL 17, 6 bytes, or all of
+ * TidStore's size: see docs/figures/tidset.md.
+ */
+static const double ceilings[NSHAPES] = {
+	0.40, 0.20, 2.02, 4.11, 6.0, 6.0, 0.30, 0.10, 2.34
+};
 
 void
 test_shapes(void)
@@ -57,8 +62,8 @@ static const int class_sizes[NCLASSES] = {1, 4, 15, 32, 61, 128, 256};
 static const struct
 {
 	uint64_t	nkeys;
-	uint64_t	height;			/* of the published tree: its leaves are a
-								 * level */
+	uint64_t	height;			/* counts of the published tree, in which
+								 * leaves are a level */
 	uint64_t	nodes[NCLASSES];
 }			published[NQUERIES] = {
 	{1000000, 2, {0, 0, 0, 31251, 0, 1, 122}},
@@ -108,7 +113,7 @@ check_query(int query, uint64_t *keys)
 	tidset_destroy(set);
 }
 
-/* Keys in the order of the queries: the last two are random. */
+/* Make keys in the order of the queries; the last two queries are random. */
 void
 test_thread(bool full)
 {

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  * test_shared.c
- *	  A set in shared memory: processes that have it at other addresses.
+ *	  A set in shared memory: processes map it at different addresses.
  *
- * Handles are offsets in a file in memory.  Each process maps it where the
- * others have something else.
+ * Handles are offsets in a file in memory.  Each process maps the file at an
+ * address where the others have other memory.
  *-------------------------------------------------------------------------
  */
 #define _GNU_SOURCE
@@ -19,7 +19,7 @@
 typedef struct Area
 {
 	uint8_t    *base;
-	uint64_t	used;			/* nothing is used again */
+	uint64_t	used;			/* freed memory is not reused */
 	uint64_t	allocated;
 } Area;
 
@@ -54,7 +54,9 @@ area_address(void *arg, uint64_t handle)
 static TidSetAllocator
 area_allocator(Area *area)
 {
-	TidSetAllocator allocator = {area_alloc, area_free, area_address, area, 0, 0};
+	TidSetAllocator allocator = {
+		area_alloc, area_free, area_address, area, 0, 0
+	};
 
 	return allocator;
 }
@@ -66,10 +68,14 @@ expected_offsets(uint32_t block, uint16_t *offsets)
 
 	if (block % 7 == 3)
 		return 0;
-	return random_offsets(&rng, (int) (block / 512 % (OFFSET_MANNERS - 1)), offsets);
+	return random_offsets(&rng, (int) (block / 512 % (OFFSET_MANNERS - 1)),
+						  offsets);
 }
 
-/* What a worker does: every TID is there, its neighbours only if they should. */
+/*
+ * A worker's task: check that every TID is in the set, and its neighbours only
+ * if they should be.
+ */
 static int
 look_at_all(TidSet *set, uint32_t first)
 {
@@ -99,7 +105,9 @@ worker(int file, uint64_t handle, const uint8_t *not_here, uint32_t first)
 {
 	Counter		counter = {0};
 	TidSetAllocator local = counting_allocator(&counter);
-	Area		area = {.base = mmap(NULL, AREA_SIZE, PROT_READ, MAP_SHARED, file, 0)};
+	Area		area = {
+		.base = mmap(NULL, AREA_SIZE, PROT_READ, MAP_SHARED, file, 0)
+	};
 	TidSetAllocator shared = area_allocator(&area);
 	TidSet	   *set;
 	int			wrong;
@@ -143,13 +151,14 @@ test_shared(void)
 	Oracle		oracle;
 
 	CHECK(file >= 0 && ftruncate(file, AREA_SIZE) == 0);
-	area.base = mmap(NULL, AREA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	area.base = mmap(NULL, AREA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file,
+					 0);
 	CHECK(area.base != MAP_FAILED);
 	shared = area_allocator(&area);
 	set = tidset_create(&local, &shared, AREA_SIZE);
 	CHECK(set != NULL);
 	oracle_init(&oracle);
-	/* twice, as VACUUM does when its memory was full */
+	/* twice, as in a VACUUM whose memory was full */
 	for (int pass = 0; pass < 2; pass++)
 	{
 		fill_set(set, &oracle);

@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  * tidset_test.c
- *	  Runs the tests of tidset:  tidset_test [-s seed] [-r rounds] [-f] [test ...]
+ *	  Runs the tests of tidset:  tidset_test [-s seed] [-r rounds] [-f] [test
+ *	  ...]
  *
- * The last line has a digest of all sets that were made: equal for equal seeds,
- * whatever the build.
+ * The last line has a digest of all sets, which is equal for equal seeds in
+ * every build.
  *-------------------------------------------------------------------------
  */
 #include "tidset_test.h"
@@ -34,11 +35,12 @@ counting_alloc(void *arg, size_t size)
 	if (counter->fail_at != 0 && counter->allocations >= counter->fail_at &&
 		(counter->allocations == counter->fail_at ||
 		 (counter->fail_every != 0 &&
-		  (counter->allocations - counter->fail_at) % counter->fail_every == 0)))
+		  (counter->allocations - counter->fail_at) % counter->fail_every ==
+		  0)))
 		return 0;
 	header = malloc(sizeof(Header) + size);
 	CHECK(header != NULL);
-	/* nobody may rely on zeros */
+	/* callers must not rely on zeros */
 	memset(header, 0xA5, sizeof(Header) + size);
 	header->size = size;
 	header->magic = MAGIC;
@@ -71,8 +73,10 @@ counting_address(void *arg, uint64_t handle)
 TidSetAllocator
 counting_allocator(Counter *counter)
 {
-	TidSetAllocator allocator = {counting_alloc, counting_free, counting_address, counter,
-	COUNTER_OVERHEAD, 0};
+	TidSetAllocator allocator = {
+		counting_alloc, counting_free, counting_address, counter,
+		COUNTER_OVERHEAD, 0
+	};
 
 	return allocator;
 }
@@ -130,7 +134,10 @@ oracle_add(Oracle *oracle, uint64_t key, uint16_t offset)
 	*entry = tid;
 	if (oracle->used * 2 > oracle->size)
 	{
-		Oracle		larger = {calloc(oracle->size * 4, sizeof(uint64_t)), oracle->size * 4, oracle->used};
+		Oracle		larger = {
+			calloc(oracle->size * 4, sizeof(uint64_t)), oracle->size * 4,
+			oracle->used
+		};
 
 		for (uint64_t i = 0; i < oracle->size; i++)
 		{
@@ -216,8 +223,10 @@ run_offsets(uint16_t *offsets, int first, int last)
 int
 random_offsets(Rng *rng, int manner, uint16_t *offsets)
 {
-	static const uint16_t edges[] = {1, 61, 62, 63, 64, 65, 126, 127, 128, 129, 254, 255, 256, 257,
-	291, 2047, 2048, 8191, TIDSET_MAX_OFFSET};
+	static const uint16_t edges[] = {
+		1, 61, 62, 63, 64, 65, 126, 127, 128, 129, 254, 255, 256, 257,
+		291, 2047, 2048, 8191, TIDSET_MAX_OFFSET
+	};
 	int			first;
 
 	switch (manner)
@@ -229,20 +238,25 @@ random_offsets(Rng *rng, int manner, uint16_t *offsets)
 		case 2:
 			return some_offsets(rng, offsets, 1 + (int) rng_below(rng, 60), 62);
 		case 3:
-			return some_offsets(rng, offsets, 1 + (int) rng_below(rng, 200), 291);
+			return some_offsets(rng, offsets, 1 + (int) rng_below(rng, 200),
+								291);
 		case 4:
-			return some_offsets(rng, offsets, 1 + (int) rng_below(rng, 12), TIDSET_MAX_OFFSET);
+			return some_offsets(rng, offsets, 1 + (int) rng_below(rng, 12),
+								TIDSET_MAX_OFFSET);
 		case 5:
 			first = 1 + (int) rng_below(rng, 300);
-			return run_offsets(offsets, first, first + (int) rng_below(rng, 300));
+			return run_offsets(offsets, first,
+							   first + (int) rng_below(rng, 300));
 		case 6:
 			for (int i = 0; i < 3; i++)
-				offsets[i] = edges[rng_below(rng, sizeof(edges) / sizeof(edges[0]))];
+				offsets[i] =
+					edges[rng_below(rng, sizeof(edges) / sizeof(edges[0]))];
 			return 3;
 		case 7:
 			return run_offsets(offsets, 1, 61);
 		default:
-			return some_offsets(rng, offsets, 1 + (int) rng_below(rng, 3000), TIDSET_MAX_OFFSET);
+			return some_offsets(rng, offsets, 1 + (int) rng_below(rng, 3000),
+								TIDSET_MAX_OFFSET);
 	}
 }
 
@@ -254,7 +268,7 @@ digest_number(uint64_t number)
 	test_digest = (test_digest ^ number) * UINT64_C(1099511628211);
 }
 
-/* Contents and structure. */
+/* Add a set's contents and structure to the digest. */
 void
 digest_set(TidSet *set)
 {
@@ -300,8 +314,8 @@ static const struct
 	void		(*run) (void);
 }			tests[] = {
 	{"slots", test_slots}, {"edges", test_edges}, {"model", run_model},
-	{"limit", test_limit}, {"out_of_memory", test_out_of_memory}, {"shapes", test_shapes},
-	{"thread", run_thread}, {"shared", test_shared},
+	{"limit", test_limit}, {"out_of_memory", test_out_of_memory},
+	{"shapes", test_shapes}, {"thread", run_thread}, {"shared", test_shared},
 };
 
 static bool

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  * tidset_test.h
- *	  What the tests of tidset share: checks, random numbers, an allocator
- *	  that counts, and the oracle.
+ *	  Definitions for the tests of tidset: checks, random numbers, a counting
+ *	  allocator, and the oracle.
  *-------------------------------------------------------------------------
  */
 #ifndef TIDSET_TEST_H
@@ -17,13 +17,13 @@
 extern const char *test_name;
 extern uint64_t test_seed;
 
-/* A failed check ends the program; it says how to run the same again. */
+/* A failed check ends the program; it prints how to repeat the run. */
 #define CHECK(x) \
 	do { \
 		if (!(x)) \
 		{ \
-			printf("FAIL %s: %s:%d: %s (seed %llu)\n", test_name, __FILE__, __LINE__, #x, \
-				   (unsigned long long) test_seed); \
+			printf("FAIL %s: %s:%d: %s (seed %llu)\n", test_name, \
+				   __FILE__, __LINE__, #x, (unsigned long long) test_seed); \
 			exit(1); \
 		} \
 	} while (0)
@@ -66,11 +66,11 @@ typedef struct Counter
 {
 	uint64_t	bytes;			/* allocated now, with overhead */
 	uint64_t	peak;
-	uint64_t	limit;			/* passing it is a failure; 0: none */
+	uint64_t	limit;			/* exceeding it is a failure; 0: none */
 	uint64_t	allocations;
 	uint64_t	fail_at;		/* number of the allocation that fails; 0:
 								 * none */
-	uint64_t	fail_every;		/* then each of these fails too; 0: none */
+	uint64_t	fail_every;		/* thereafter every n-th fails, too; 0: none */
 } Counter;
 
 #define COUNTER_OVERHEAD	16
@@ -93,10 +93,16 @@ extern bool oracle_has(const Oracle *oracle, uint64_t key, uint16_t offset);
 extern void oracle_add(Oracle *oracle, uint64_t key, uint16_t offset);
 extern uint64_t *oracle_sorted(const Oracle *oracle);
 
-/* The set has exactly the oracle's TIDs: iterated in order, and each looked up. */
+/*
+ * Check that the set has exactly the oracle's TIDs, by iteration in order, and
+ * by a lookup of each.
+ */
 extern void check_same(TidSet *set, const Oracle *oracle);
 
-/* A random set of offsets in the manner that the number says; returns how many. */
+/*
+ * Make a random set of offsets with the given distribution; returns their
+ * number.
+ */
 #define OFFSET_MANNERS	9
 extern int	random_offsets(Rng *rng, int manner, uint16_t *offsets);
 
@@ -111,7 +117,7 @@ extern void test_shapes(void);
 extern void test_thread(bool full);
 extern void test_shared(void);
 
-/* Whatever they did to the sets, for comparison of builds. */
+/* Digest of the sets' contents and structure, for comparison of builds. */
 extern uint64_t test_digest;
 extern void digest_set(TidSet *set);
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  * pagedelta_server.c
- *	  Functions for test_pagedelta.py: generic WAL by pagedelta and by the server,
- *	  side by side.
+ *	  Functions for test_pagedelta.py: generic WAL by pagedelta and by the
+ *	  server, side by side.
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -45,7 +45,8 @@ get_page(Relation rel, BlockNumber block)
 	while (RelationGetNumberOfBlocks(rel) <= block)
 	{
 		LockRelationForExtension(rel, ExclusiveLock);
-		buffer = ReadBufferExtended(rel, MAIN_FORKNUM, P_NEW, RBM_ZERO_AND_LOCK, NULL);
+		buffer = ReadBufferExtended(rel, MAIN_FORKNUM, P_NEW, RBM_ZERO_AND_LOCK,
+									NULL);
 		UnlockRelationForExtension(rel, ExclusiveLock);
 		UnlockReleaseBuffer(buffer);
 	}
@@ -54,7 +55,7 @@ get_page(Relation rel, BlockNumber block)
 	return buffer;
 }
 
-/* The same for the same seed. */
+/* Change a page at random; in the same way for the same seed. */
 static void
 change(Page page)
 {
@@ -65,7 +66,8 @@ change(Page page)
 		PageInit(page, BLCKSZ, draw(64));
 	for (; n > 0; n--)
 	{
-		uint32		at = SizeOfPageHeaderData + draw(BLCKSZ - SizeOfPageHeaderData);
+		uint32		at = SizeOfPageHeaderData +
+			draw(BLCKSZ - SizeOfPageHeaderData);
 		uint32		len = 1 + draw(1 << draw(12));
 
 		len = Min(len, BLCKSZ - at);
@@ -76,7 +78,10 @@ change(Page page)
 					page[at + i] = (char) draw(3);
 				break;
 			case 1:
-				memmove(page + at, page + SizeOfPageHeaderData + draw(at - SizeOfPageHeaderData + 1), len);
+				memmove(page + at,
+						page + SizeOfPageHeaderData +
+						draw(at - SizeOfPageHeaderData + 1),
+						len);
 				break;
 			default:
 				page[at] ^= 1;
@@ -85,12 +90,16 @@ change(Page page)
 	}
 	if (draw(2) == 0)
 	{
-		ph->pd_lower = SizeOfPageHeaderData + draw(ph->pd_special - SizeOfPageHeaderData + 1);
+		ph->pd_lower = SizeOfPageHeaderData +
+			draw(ph->pd_special - SizeOfPageHeaderData + 1);
 		ph->pd_upper = ph->pd_lower + draw(ph->pd_special - ph->pd_lower + 1);
 	}
 }
 
-/* Bytes in the hole of a buffer's page, which the caller of generic WAL sees in the image, and may make part of the page. */
+/*
+ * Write bytes into the hole of a buffer's page.  The caller of generic WAL
+ * sees them in the image, and may make them part of the page.
+ */
 static void
 scribble(Page page)
 {
@@ -112,7 +121,9 @@ round_of_core(Relation rel)
 	{
 		buffers[i] = get_page(rel, (first + i) % PAGES);
 		scribble(BufferGetPage(buffers[i]));
-		change(GenericXLogRegisterBuffer(state, buffers[i], draw(8) == 0 ? GENERIC_XLOG_FULL_IMAGE : 0));
+		change(GenericXLogRegisterBuffer(state, buffers[i],
+										 draw(8) == 0 ?
+										 GENERIC_XLOG_FULL_IMAGE : 0));
 	}
 	if (draw(10) == 0)
 		GenericXLogAbort(state);
@@ -134,7 +145,9 @@ round_of_ours(Relation rel)
 	{
 		buffers[i] = get_page(rel, (first + i) % PAGES);
 		scribble(BufferGetPage(buffers[i]));
-		change(pagedelta_xlog_register(state, buffers[i], draw(8) == 0 ? GENERIC_XLOG_FULL_IMAGE : 0));
+		change(pagedelta_xlog_register(state, buffers[i],
+									   draw(8) == 0 ? GENERIC_XLOG_FULL_IMAGE :
+									   0));
 	}
 	if (draw(10) == 0)
 		pagedelta_xlog_abort(state);
@@ -144,7 +157,7 @@ round_of_ours(Relation rel)
 		UnlockReleaseBuffer(buffers[i]);
 }
 
-/* All pages are the same but for LSNs: else an error. */
+/* Raise an error unless all pages are equal except for their LSNs. */
 static void
 compare(Relation a, Relation b, int round)
 {
@@ -153,21 +166,26 @@ compare(Relation a, Relation b, int round)
 		Buffer		x = get_page(a, block);
 		Buffer		y = get_page(b, block);
 
-		if (memcmp((char *) BufferGetPage(x) + 8, (char *) BufferGetPage(y) + 8, BLCKSZ - 8) != 0)
+		if (memcmp((char *) BufferGetPage(x) + 8, (char *) BufferGetPage(y) + 8,
+				   BLCKSZ - 8) != 0)
 			elog(ERROR, "round %d: block %u differs", round, block);
 		UnlockReleaseBuffer(x);
 		UnlockReleaseBuffer(y);
 	}
 }
 
-/* twins(a, b, rounds, seed): the same random changes of both relations, one by the server, one by pagedelta */
+/*
+ * twins(a, b, rounds, seed): make the same random changes of both relations,
+ * one by the server, one by pagedelta
+ */
 Datum
 pagedelta_twins(PG_FUNCTION_ARGS)
 {
 	Relation	a = relation_open(PG_GETARG_OID(0), AccessExclusiveLock);
 	Relation	b = relation_open(PG_GETARG_OID(1), AccessExclusiveLock);
 	int			rounds = PG_GETARG_INT32(2);
-	uint64		start = ((uint64) PG_GETARG_INT32(3) + 1) * UINT64CONST(0x9E3779B97F4A7C15);
+	uint64		start = ((uint64) PG_GETARG_INT32(3) + 1) *
+		UINT64CONST(0x9E3779B97F4A7C15);
 
 	for (int i = 0; i < rounds; i++)
 	{
@@ -184,7 +202,10 @@ pagedelta_twins(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* One buffer more than there can be: this raises what the server raises. */
+/*
+ * Register one buffer more than the limit.  pagedelta raises the server's
+ * error.
+ */
 Datum
 pagedelta_too_many(PG_FUNCTION_ARGS)
 {
@@ -196,7 +217,9 @@ pagedelta_too_many(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* impossible(rel, lower, upper): bounds that cannot be, in the image of block 0 */
+/*
+ * impossible(rel, lower, upper): set impossible bounds in the image of block 0
+ */
 Datum
 pagedelta_impossible(PG_FUNCTION_ARGS)
 {
@@ -210,7 +233,10 @@ pagedelta_impossible(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* Two records at a time; a buffer that is registered twice has one image. */
+/*
+ * Build two records at a time.  A buffer that is registered twice has one
+ * image.
+ */
 Datum
 pagedelta_nested(PG_FUNCTION_ARGS)
 {
@@ -220,7 +246,8 @@ pagedelta_nested(PG_FUNCTION_ARGS)
 	Buffer		first = get_page(rel, 0);
 	Buffer		second = get_page(rel, 1);
 	Page		page = pagedelta_xlog_register(outer, first, 0);
-	Page		other = pagedelta_xlog_register(inner, second, GENERIC_XLOG_FULL_IMAGE);
+	Page		other = pagedelta_xlog_register(inner, second,
+												GENERIC_XLOG_FULL_IMAGE);
 
 	if (page == other || pagedelta_xlog_register(outer, first, 0) != page)
 		elog(ERROR, "images are mixed up");
@@ -246,7 +273,10 @@ pagedelta_states(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64((int64) pagedelta_xlog_stats()->states);
 }
 
-/* copied(rel): bytes copied for a record that appends 32 bytes to block 0; the most and the least are when it is full and empty */
+/*
+ * copied(rel): bytes copied for a record that appends 32 bytes to block 0.
+ * The extremes are a full and an empty page.
+ */
 Datum
 pagedelta_copied(PG_FUNCTION_ARGS)
 {
@@ -265,11 +295,14 @@ pagedelta_copied(PG_FUNCTION_ARGS)
 		Size		used = BLCKSZ - PageGetExactFreeSpace(page);
 		uint64		copied;
 
-		full = PageAddItem(page, (void *) item, sizeof(item), InvalidOffsetNumber, false, false) == InvalidOffsetNumber;
+		full = PageAddItem(page, (void *) item, sizeof(item),
+						   InvalidOffsetNumber, false,
+						   false) == InvalidOffsetNumber;
 		(void) pagedelta_xlog_finish(state);
 		copied = pagedelta_xlog_stats()->copied - before;
 		if (copied < used || copied > used + 200)
-			elog(ERROR, "%llu bytes copied for a page that has %zu", (unsigned long long) copied, used);
+			elog(ERROR, "%llu bytes copied for a page that has %zu",
+				 (unsigned long long) copied, used);
 		most = Max(most, copied);
 	}
 	UnlockReleaseBuffer(buffer);

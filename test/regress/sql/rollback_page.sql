@@ -38,7 +38,7 @@ COMMIT;
 VACUUM rp_h;
 VACUUM rp_i;
 CALL rp_check('the same, after VACUUM');
-SELECT count(*) FROM inplace_rows('rp_i', 0) WHERE lp_state <> 'normal' OR xid IS NOT NULL;
+SELECT count(*) FROM inplace_rows('rp_i', 0) WHERE state <> 'frozen' OR xid IS NOT NULL;
 
 -- NULLs that come and go, bodies that grow and shrink: without room for undo, too
 BEGIN;

@@ -3,7 +3,7 @@ SET default_table_access_method = inplace;
 CREATE TABLE uah (id int PRIMARY KEY, k int, n int, t text) WITH (autovacuum_enabled = off);
 CREATE INDEX uah_k ON uah (k);
 CREATE FUNCTION uah_rows() RETURNS TABLE (off int, lp text, flags text[]) LANGUAGE sql AS
-  $$SELECT off, lp_state, flags FROM inplace_rows('uah', 0) ORDER BY off$$;
+  $$SELECT off, state, flags FROM inplace_rows('uah', 0) ORDER BY off$$;
 CREATE FUNCTION uah_undo() RETURNS TABLE (kind text, flags text[], tid tid, cid bigint, forward tid, delta int)
   LANGUAGE sql AS $$SELECT kind, flags, row_tid, cid, forward, delta_len FROM inplace_undo_records('uah', 0) ORDER BY off$$;
 INSERT INTO uah SELECT i, i, 0, repeat('a', 20) FROM generate_series(1, 4) i;

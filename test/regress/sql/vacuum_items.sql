@@ -5,7 +5,7 @@ CREATE EXTENSION IF NOT EXISTS pg_visibility;
 RESET client_min_messages;
 SET default_table_access_method = inplace;
 CREATE FUNCTION vp_items(rel regclass) RETURNS TABLE (normal bigint, dead bigint, unused bigint) LANGUAGE sql AS $$
-    SELECT count(*) FILTER (WHERE lp_state = 'normal'), count(*) FILTER (WHERE lp_state = 'dead'), count(*) FILTER (WHERE lp_state = 'unused')
+    SELECT count(*) FILTER (WHERE state NOT IN ('undo', 'dead', 'unused')), count(*) FILTER (WHERE state = 'dead'), count(*) FILTER (WHERE state = 'unused')
     FROM generate_series(0, pg_relation_size(rel) / 8192 - 1) b, inplace_rows(rel, b)
 $$;
 CREATE FUNCTION vp_kinds(rel regclass) RETURNS TABLE (kind text, any_page bool) LANGUAGE sql AS $$

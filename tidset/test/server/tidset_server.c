@@ -1,8 +1,9 @@
 /*-------------------------------------------------------------------------
  * tidset_server.c
- *	  tidset in a server, for tests and for comparison with the server's own.
+ *	  tidset in a server, for tests and for comparison with the server's own
+ *	  structures.
  *
- * Functions are made by run.sh.  From PostgreSQL 17 on the comparison has
+ * run.sh creates the functions.  From PostgreSQL 17 on the comparison has
  * TidStore, which VACUUM uses there.
  *-------------------------------------------------------------------------
  */
@@ -76,10 +77,11 @@ compare_tids(const void *left, const void *right)
 static uint64
 tid_number(const ItemPointerData *tid)
 {
-	return (uint64) ItemPointerGetBlockNumber(tid) << 16 | ItemPointerGetOffsetNumber(tid);
+	return (uint64) ItemPointerGetBlockNumber(tid) << 16 |
+		ItemPointerGetOffsetNumber(tid);
 }
 
-/* What is before the first or behind the last needs no search. */
+/* Look up a TID.  One before the first or behind the last needs no search. */
 static pg_noinline bool
 array_member(const TidArray *array, ItemPointer tid)
 {
@@ -88,7 +90,8 @@ array_member(const TidArray *array, ItemPointer tid)
 	if (array->n == 0 || number < tid_number(&array->tids[0]) ||
 		number > tid_number(&array->tids[array->n - 1]))
 		return false;
-	return bsearch(tid, array->tids, array->n, sizeof(ItemPointerData), compare_tids) != NULL;
+	return bsearch(tid, array->tids, array->n, sizeof(ItemPointerData),
+				   compare_tids) != NULL;
 }
 
 static size_t
@@ -138,11 +141,14 @@ static void
 fill_rivals(Rivals *rivals, int shape)
 {
 	OffsetNumber offsets[SHAPE_MAX];
-	MemoryContext set_context = AllocSetContextCreate(rivals->context, "set", 0, 0, 8192);
+	MemoryContext set_context = AllocSetContextCreate(rivals->context, "set", 0,
+													  0, 8192);
 	size_t		before = context_bytes(set_context);
 
 	rivals->array.n = fill_array(rivals, shape, true);
-	rivals->array.tids = MemoryContextAllocHuge(rivals->context, array_memory(&rivals->array) + 1);
+	rivals->array.tids = MemoryContextAllocHuge(rivals->context,
+												array_memory(&rivals->array) +
+												1);
 	(void) fill_array(rivals, shape, false);
 	rivals->set = tidset_pg_create(set_context, 1024 * 1024 * 1024);
 #ifdef COMPAT_HAS_TIDSTORE
@@ -161,24 +167,32 @@ fill_rivals(Rivals *rivals, int shape)
 #endif
 	}
 	tidset_seal(rivals->set);
-	/* what the server gave, not what the set says */
+
+	/*
+	 * the memory that the server allocated, not the size that the set reports
+	 */
 	rivals->tidset_bytes = context_bytes(set_context) - before;
 #ifdef COMPAT_HAS_TIDSTORE
 	rivals->tidstore_bytes = TidStoreMemoryUsage(rivals->store);
 #endif
 }
 
-/* TIDs of an index: all rows, dead or not, in the table's order or in none. */
+/*
+ * Make the TIDs of an index: all rows, dead or not, in the table's order or in
+ * random order.
+ */
 static ItemPointerData *
 make_lookups(int shape, bool random, int n)
 {
-	ItemPointerData *tids = palloc_extended(n * sizeof(ItemPointerData), MCXT_ALLOC_HUGE);
+	ItemPointerData *tids = palloc_extended(n * sizeof(ItemPointerData),
+											MCXT_ALLOC_HUGE);
 	uint32		rows = shape >= 7 ? 226 : shape == 0 ? 60 : 61;
 	uint64		start = 20000;
 
 	for (uint64 i = 0; i < n; i++)
 	{
-		uint64		row = random ? shape_hash(i + 77) % ((uint64) SHAPE_BLOCKS * rows) :
+		uint64		row = random ?
+			shape_hash(i + 77) % ((uint64) SHAPE_BLOCKS * rows) :
 			(start * rows + i) % ((uint64) SHAPE_BLOCKS * rows);
 
 		ItemPointerSet(&tids[i], row / rows, 1 + row % rows);
@@ -220,7 +234,10 @@ look_array(Rivals *rivals, ItemPointerData *tids, int n)
 	return found;
 }
 
-/* In steps of a leaf page's worth of TIDs, as an index access method of ours would. */
+/*
+ * Look up TIDs in batches of a leaf page's size, as an index access method
+ * would.
+ */
 static pg_noinline int
 look_batch(Rivals *rivals, ItemPointerData *tids, int n)
 {
@@ -228,13 +245,16 @@ look_batch(Rivals *rivals, ItemPointerData *tids, int n)
 	int			total = 0;
 
 	for (int i = 0; i < n; i += 256)
-		total += tidset_member_batch(rivals->set, (TidSetTid *) &tids[i], Min(256, n - i), found);
+		total += tidset_member_batch(rivals->set, (TidSetTid *) &tids[i],
+									 Min(256, n - i), found);
 	return total;
 }
 
 typedef int (*LookFunction) (Rivals *rivals, ItemPointerData *tids, int n);
 
-static const LookFunction lookers[] = {look_tidset, look_tidstore, look_array, look_batch};
+static const LookFunction lookers[] = {
+	look_tidset, look_tidstore, look_array, look_batch
+};
 
 #define NLOOKERS	4
 #define MAX_ROUNDS	1000
@@ -258,7 +278,10 @@ median(const double *values, int n)
 	return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
 }
 
-/* The median of what the second takes for the first's 1, round by round: seconds apart, they have the same caches. */
+/*
+ * The median of the ratio of the second's time to the first's, round by round.
+ * Both run within seconds, so they have the same caches.
+ */
 static double
 median_ratio(const double *first, const double *second, int n)
 {
@@ -270,9 +293,10 @@ median_ratio(const double *first, const double *second, int n)
 }
 
 /*
- * (shape, random, lookups, rounds) -> {TIDs; bytes of tidset, TidStore and array;
- * ns per lookup of these and of tidset's batches; what TidStore and array take for
- * tidset's 1}.  Medians of the rounds, which take turns.
+ * (shape, random, lookups, rounds) -> {TIDs; bytes of tidset, TidStore and
+ * array; ns per lookup of these and of tidset's batches; times of TidStore and
+ * array relative to tidset}.  The results are medians of the rounds, which
+ * take turns.
  */
 Datum
 tidset_compare(PG_FUNCTION_ARGS)
@@ -281,8 +305,9 @@ tidset_compare(PG_FUNCTION_ARGS)
 	bool		random = PG_GETARG_BOOL(1);
 	int			n = PG_GETARG_INT32(2);
 	int			rounds = PG_GETARG_INT32(3);
-	Rivals		rivals = {.context = AllocSetContextCreate(CurrentMemoryContext, "rivals",
-														   ALLOCSET_DEFAULT_SIZES)};
+	Rivals		rivals = {
+		.context = AllocSetContextCreate(CurrentMemoryContext, "rivals",
+										 ALLOCSET_DEFAULT_SIZES)};
 	double		took[NLOOKERS][MAX_ROUNDS];
 	int			found[NLOOKERS] = {0};
 	ItemPointerData *tids = make_lookups(shape, random, n);
@@ -323,14 +348,19 @@ tidset_compare(PG_FUNCTION_ARGS)
 	for (int i = 0; i < NLOOKERS; i++)
 		result[4 + i] = Float8GetDatum(median(took[i], rounds));
 	for (int i = 1; i <= 2; i++)
-		result[3 + NLOOKERS + i] = Float8GetDatum(median_ratio(took[0], took[i], rounds));
+	{
+		double		ratio = median_ratio(took[0], took[i], rounds);
+
+		result[3 + NLOOKERS + i] = Float8GetDatum(ratio);
+	}
 	tidset_pg_destroy(rivals.set);
 	MemoryContextDelete(rivals.context);
-	PG_RETURN_ARRAYTYPE_P(construct_array(result, 4 + NLOOKERS + 2, FLOAT8OID, sizeof(float8),
-										  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+	PG_RETURN_ARRAYTYPE_P(construct_array(result, 4 + NLOOKERS + 2, FLOAT8OID,
+										  sizeof(float8), FLOAT8PASSBYVAL,
+										  TYPALIGN_DOUBLE));
 }
 
-/* ---- the published queries, beside the radix tree that became the server's ---- */
+/* ---- the published queries, compared with the server's radix tree ---- */
 
 /* The processor's time, so that others on the machine do not count. */
 static double
@@ -342,7 +372,10 @@ cpu_ms(void)
 	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
 }
 
-/* What a key's 64-bit value is: 30 rows, or random bits, of which tidset can have 62. */
+/*
+ * Make a key's 64-bit value: 30 rows, or random bits, of which tidset can
+ * store 62.
+ */
 static uint64
 query_value(int query, uint64 key)
 {
@@ -362,7 +395,10 @@ add_value(TidSet *set, uint64 key, uint64 value)
 		elog(ERROR, "tidset is full");
 }
 
-/* The first two queries look for each row, the others once for each key. */
+/*
+ * Run a query.  The first two queries look up each row, the others each key
+ * once.
+ */
 static pg_noinline uint64
 search_tidset(TidSet *set, int query, const uint64 *keys, uint64 n)
 {
@@ -383,7 +419,8 @@ search_tidset(TidSet *set, int query, const uint64 *keys, uint64 n)
 
 #ifdef COMPAT_HAS_TIDSTORE
 static pg_noinline uint64
-search_tree(query_tree_radix_tree *tree, int query, const uint64 *keys, uint64 n)
+search_tree(query_tree_radix_tree *tree, int query, const uint64 *keys,
+			uint64 n)
 {
 	uint64		found = 0;
 
@@ -400,18 +437,20 @@ search_tree(query_tree_radix_tree *tree, int query, const uint64 *keys, uint64 n
 #endif
 
 /*
- * (query 0 .. 3, sorted, rounds) -> {bytes of tidset and of the server's radix tree,
- * ms to search them, ms to load them, what the tree's search takes for tidset's 1}.
- * Searches take turns; medians of the rounds.
+ * (query 0 .. 3, sorted, rounds) -> {bytes of tidset and of the server's radix
+ * tree, ms to search them, ms to load them, time of the tree's search relative
+ * to tidset's}.  Searches take turns; the results are medians of the rounds.
  */
 Datum
 tidset_query(PG_FUNCTION_ARGS)
 {
 	int			query = PG_GETARG_INT32(0);
-	uint64	   *keys = palloc_extended(2 * QUERY_KEYS * sizeof(uint64), MCXT_ALLOC_HUGE);
+	uint64	   *keys = palloc_extended(2 * QUERY_KEYS * sizeof(uint64),
+									   MCXT_ALLOC_HUGE);
 	uint64	   *ordered = keys + QUERY_KEYS;
 	uint64		n = query_keys(query, keys);
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "set", 0, 0, 8192);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "set",
+												  0, 0, 8192);
 	size_t		before = context_bytes(context);
 	TidSet	   *set = tidset_pg_create(context, 1024 * 1024 * 1024);
 	double		measures[7] = {0};
@@ -435,8 +474,9 @@ tidset_query(PG_FUNCTION_ARGS)
 	{
 		uint64		found = 0;
 #ifdef COMPAT_HAS_TIDSTORE
-		MemoryContext tree_context = AllocSetContextCreate(CurrentMemoryContext, "tree",
-														   ALLOCSET_SMALL_SIZES);
+		MemoryContext tree_context =
+			AllocSetContextCreate(CurrentMemoryContext, "tree",
+								  ALLOCSET_SMALL_SIZES);
 		query_tree_radix_tree *tree = query_tree_create(tree_context);
 
 		measures[5] -= cpu_ms();
@@ -472,8 +512,8 @@ tidset_query(PG_FUNCTION_ARGS)
 	measures[6] = median_ratio(took[0], took[1], rounds);
 	for (int i = 0; i < 7; i++)
 		result[i] = Float8GetDatum(measures[i]);
-	PG_RETURN_ARRAYTYPE_P(construct_array(result, 7, FLOAT8OID, sizeof(float8), FLOAT8PASSBYVAL,
-										  TYPALIGN_DOUBLE));
+	PG_RETURN_ARRAYTYPE_P(construct_array(result, 7, FLOAT8OID, sizeof(float8),
+										  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
 /* ---- tests ---- */
@@ -493,7 +533,7 @@ fill_and_seal(TidSet *set, int shape)
 	tidset_seal(set);
 }
 
-/* Every offset up to 300 of every 7th block, dead or not. */
+/* Check every offset up to 300 of every 7th block, dead or not. */
 static void
 check_lookups(TidSet *set, int shape)
 {
@@ -519,19 +559,23 @@ check_lookups(TidSet *set, int shape)
 	}
 }
 
-/* The context itself, and what it keeps for small allocations; with assertions each allocation has a sentinel. */
+/*
+ * An allowance for the context itself, and for the memory that it keeps for
+ * small allocations.  With assertions each allocation has a sentinel.
+ */
 #ifdef MEMORY_CONTEXT_CHECKING
 #define SLACK	16384
 #else
 #define SLACK	8192
 #endif
 
-/* shape -> true; errors if anything is wrong with a local set, also with its memory */
+/* shape -> true; raises an error if a local set or its memory use is wrong */
 Datum
 tidset_local_check(PG_FUNCTION_ARGS)
 {
 	int			shape = PG_GETARG_INT32(0);
-	MemoryContext parent = AllocSetContextCreate(CurrentMemoryContext, "test", ALLOCSET_SMALL_SIZES);
+	MemoryContext parent = AllocSetContextCreate(CurrentMemoryContext, "test",
+												 ALLOCSET_SMALL_SIZES);
 	size_t		before = context_bytes(parent);
 	TidSet	   *set = tidset_pg_create(parent, 64 * 1024 * 1024);
 	size_t		given;
@@ -543,8 +587,10 @@ tidset_local_check(PG_FUNCTION_ARGS)
 	if (problem)
 		elog(ERROR, "%s", problem);
 	given = context_bytes(parent) - before;
-	if (given > tidset_memory(set) + SLACK || tidset_memory(set) > given + SLACK)
-		elog(ERROR, "memory is %zu, not %zu", given, (size_t) tidset_memory(set));
+	if (given > tidset_memory(set) + SLACK ||
+		tidset_memory(set) > given + SLACK)
+		elog(ERROR, "memory is %zu, not %zu", given,
+			 (size_t) tidset_memory(set));
 	tidset_reset(set);
 	fill_and_seal(set, (shape + 1) % NSHAPES);
 	check_lookups(set, (shape + 1) % NSHAPES);
@@ -555,7 +601,10 @@ tidset_local_check(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(true);
 }
 
-/* A set that other sessions may look at as long as this one lives: {area, set}. */
+/*
+ * Make a set that other sessions may read while this session lives: {area,
+ * set}.
+ */
 Datum
 tidset_share(PG_FUNCTION_ARGS)
 {
@@ -566,7 +615,7 @@ tidset_share(PG_FUNCTION_ARGS)
 
 	dsa_pin_mapping(area);
 	set = tidset_pg_create_shared(TopMemoryContext, area, 64 * 1024 * 1024);
-	/* as if there had been an index pass before */
+	/* as after an earlier index pass */
 	fill_and_seal(set, (PG_GETARG_INT32(0) + 1) % NSHAPES);
 	tidset_reset(set);
 	fill_and_seal(set, PG_GETARG_INT32(0));
@@ -574,16 +623,20 @@ tidset_share(PG_FUNCTION_ARGS)
 	MemoryContextSwitchTo(old);
 	result[0] = Int64GetDatum((int64) dsa_get_handle(area));
 	result[1] = Int64GetDatum((int64) tidset_handle(set));
-	PG_RETURN_ARRAYTYPE_P(construct_array(result, 2, INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
-										  TYPALIGN_DOUBLE));
+	PG_RETURN_ARRAYTYPE_P(construct_array(result, 2, INT8OID, sizeof(int64),
+										  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
-/* (area, set, shape) -> number of TIDs; errors if a lookup gives the wrong answer */
+/*
+ * (area, set, shape) -> number of TIDs; raises an error if a lookup returns a
+ * wrong result
+ */
 Datum
 tidset_attach_and_check(PG_FUNCTION_ARGS)
 {
 	dsa_area   *area = dsa_attach((dsa_handle) PG_GETARG_INT64(0));
-	TidSet	   *set = tidset_pg_attach(CurrentMemoryContext, area, (dsa_pointer) PG_GETARG_INT64(1));
+	TidSet	   *set = tidset_pg_attach(CurrentMemoryContext, area,
+									   (dsa_pointer) PG_GETARG_INT64(1));
 	int64		count;
 
 	check_lookups(set, PG_GETARG_INT32(2));
@@ -594,8 +647,9 @@ tidset_attach_and_check(PG_FUNCTION_ARGS)
 }
 
 /*
- * Fill a set in an area, as parallel VACUUM has it, until it is full: {what the area
- * takes then (0 before version 17, which tells it), what the set counts, its blocks}.
+ * Fill a set in an area, as in a parallel VACUUM, until it is full: {memory of
+ * the area then (0 before version 17, which reports it), memory that the set
+ * counts, its blocks}.
  */
 Datum
 tidset_shared_limit(PG_FUNCTION_ARGS)
@@ -603,14 +657,16 @@ tidset_shared_limit(PG_FUNCTION_ARGS)
 	Size		limit = (Size) PG_GETARG_INT64(0);
 	Size		size = Min(limit, 1024 * 1024);
 	void	   *place = palloc(size);
-	dsa_area   *area = dsa_create_in_place(place, size, CompatNewTranche("tidset"), NULL);
-	TidSet	   *set = tidset_pg_create_shared(CurrentMemoryContext, area, limit);
+	dsa_area   *area = dsa_create_in_place(place, size,
+										   CompatNewTranche("tidset"), NULL);
+	TidSet	   *set = tidset_pg_create_shared(CurrentMemoryContext, area,
+											  limit);
 	BlockNumber block = 0;
 	Datum		result[3];
 
 	for (;; block++)
 	{
-		/* 20 of 200, elsewhere in each block */
+		/* 20 of 200, at other places in each block */
 		OffsetNumber offsets[20];
 
 		for (int i = 0; i < 20; i++)
@@ -628,5 +684,6 @@ tidset_shared_limit(PG_FUNCTION_ARGS)
 	tidset_pg_destroy(set);
 	dsa_detach(area);
 	dsa_release_in_place(place);
-	PG_RETURN_ARRAYTYPE_P(construct_array(result, 3, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+	PG_RETURN_ARRAYTYPE_P(construct_array(result, 3, INT8OID, sizeof(int64),
+										  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
