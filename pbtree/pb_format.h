@@ -2,10 +2,11 @@
  * pb_format.h
  *	  On-disk format of pbtree indexes, version 1.
  *
- * docs/internals/pbtree-format.md draws every structure byte by byte.  All pages have
- * PostgreSQL's standard page header and keep no data between pd_lower and
- * pd_upper.  Slots grow upwards from the page header, items and blobs (prefix,
- * fences) downwards from the special space, without gaps between them.
+ * docs/internals/pbtree-format.md draws every structure byte by byte.  All
+ * pages have PostgreSQL's standard page header and keep no data between
+ * pd_lower and pd_upper.  Slots grow upwards from the page header, items and
+ * blobs (prefix, fences) downwards from the special space, without gaps
+ * between them.
  *
  *	slot				item
  *	+---------+------+	leaf:  [map] key's suffix, TIDs

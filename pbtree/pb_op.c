@@ -2,8 +2,8 @@
  * pb_op.c
  *	  Operations on pages, of which WAL records consist.
  *
- * An operation is a byte that says which, and its arguments; docs/internals/pbtree-format.md
- * lists them.
+ * An operation is a byte that says which, and its arguments;
+ * docs/internals/pbtree-format.md lists them.
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
