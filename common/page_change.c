@@ -64,28 +64,35 @@ page_change_register(const PageChange *c, int i, uint8 flags)
 {
 	const PageChangeBlock *b = &c->blocks[i];
 
-	XLogRegisterBuffer(i, b->buffer, REGBUF_STANDARD | flags | (b->init ? REGBUF_WILL_INIT : 0));
+	if (b->init)
+		flags |= REGBUF_WILL_INIT;
+	XLogRegisterBuffer(i, b->buffer, REGBUF_STANDARD | flags);
 	CompatXLogRegisterBufData(i, b->ops, b->len);
 }
 
 Buffer
-page_change_redo(XLogReaderState *record, int id, bool cleanup, PageChangeApply apply, void *arg,
+page_change_redo(XLogReaderState *record, int id, bool cleanup,
+				 PageChangeApply apply, void *arg,
 				 bool (*is_hint) (const uint8 *ops, uint32 len))
 {
-	bool		init = (XLogRecGetBlock(record, id)->flags & BKPBLOCK_WILL_INIT) != 0;
+	uint8		flags = XLogRecGetBlock(record, id)->flags;
+	bool		init = (flags & BKPBLOCK_WILL_INIT) != 0;
 	Buffer		buffer;
+	BlockNumber block;
 	const char *problem;
 	const uint8 *ops;
 	Size		len;
 
 	Assert(!(init && cleanup));
-	if (XLogReadBufferForRedoExtended(record, id, init ? RBM_ZERO_AND_LOCK : RBM_NORMAL,
+	if (XLogReadBufferForRedoExtended(record, id,
+									  init ? RBM_ZERO_AND_LOCK : RBM_NORMAL,
 									  cleanup, &buffer) != BLK_NEEDS_REDO)
 		return buffer;
+	block = BufferGetBlockNumber(buffer);
 	ops = (const uint8 *) XLogRecGetBlockData(record, id, &len);
-	problem = apply(BufferGetPage(buffer), BufferGetBlockNumber(buffer), ops, len, arg);
+	problem = apply(BufferGetPage(buffer), block, ops, len, arg);
 	if (problem != NULL)
-		elog(PANIC, "could not redo the change of block %u: %s", BufferGetBlockNumber(buffer), problem);
+		elog(PANIC, "could not redo change of block %u: %s", block, problem);
 	if (is_hint == NULL || !is_hint(ops, len))
 		PageSetLSN(BufferGetPage(buffer), record->EndRecPtr);
 	MarkBufferDirty(buffer);
@@ -94,7 +101,7 @@ page_change_redo(XLogReaderState *record, int id, bool cleanup, PageChangeApply 
 
 void
 page_change_desc(StringInfo buf, XLogReaderState *record, const char *sep,
-				 void (*desc) (StringInfo buf, const uint8 *ops, uint32 len))
+				 PageChangeDesc desc)
 {
 	for (int id = 0; id <= XLogRecMaxBlockId(record); id++)
 	{

@@ -45,8 +45,12 @@ typedef struct PageChange
  * Applies a block's operations.  Returns NULL, or why they do not fit the page,
  * which is undefined then.  arg is the caller's of page_change_redo.
  */
-typedef const char *(*PageChangeApply) (Page page, BlockNumber block, const uint8 *ops,
-										uint32 len, void *arg);
+typedef const char *(*PageChangeApply) (Page page, BlockNumber block,
+										const uint8 *ops, uint32 len,
+										void *arg);
+
+/* Describes them. */
+typedef void (*PageChangeDesc) (StringInfo buf, const uint8 *ops, uint32 len);
 
 /* Begin to build a change; its operations go to space. */
 extern void page_change_begin(PageChange *c, uint8 *space, uint32 size);
@@ -61,7 +65,10 @@ extern ByteWriter *page_change_block(PageChange *c, Buffer buffer, bool init);
 /* All operations have been put.  Error: they are too long. */
 extern void page_change_end(PageChange *c);
 
-/* Register block i and its operations with the WAL record; flags: REGBUF_* but WILL_INIT. */
+/*
+ * Register block i and its operations with the WAL record.  flags: REGBUF_*,
+ * beside STANDARD and WILL_INIT.
+ */
 extern void page_change_register(const PageChange *c, int i, uint8 flags);
 
 /*
@@ -74,7 +81,7 @@ extern Buffer page_change_redo(XLogReaderState *record, int id, bool cleanup,
 							   bool (*is_hint) (const uint8 *ops, uint32 len));
 
 /* Describe the operations of the record's blocks, the first behind sep. */
-extern void page_change_desc(StringInfo buf, XLogReaderState *record, const char *sep,
-							 void (*desc) (StringInfo buf, const uint8 *ops, uint32 len));
+extern void page_change_desc(StringInfo buf, XLogReaderState *record,
+							 const char *sep, PageChangeDesc desc);
 
 #endif							/* PAGE_CHANGE_H */

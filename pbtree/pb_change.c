@@ -158,8 +158,9 @@ static const char *
 pages_problem(const PbChange *c, bool made)
 {
 	const char *problem = NULL;
+	int			n = c->pages.nblocks;
 
-	for (int i = 0; problem == NULL && i < c->pages.nblocks; i++)
+	for (int i = 0; problem == NULL && i < n; i++)
 	{
 		Page		page = BufferGetPage(c->pages.blocks[i].buffer);
 
@@ -168,17 +169,15 @@ pages_problem(const PbChange *c, bool made)
 		if (problem == NULL && is_of_tree(c, i, made))
 			problem = pb_verify_page(c->rel, c->index, page);
 	}
-	for (int i = 0; problem == NULL && i < c->pages.nblocks * c->pages.nblocks; i++)
+	for (int i = 0; problem == NULL && i < n * n; i++)
 	{
-		int			a = i / c->pages.nblocks;
-		int			b = i % c->pages.nblocks;
+		Buffer		a = c->pages.blocks[i / n].buffer;
+		Buffer		b = c->pages.blocks[i % n].buffer;
 
-		if (a != b && is_of_tree(c, a, made) && is_of_tree(c, b, made))
+		if (a != b && is_of_tree(c, i / n, made) && is_of_tree(c, i % n, made))
 			problem = pb_verify_pair(c->index,
-									 BufferGetPage(c->pages.blocks[a].buffer),
-									 BufferGetBlockNumber(c->pages.blocks[a].buffer),
-									 BufferGetPage(c->pages.blocks[b].buffer),
-									 BufferGetBlockNumber(c->pages.blocks[b].buffer));
+									 BufferGetPage(a), BufferGetBlockNumber(a),
+									 BufferGetPage(b), BufferGetBlockNumber(b));
 	}
 	return problem;
 }
@@ -191,8 +190,9 @@ pages_problem(const PbChange *c, bool made)
 static void
 look_before(PbChange *c)
 {
+	/* I3 */
 	for (int i = 0; i < c->pages.nblocks; i++)
-		Assert(pb_index_is_locked(c->pages.blocks[i].buffer, PB_WRITE));	/* I3 */
+		Assert(pb_index_is_locked(c->pages.blocks[i].buffer, PB_WRITE));
 	c->index = c->rel->rd_amcache != NULL && looks_at_keys(c) ?
 		pb_index_get(c->rel) : NULL;
 	if (c->index != NULL && pages_problem(c, false) != NULL)
@@ -206,6 +206,7 @@ look_before(PbChange *c)
 static void
 look_after(PbChange *c)
 {
+	Buffer		first = c->pages.blocks[0].buffer;
 	const char *problem;
 
 	if (c->index == NULL)
@@ -216,7 +217,7 @@ look_after(PbChange *c)
 				(errcode(ERRCODE_INDEX_CORRUPTED),
 				 errmsg_internal("change 0x%02X of index \"%s\" leaves a damaged page, block %u or one of %d others",
 								 c->info, RelationGetRelationName(c->rel),
-								 BufferGetBlockNumber(c->pages.blocks[0].buffer),
+								 BufferGetBlockNumber(first),
 								 c->pages.nblocks - 1),
 				 errdetail_internal("%s", problem)));
 	Assert(problem == NULL);
@@ -251,7 +252,8 @@ pb_change_apply(PbChange *c)
 	look_before(c);
 #endif
 	if (!c->simple && !tried && !pb_change_try(c))
-		pb_index_corrupt(c->rel, BufferGetBlockNumber(c->pages.blocks[0].buffer), -1,
+		pb_index_corrupt(c->rel,
+						 BufferGetBlockNumber(c->pages.blocks[0].buffer), -1,
 						 "The page does not match the change.");
 	if (c->pages.nblocks > XLR_NORMAL_MAX_BLOCK_ID + 1)
 		XLogEnsureRecordSpace(c->pages.nblocks - 1, c->pages.nblocks + 1);

@@ -65,8 +65,12 @@ pb_wal_redo(XLogReaderState *record)
 	if (max >= PB_CHANGE_MAX_BLOCKS)
 		elog(PANIC, "pbtree WAL record has too many blocks");
 	for (int id = 0; id <= max; id++)
-		buffers[id] = page_change_redo(record, id, id == 0 && removes_rows(info),
-									   redo_ops, NULL, NULL);
+	{
+		bool		cleanup = id == 0 && removes_rows(info);
+
+		buffers[id] = page_change_redo(record, id, cleanup, redo_ops, NULL,
+									   NULL);
+	}
 	for (int id = 0; id <= max; id++)
 	{
 		if (BufferIsInvalid(buffers[id]))

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * wp_format.h
- *	  The packed file.  docs/internals/walpack-format.md explains it byte by byte.
+ *	  The packed file, byte by byte: docs/internals/walpack-format.md.
  *
  *		+--------------------------------------------------+
  *		| WpFileHeader                                     |

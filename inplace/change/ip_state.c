@@ -84,7 +84,10 @@ static const IpArrow arrows[] = {
 	{IP_OP_FINAL_ROWS, S(UNUSED), S(FROZEN)},
 	{IP_OP_ROW, S(UNUSED), UNCHANGED | S(INSERTED)},
 
-	/* an update in place, or a deletion; its undo record, at home; a speculative insertion is confirmed */
+	/*
+	 * an update in place, or a deletion; its undo record, at home; a
+	 * speculative insertion is confirmed
+	 */
 	{IP_OP_ROW, UNCHANGED, S(UPDATED) | S(DELETED) | S(OVERLAID)},
 	{IP_OP_ROW, WHOLE, S(UPDATED) | S(DELETED)},	/* I7 */
 	{IP_OP_ROW, S(OVERLAID), S(UPDATED) | S(DELETED) | S(OVERLAID)},
@@ -95,7 +98,10 @@ static const IpArrow arrows[] = {
 	{IP_OP_MOVED, UNCHANGED, S(CHANGED)},
 	{IP_OP_MOVED, S(UNUSED), S(UNDO)},
 
-	/* a rollback: of many rows by one step, of one row, of what the default changer did */
+	/*
+	 * a rollback: of many rows by one step, of one row, of what the default
+	 * changer did
+	 */
 	{IP_OP_RESTORE, S(UPDATED) | S(DELETED) | S(OVERLAID), UNCHANGED},
 	{IP_OP_ROW, S(UPDATED) | S(DELETED), UNCHANGED | WHOLE},
 	{IP_OP_ROW, S(OVERLAID) | S(CHANGED), UNCHANGED | S(OVERLAID)},

@@ -199,7 +199,8 @@ typedef enum Found
 {
 	FOUND_STORED,				/* the version is in the slot */
 	FOUND_VERSION,				/* the row: v stands on its newest version */
-	FOUND_DELETED,				/* the snapshot sees a deletion, by fetch->deleter */
+	FOUND_DELETED,				/* the snapshot sees a deletion, by
+								 * fetch->deleter */
 	FOUND_GONE,					/* there is no row: fetch->gone_lsn is set */
 	FOUND_STALE					/* look again */
 } Found;
