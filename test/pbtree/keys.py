@@ -147,7 +147,9 @@ def keys_vacuum_records(tests):
     cluster, connection = begin(tests, 'keys_vacuum_records')
     query(connection, 'CREATE EXTENSION pg_walinspect; SET synchronous_commit = on')
     make(connection, ['USING pbtree (k)'], 3000)
-    query(connection, 'VACUUM t; UPDATE t SET k = k + 10000 WHERE id % 3 = 0; DELETE FROM t WHERE id % 5 = 0')
+    query(connection, 'VACUUM t')
+    query(connection, 'UPDATE t SET k = k + 10000 WHERE id % 3 = 0')
+    query(connection, 'DELETE FROM t WHERE id % 5 = 0')
     begun = query(connection, 'SELECT pg_current_wal_insert_lsn()')[0][0]
     query(connection, 'VACUUM (INDEX_CLEANUP ON) t')
     data = "generate_series(0, pg_relation_size('t') / 8192 - 1) b, inplace_page('t', b) WHERE kind = 'data'"
