@@ -33,7 +33,7 @@ def of_instructions(found):
             first = first or what
             for system in ('inplace', 'pbtree'):
                 if system in counts:
-                    name = f'{first}; {what}' if what.startswith(LATER) else what
+                    name = f'{first}; {what}' if what != first and what.startswith(LATER) else what
                     yield (name + (', pbtree index' if system == 'pbtree' else ''), 'instructions', counts['heap'], counts[system],
                            counts[system] / counts['heap'])
 
