@@ -605,11 +605,16 @@ collect(IpVacuum *v, BlockNumber block, const OffsetNumber *dead, int ndead)
 	compat_progress_dead(tidset_memory(v->dead), tidset_count(v->dead));
 }
 
-/* All-visible pages have nothing to do, as long as the map is right. */
+/*
+ * All-visible pages have nothing to do, as long as the map is right.  But a
+ * table's first VACUUM counts the rows: readers may have made all pages
+ * all-visible before.
+ */
 static bool
 may_skip(IpVacuum *v, BlockNumber block)
 {
 	return !(v->params->options & VACOPT_DISABLE_PAGE_SKIPPING) &&
+		v->rel->rd_rel->reltuples >= 0 &&
 		visibilitymap_get_status(v->rel, block, &v->ahead_vm) ==
 		(VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN);
 }

@@ -116,6 +116,14 @@ my $estimate = sql("SELECT reltuples FROM pg_class WHERE relname = 't'");
 ok($estimate > 49000 && $estimate < 51000, 'reltuples from a part of the pages')
   or diag("reltuples: $estimate");
 
+# ---- a table that only readers have visited before -----------------------------------
+
+sql('CREATE TABLE fresh (id int) USING inplace', 'INSERT INTO fresh SELECT generate_series(1, 1000)');
+sql('SELECT count(*) FROM fresh');
+$found = vacuum('', 'fresh');
+vacuum_is($found, 'a first VACUUM counts the rows of all-visible pages', scanned => pages('fresh'), live => 1000);
+is(sql(q(SELECT reltuples || ' ' || pg_stat_get_live_tuples(oid) FROM pg_class WHERE relname = 'fresh')), '1000 1000', 'and so says the table');
+
 # ---- the bypass -------------------------------------------------------------------
 
 sub dead_items
