@@ -8,9 +8,9 @@ LONG="extensions"								# run with --full, or by name
 QUICK=(house release regress isolation diff tidset/{scalar,server} pagedelta
 	walpack/{settings,commands,damaged_wal,recovery,damaged_archive_stops_recovery}
 	pbtree/{sql,ways-to-build,keys-twins,keys-vacuum-under-load,unique,differences,crash,standby,damage}
-	tap/{010_crash_tpcb,020_crash_mixed,025_full_disk,030_standby,040_minimal_unlogged,050_corruption,054_met_damage,057_small_tables}
-	tap/{058_frozen_rows,059_overlaid,061_moved,070_2pc_restart,075_row_locks,076_damaged_locks,090_horizons,120_dump,150_rewrites}
-	tap/{160_logical,176_origins,190_tools,235_undo_ages,240_queue,255_long_chain_damage,258_brin_summary,280_update,330_examples})
+	tap/{crash_tpcb,crash_mixed,full_disk,standby_pages,minimal_unlogged,random_damage,damage_that_readers_meet,small_tables}
+	tap/{frozen_rows,overlaid_rows,moved_rows,prepared_transactions,row_locks,damaged_locks,removal_horizons,dump_and_restore,table_rewrites}
+	tap/{logical_decoding,subscriber_conflicts,tools_that_copy,undo_ages,queue,damaged_long_chain,brin_summary,extension_update,examples_of_docs})
 LIMIT=1200										# seconds of processor time, for a suite or a file of tap
 IDLE=300										# seconds without any
 MINUTES=0										# what would start later is left out; 0: nothing
@@ -361,7 +361,7 @@ suite_extensions() {
 	if (($#)); then
 		run_core extensions "${@/#/contrib/}"
 	else
-		[[ " ${suites[*]} " == *" tap "* ]] || suite_tap 265_repack 270_packages
+		[[ " ${suites[*]} " == *" tap "* ]] || suite_tap repack packaged_extensions
 		run_core extensions contrib
 	fi
 }
