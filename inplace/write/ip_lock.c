@@ -310,7 +310,9 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 		*result = TM_Updated;
 		return TRY_DONE;
 	}
-	if ((found == IPF_RUNNING || found == IPF_UPDATED || found == IPF_MOVED) &&
+	/* a version that was seen is wanted itself, whatever the snapshot sees */
+	if ((found == IPF_RUNNING || found == IPF_MOVED ||
+		 (found == IPF_UPDATED && !req->was_seen)) &&
 		key_is_unchanged(req, v, found, forward))
 	{
 		if (*forward)
@@ -466,8 +468,9 @@ result_slot(LockRequest *req, IpVersion *v, TM_Result result, TupleTableSlot *sl
 	 */
 	if (result == TM_Ok && req->see_old)
 	{
-		bool		self = req->snapshot == NULL || !IsMVCCSnapshot(req->snapshot) ||
-			req->tmfd->traversed;
+		bool		self = req->snapshot == NULL ||
+			!IsMVCCSnapshot(req->snapshot) ||
+			req->tmfd->traversed || req->was_seen;
 
 		found = ip_version_fetch_satisfy(v, req->rel, &req->target.row,
 										 self ? SnapshotSelf : req->snapshot, NULL);

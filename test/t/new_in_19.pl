@@ -179,7 +179,8 @@ foreach my $isolation ('READ COMMITTED', 'REPEATABLE READ')
 		'UPDATE later SET n = 34 WHERE id = 3; UPDATE later SET n = 35 WHERE id = 3', 'BEGIN; UPDATE later SET n = 36 WHERE id = 3; ROLLBACK',
 		q(DELETE FROM later WHERE id = 3; INSERT INTO later VALUES (3, 37, 'again')), 'DELETE FROM later WHERE id = 3')
 	{
-		conflict_with_later_change($isolation, $change, $_) foreach '', 'FOR UPDATE';
+		conflict_with_later_change($isolation, $change, $_)
+		  foreach '', 'FOR UPDATE', 'FOR NO KEY UPDATE', 'FOR SHARE', 'FOR KEY SHARE';
 	}
 }
 
