@@ -13,7 +13,7 @@ ASKED=							# which one was asked for, if any was
 MAJORS="15 16 17 18 19"
 PACKAGED=19						# where there may be no source package
 NO_SERVER=77					# exit status where there are no packages either: of a version that is no release yet
-ASSERTS=						# make's flag for assertions in the extension only
+ASSERTS=						# make's flags for assertions, in the extension only, and what goes with them
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/pg_inplace
 ((EUID != 0)) || CACHE=/var/cache/pg_inplace
 # What contrib's modules and the procedural languages need is here too, for their suites.
@@ -68,8 +68,16 @@ choose_server() {
 		;;
 	esac
 	[[ -x $PG_CONFIG ]] || die "no $PG_CONFIG: set PG_CONFIG to the pg_config of your PostgreSQL"
+	[[ -z $ASSERTS && $("$PG_CONFIG" --configure) != *--enable-cassert* ]] || ASSERTS+=$(poison)
 	BINDIR=$("$PG_CONFIG" --bindir)
 	PGXS_TEST=$("$PG_CONFIG" --pkglibdir)/pgxs/src/test
+}
+
+# The compiler's flag, if it has it, that gives variables which are not initialised a value that hurts.
+poison() {
+	local cc flag=-ftrivial-auto-var-init=pattern
+	read -ra cc < <("$PG_CONFIG" --cc)
+	! "${cc[@]}" "$flag" -x c -c -o /dev/null /dev/null 2>/dev/null || echo " $flag"
 }
 
 # PG_CONFIG wins, but must not be another server than the one that was asked for.

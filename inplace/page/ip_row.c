@@ -56,6 +56,8 @@ ip_row_decode(Page page, OffsetNumber off, IpRow *row)
 	row->ptr = ip_ptr_cid(0);
 	if ((row->hdr & IP_HDR_NATTS_MASK) > MaxHeapAttributeNumber)
 		return "row has too many columns";
+	if ((state & IP_ROW_MOVED) && !(state & IP_ROW_DELETED))
+		return "row has moved, but is not deleted";
 	if (state & IP_ROW_VERSION)
 		return ip_row_decode_block(page, item, len, row);
 	row->body = item + IP_ROW_HDRSZ;

@@ -100,6 +100,8 @@ set_target(IpPrune *p, IpVersion *v, IpRowOp *op)
 static IpPruneAction
 put_below(IpPrune *p, IpVersion *v, IpvResult below, IpRowOp *op)
 {
+	if (v->damaged)
+		return PRUNE_DAMAGED;
 	if (below == IPV_NONE)
 	{
 		ip_op_dead(p->w, op->off);
@@ -131,7 +133,7 @@ ip_restore_version(IpPrune *p, IpVersion *v, IpRowOp *op)
 			ip_version_missing(v);
 		v->damaged = true;
 	}
-	return v->damaged ? PRUNE_DAMAGED : put_below(p, v, below, op);
+	return put_below(p, v, below, op);
 }
 
 /* Begin the change of one row. */

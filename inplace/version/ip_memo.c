@@ -280,8 +280,10 @@ ip_memo_was_ended(Relation rel, const ItemPointerData *tid, IpTarget *target)
 		return false;
 	target->row = *tid;
 	target->exact = true;
+	target->inserted = false;
 	target->xid = ended_by_xid;
 	target->ptr = ended_by_ptr;
 	target->next_xid = IP_XID_NONE;
+	target->next_ptr = ip_ptr_cid(0);
 	return true;
 }
