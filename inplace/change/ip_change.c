@@ -12,7 +12,10 @@
 #include "ip_page_apply.h"
 #include "ip_xid.h"
 
-/* Operations of one change.  A page's worth of rows, twice, and some more. */
+/*
+ * Space for the operations of one change: twice the rows of a page, and some
+ * more.
+ */
 #define IP_CHANGE_SPACE		(4 * BLCKSZ)
 
 static uint8 change_space[IP_CHANGE_SPACE];
@@ -74,7 +77,10 @@ ip_change_is_hint(const uint8 *ops, uint32 len)
 	return len == 1 && ops[0] == IP_OP_VISIBLE && !XLogHintBitIsNeeded();
 }
 
-/* Pin the visibility map's pages for blocks that are all-visible; a bit for each. */
+/*
+ * Pin the visibility map's pages for blocks that are all-visible.  Returns a
+ * bit for each of these blocks.
+ */
 static uint16
 find_visible(IpChange *c)
 {
@@ -86,9 +92,11 @@ find_visible(IpChange *c)
 		PageChangeBlock *b = &c->pages.blocks[i];
 
 		c->vm[i] = InvalidBuffer;
-		if (!b->init && c->info != IP_XLOG_LOCK && PageIsAllVisible(BufferGetPage(b->buffer)))
+		if (!b->init && c->info != IP_XLOG_LOCK &&
+			PageIsAllVisible(BufferGetPage(b->buffer)))
 		{
-			visibilitymap_pin(c->rel, BufferGetBlockNumber(b->buffer), &c->vm[i]);
+			visibilitymap_pin(c->rel, BufferGetBlockNumber(b->buffer),
+							  &c->vm[i]);
 			visible |= 1 << i;
 		}
 	}
@@ -119,7 +127,10 @@ release_visible(IpChange *c)
 	}
 }
 
-/* Register the main data; head, of IP_MAIN_MAX_HEAD bytes, must last until the insertion. */
+/*
+ * Register the main data; head, of IP_MAIN_MAX_HEAD bytes, must last until the
+ * insertion.
+ */
 static void
 register_main_data(IpChange *c, uint16 visible, uint8 *head)
 {
@@ -155,7 +166,10 @@ register_main_data(IpChange *c, uint16 visible, uint8 *head)
 	}
 }
 
-/* The map's pages whose bits are cleared, each once; how many. */
+/*
+ * Collect the map's pages whose bits are cleared, each once; returns their
+ * number.
+ */
 static int
 visible_pages(const IpChange *c, Buffer *pages)
 {
@@ -175,23 +189,27 @@ visible_pages(const IpChange *c, Buffer *pages)
 }
 
 /*
- * Name these pages after the blocks: from 17 on an incremental backup takes the pages that records name.  Redo clears the
- * bits by the numbers of the blocks.
+ * Register these pages after the blocks: from 17 on an incremental backup
+ * copies the pages that records name.  Redo clears the bits by block number.
  */
 static void
 register_visible(const IpChange *c, const Buffer *pages, int n)
 {
 	for (int i = 0; i < n; i++)
-		XLogRegisterBuffer(c->pages.nblocks + i, pages[i], REGBUF_NO_IMAGE | REGBUF_NO_CHANGE);
+		XLogRegisterBuffer(c->pages.nblocks + i, pages[i],
+						   REGBUF_NO_IMAGE | REGBUF_NO_CHANGE);
 }
 
-/* The page of the map in which bits are set is changed by the record, unlike those others. */
+/*
+ * Register the map's page in which bits are set.  Unlike the pages whose bits
+ * are cleared, the record changes it.
+ */
 static void
 register_map(const IpChange *c)
 {
 	static const uint8 op = IP_OP_VISIBLE;
 
-	/* the map's pages are not of the standard layout */
+	/* the map's pages do not have the standard layout */
 	XLogRegisterBuffer(c->pages.nblocks, c->map, 0);
 	CompatXLogRegisterBufData(c->pages.nblocks, &op, 1);
 }
@@ -224,8 +242,8 @@ log_change(IpChange *c, uint16 visible, bool set)
 		register_visible(c, vm, nvm);
 
 	/*
-	 * others change the map's pages, which must not change while images of
-	 * them are taken
+	 * other backends change the map's pages, which must not change while
+	 * images of them are taken
 	 */
 	for (int i = 0; images && i < nvm; i++)
 		LockBuffer(vm[i], BUFFER_LOCK_SHARE);
@@ -235,16 +253,20 @@ log_change(IpChange *c, uint16 visible, bool set)
 	return lsn;
 }
 
-/* The page is all-visible, and so are its bits in the map; the map's page stays locked. */
+/*
+ * Mark the page as all-visible, and set its bits in the map; the map's page
+ * stays locked.
+ */
 static void
 set_map(IpChange *c)
 {
 	LockBuffer(c->map, BUFFER_LOCK_EXCLUSIVE);
-	ip_map_set(BufferGetPage(c->map), BufferGetBlockNumber(c->pages.blocks[0].buffer));
+	ip_map_set(BufferGetPage(c->map),
+			   BufferGetBlockNumber(c->pages.blocks[0].buffer));
 	MarkBufferDirty(c->map);
 }
 
-/* Log it, and set the pages' LSNs. */
+/* Write the change's WAL record, and set the pages' LSNs. */
 static void
 write_wal(IpChange *c, uint16 visible, bool set)
 {
@@ -271,9 +293,11 @@ ip_change_apply(IpChange *c)
 	page_change_end(&c->pages);
 	Assert(c->rows == NULL || c->pages.nblocks == 1);
 	Assert(c->dead_until == 0 || wal);	/* I16 */
-	Assert(c->pages.nblocks > 0 && (c->pages.nblocks == 1 || BufferIsInvalid(c->map)));
+	Assert(c->pages.nblocks > 0 &&
+		   (c->pages.nblocks == 1 || BufferIsInvalid(c->map)));
 	Assert(!c->logical_rows || c->logical != NULL);
-	Assert(c->replay || c->xid == InvalidTransactionId || c->xid == GetCurrentTransactionIdIfAny());
+	Assert(c->replay || c->xid == InvalidTransactionId ||
+		   c->xid == GetCurrentTransactionIdIfAny());
 	visible = find_visible(c);
 	nrefs = c->pages.nblocks + (visible != 0 ? c->pages.nblocks : 0);
 	if (wal && nrefs > XLR_NORMAL_MAX_BLOCK_ID + 1)
@@ -288,7 +312,8 @@ ip_change_apply(IpChange *c)
 	ctx.dead_until = c->dead_until;
 	ctx.data_block = BufferGetBlockNumber(c->pages.blocks[IP_REF_DATA].buffer);
 	ctx.undo_block = c->pages.nblocks > IP_REF_UNDO ?
-		BufferGetBlockNumber(c->pages.blocks[IP_REF_UNDO].buffer) : InvalidBlockNumber;
+		BufferGetBlockNumber(c->pages.blocks[IP_REF_UNDO].buffer) :
+		InvalidBlockNumber;
 
 	START_CRIT_SECTION();
 	if (visible != 0)
@@ -300,14 +325,19 @@ ip_change_apply(IpChange *c)
 
 		Assert(ip_page_is_locked(BufferGetPage(b->buffer), true));	/* I10 */
 		MarkBufferDirty(b->buffer);
-		problem = ip_page_apply(BufferGetPage(b->buffer), BufferGetBlockNumber(b->buffer),
-								b->ops, b->len, &ctx);
+		problem = ip_page_apply(BufferGetPage(b->buffer),
+								BufferGetBlockNumber(b->buffer), b->ops, b->len,
+								&ctx);
 		if (unlikely(problem != NULL))
 			elog(PANIC, "could not change block %u of relation \"%s\": %s",
-				 BufferGetBlockNumber(b->buffer), RelationGetRelationName(c->rel), problem);
-		Assert(c->info == IP_XLOG_LOCK || BufferIsValid(c->map) || !PageIsAllVisible(BufferGetPage(b->buffer)));	/* I10, I12 */
+				 BufferGetBlockNumber(b->buffer),
+				 RelationGetRelationName(c->rel), problem);
+		/* I10, I12 */
+		Assert(c->info == IP_XLOG_LOCK || BufferIsValid(c->map) ||
+			   !PageIsAllVisible(BufferGetPage(b->buffer)));
 	}
-	set = BufferIsValid(c->map) && PageIsAllVisible(BufferGetPage(c->pages.blocks[0].buffer));
+	set = BufferIsValid(c->map) &&
+		PageIsAllVisible(BufferGetPage(c->pages.blocks[0].buffer));
 	if (set)
 		set_map(c);
 	if (wal)

@@ -11,13 +11,13 @@
  *		ip_change_apply(&c);
  *
  * Each block's operations are built completely before the next block begins.
- * Everything up to ip_change_apply may fail and changes nothing; ip_change_apply
- * cannot fail: the caller made sure that the operations fit their pages.  All
- * buffers must be locked exclusively from ip_change_block to after
- * ip_change_apply.
+ * Everything up to ip_change_apply may fail and changes nothing;
+ * ip_change_apply cannot fail: the caller made sure that the operations fit
+ * their pages.  All buffers must be locked exclusively from ip_change_block to
+ * after ip_change_apply.
  *
- * A page that is all-visible is so no more after any change but IP_XLOG_LOCK,
- * unless ip_change_visible finds that it still is.
+ * Any change but IP_XLOG_LOCK unmarks an all-visible page, unless
+ * ip_change_visible finds that it still is all-visible.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_CHANGE_H
@@ -31,7 +31,7 @@
 /* Resource manager id; also in docs/internals/on-disk-format.md. */
 #define IP_RMGR_ID				164
 
-/* Record types: what a change is for.  Redo is the same for all of them. */
+/* Record types: the purpose of a change.  Redo is the same for all types. */
 #define IP_XLOG_INSERT			0x00
 #define IP_XLOG_MULTI_INSERT	0x10
 #define IP_XLOG_UPDATE			0x20
@@ -39,7 +39,7 @@
 #define IP_XLOG_DELETE			0x40
 #define IP_XLOG_LOCK			0x50
 #define IP_XLOG_PRUNE			0x60
-#define IP_XLOG_RESTORE			0x70	/* an aborted change is put back */
+#define IP_XLOG_RESTORE			0x70	/* an aborted change is rolled back */
 #define IP_XLOG_RING			0x80	/* undo ring advances or grows */
 #define IP_XLOG_INIT			0x90	/* metapage */
 #define IP_XLOG_SPECULATIVE		0xA0	/* speculative insertion confirmed or
@@ -49,15 +49,15 @@
 
 /*
  * A record's block data are the page operations.  Its main data, if any, are a
- * byte of flags and what they say, in this order.  Redo does not look at the
- * logical section.
+ * byte of flags and the fields that the flags announce, in this order.  Redo
+ * ignores the logical section.
  */
 #define IP_MAIN_CONFLICT	0x01	/* xid with its epoch (8) */
 #define IP_MAIN_VISIBLE		0x02	/* bits (2) */
 #define IP_MAIN_LOGICAL		0x04	/* logical section: the rest */
-#define IP_MAIN_NAMED		0x08	/* xid with its epoch (8), behind the bits */
+#define IP_MAIN_NAMED		0x08	/* xid with epoch (8), behind the bits */
 
-/* Flags and all that has a fixed size. */
+/* Flags and all fields of fixed size. */
 #define IP_MAIN_MAX_HEAD	(1 + sizeof(IpXid) + sizeof(uint16) + sizeof(IpXid))
 
 #define IP_CHANGE_MAX_BLOCKS	12
@@ -71,12 +71,12 @@ typedef struct IpChange
 	Relation	rel;
 	uint8		info;
 	TransactionId xid;
-	bool		replay;			/* xid is not our own: a table's past is
-								 * written again */
-	IpXid		conflict;		/* snapshots that do not see this xid must go,
-								 * on a standby */
-	IpXid		named;			/* newest xid that the operations name: its
-								 * transaction may have logged nothing yet */
+	bool		replay;			/* xid is not our own: a table's history is
+								 * rewritten */
+	IpXid		conflict;		/* on a standby, snapshots that do not see
+								 * this xid are cancelled */
+	IpXid		named;			/* newest xid that the operations name; its
+								 * transaction may not have written WAL yet */
 	StringInfo	logical;		/* section for logical decoding, or NULL: see
 								 * ip_logical.h */
 	bool		logical_rows;	/* it needs the first block's new rows */
@@ -87,10 +87,9 @@ typedef struct IpChange
 	uint32		homelen;
 	const IpRestored *restored; /* the rows of its IP_OP_RESTORE, or NULL */
 	int			nrestored;
-	IpRowMade	made;			/* what one of the IP_OP_ROWs makes, or start
-								 * is NULL */
-	uint16		dead_until;		/* what its IP_OP_DEADs' items say, see
-								 * ip_dead.h */
+	IpRowMade	made;			/* what one of the IP_OP_ROWs makes; start is
+								 * NULL if not set */
+	uint16		dead_until;		/* what IP_OP_DEADs' items say: ip_dead.h */
 	Buffer		map;			/* of its IP_OP_VISIBLE: the visibility map's
 								 * page, or invalid */
 	PageChange	pages;
@@ -99,23 +98,29 @@ typedef struct IpChange
 } IpChange;
 
 /* xid: the record's transaction id, or invalid if no operation needs it. */
-extern void ip_change_begin(IpChange *c, Relation rel, uint8 info, TransactionId xid);
+extern void ip_change_begin(IpChange *c, Relation rel, uint8 info,
+							TransactionId xid);
 
-/* Begin the operations of another block; returns where to put them. */
+/* Begin the operations of another block; returns the writer for them. */
 extern ByteWriter *ip_change_block(IpChange *c, Buffer buffer, bool init);
 
-/* To the block's operations: lock sets of all transactions that have begun, on the page or behind it, may be lost. */
+/*
+ * Add to the block's operations that lock sets, on this page or later ones in
+ * the list, of all transactions that have begun may be lost.
+ */
 extern void ip_change_lost(IpChange *c);
 
 /*
- * Last of all: if all see all rows of the page, the change's only block, after the change, mark it as all-visible, and set its bits in the
- * map.  map: that page of the map, pinned, not locked.
+ * The last step before ip_change_apply: if all rows of the page, the change's
+ * only block, are visible to all after the change, mark it as all-visible, and
+ * set its bits in the map.  map: its page of the map, pinned but not locked.
  */
 extern void ip_change_visible(IpChange *c, Buffer map);
 
 /*
- * Do a block's operations only mark it as all-visible?  Then, as with hint bits, no image of it is taken and its LSN stays, unless
- * checksums, or who copies changed pages only, need these.
+ * Returns whether a block's operations only mark it as all-visible.  Then, as
+ * with hint bits, no image of it is taken and its LSN does not change, unless
+ * checksums or tools that copy only changed pages need these.
  */
 extern bool ip_change_is_hint(const uint8 *ops, uint32 len);
 

@@ -3,8 +3,8 @@
  *	  Logical decoding: from a WAL record's logical section (ip_logical.h) to
  *	  the changes that output plugins see.
  *
- * All is in the record.  Neither the table nor its descriptor is looked at,
- * as what they are now may not be what they were then.
+ * The record has everything that is needed.  The table and its descriptor are
+ * not used, because they may have changed since the record was written.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -40,14 +40,14 @@ bad_section(XLogReaderState *record)
 					LSN_FORMAT_ARGS(record->ReadRecPtr))));
 }
 
-/* A record's section while it is read. */
+/* State of reading a record's section. */
 typedef struct Section
 {
 	XLogReaderState *record;
 	ByteReader	r;
 	uint8		head;
 	RelFileLocator locator;
-	IpNewRows  *rows;			/* of insertions: the page operations' rows */
+	IpNewRows  *rows;			/* for insertions: the page operations' rows */
 } Section;
 
 /* A heap tuple's NULL bitmap and values. */
@@ -74,7 +74,8 @@ read_image(Section *s, const uint8 *base, uint32 baselen, Image *image)
 		if (base == NULL || !AllocSizeIsValid(image->len))
 			bad_section(s->record);
 		image->bytes = bytes = palloc(Max(image->len, 1));
-		if (ip_delta_apply(&s->r, base, baselen, bytes, image->len) != image->len)
+		if (ip_delta_apply(&s->r, base, baselen, bytes,
+						   image->len) != image->len)
 			bad_section(s->record);
 	}
 	if (s->r.bad || image->natts > MaxTupleAttributeNumber)
@@ -91,14 +92,16 @@ free_image(Image *image)
 static CompatChangeTuple *
 make_tuple(ReorderBuffer *rb, Section *s, const Image *image)
 {
-	uint32		nulls = (image->flags & HEAP_HASNULL) ? BITMAPLEN(image->natts) : 0;
+	uint32		nulls = (image->flags & HEAP_HASNULL) ?
+		BITMAPLEN(image->natts) : 0;
 	uint32		hoff = MAXALIGN(SizeofHeapTupleHeader + nulls);
 	CompatChangeTuple *result;
 	HeapTuple	tuple;
 
 	if (image->len < nulls)
 		bad_section(s->record);
-	result = ReorderBufferAllocTupleBuf(rb, hoff - SizeofHeapTupleHeader + image->len - nulls);
+	result = ReorderBufferAllocTupleBuf(rb, hoff - SizeofHeapTupleHeader +
+										image->len - nulls);
 	tuple = CompatChangeTupleHeap(result);
 	tuple->t_len = hoff + image->len - nulls;
 	ItemPointerSetInvalid(&tuple->t_self);
@@ -108,13 +111,15 @@ make_tuple(ReorderBuffer *rb, Section *s, const Image *image)
 	tuple->t_data->t_infomask = image->flags & IP_TUPLE_INFOMASK;
 	tuple->t_data->t_hoff = hoff;
 	memcpy(tuple->t_data->t_bits, image->bytes, nulls);
-	memcpy((char *) tuple->t_data + hoff, image->bytes + nulls, image->len - nulls);
+	memcpy((char *) tuple->t_data + hoff, image->bytes + nulls,
+		   image->len - nulls);
 	return result;
 }
 
-/* The tuples of the next change. */
+/* Read the tuples of the next change. */
 static void
-read_tuples(ReorderBuffer *rb, Section *s, uint8 action, ReorderBufferChange *change)
+read_tuples(ReorderBuffer *rb, Section *s, uint8 action,
+			ReorderBufferChange *change)
 {
 	const uint8 *base = NULL;
 	uint32		baselen = 0;
@@ -160,9 +165,15 @@ queue_change(LogicalDecodingContext *ctx, XLogRecordBuffer *buf, Section *s)
 	last = s->r.p == s->r.end;
 	if (!last && action != IP_LOGICAL_INSERT)
 		bad_section(s->record);
-	/* rows that were toasted together need their TOAST chunks until the last */
-	change->data.tp.clear_toast_afterwards = last && !(s->head & IP_LOGICAL_MORE);
-	ReorderBufferQueueChange(rb, XLogRecGetXid(s->record), buf->origptr, change, false);
+
+	/*
+	 * rows that were toasted together need their TOAST chunks until the last
+	 * row
+	 */
+	change->data.tp.clear_toast_afterwards = last &&
+		!(s->head & IP_LOGICAL_MORE);
+	ReorderBufferQueueChange(rb, XLogRecGetXid(s->record), buf->origptr, change,
+							 false);
 	return !last;
 }
 
@@ -196,14 +207,16 @@ ip_decode(LogicalDecodingContext *ctx, XLogRecordBuffer *buf)
 
 	ReorderBufferProcessXid(ctx->reorder, xid, buf->origptr);
 	ip_wal_main_data(buf->record, &data);
-	/* the base snapshot is also built when nothing else is wanted */
+	/* the base snapshot is built even if the record is not decoded */
 	if (data.logical == NULL ||
-		SnapBuildCurrentState(ctx->snapshot_builder) < SNAPBUILD_FULL_SNAPSHOT ||
+		SnapBuildCurrentState(ctx->snapshot_builder) <
+		SNAPBUILD_FULL_SNAPSHOT ||
 		!SnapBuildProcessChange(ctx->snapshot_builder, xid, buf->origptr) ||
 		ctx->fast_forward)
 		return;
 	XLogRecGetBlockTag(buf->record, IP_REF_DATA, &s.locator, NULL, NULL);
-	if (CompatLocatorDatabase(s.locator) != ctx->slot->data.database || CompatRepackDrops(buf))
+	if (CompatLocatorDatabase(s.locator) != ctx->slot->data.database ||
+		CompatRepackDrops(buf))
 		return;
 	if (ctx->callbacks.filter_by_origin_cb != NULL &&
 		filter_by_origin_cb_wrapper(ctx, XLogRecGetOrigin(buf->record)))

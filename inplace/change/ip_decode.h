@@ -10,6 +10,7 @@ struct LogicalDecodingContext;
 struct XLogRecordBuffer;
 
 /* Queue the changes that a record's logical section describes (rm_decode). */
-extern void ip_decode(struct LogicalDecodingContext *ctx, struct XLogRecordBuffer *buf);
+extern void ip_decode(struct LogicalDecodingContext *ctx,
+					  struct XLogRecordBuffer *buf);
 
 #endif							/* IP_DECODE_H */

@@ -11,14 +11,16 @@
 bool
 ip_lockset_is_page(Page page)
 {
-	return ip_page_is_ours(page) && (IpPageGetSpecial(page)->kind == IP_PAGE_LOCK ||
-									 IpPageGetSpecial(page)->kind == IP_PAGE_META);
+	return ip_page_is_ours(page) &&
+		(IpPageGetSpecial(page)->kind == IP_PAGE_LOCK ||
+		 IpPageGetSpecial(page)->kind == IP_PAGE_META);
 }
 
 int
 ip_lockset_max(Page page)
 {
-	return IpPageGetSpecial(page)->kind == IP_PAGE_META ? IP_LOCK_SETS_OF_META : IP_LOCK_SETS_PER_PAGE;
+	return IpPageGetSpecial(page)->kind == IP_PAGE_META ? IP_LOCK_SETS_OF_META :
+		IP_LOCK_SETS_PER_PAGE;
 }
 
 const char *
@@ -30,7 +32,8 @@ ip_lockset_apply(Page page, ByteReader *r)
 	uint8		fresh = bytes_get_u8(r);
 	IpLockSet  *set;
 
-	if (!ip_lockset_is_page(page) || off < FirstOffsetNumber || off > IP_MAX_ROWS_PER_PAGE || i >= ip_lockset_max(page) ||
+	if (!ip_lockset_is_page(page) || off < FirstOffsetNumber ||
+		off > IP_MAX_ROWS_PER_PAGE || i >= ip_lockset_max(page) ||
 		i > IpPageLockSets(page) || (i == IpPageLockSets(page) && !fresh))
 		return "no such lock set";
 	set = IpPageLockSet(page, i);
@@ -53,7 +56,8 @@ ip_lockset_place_problem(Page page)
 	PageHeader	ph = (PageHeader) page;
 
 	if (ph->pd_special != IP_SPECIAL_START || ph->pd_upper > IP_SPECIAL_START ||
-		(IP_SPECIAL_START - ph->pd_upper) % sizeof(IpLockSet) != 0 || IpPageLockSets(page) > ip_lockset_max(page))
+		(IP_SPECIAL_START - ph->pd_upper) % sizeof(IpLockSet) != 0 ||
+		IpPageLockSets(page) > ip_lockset_max(page))
 		return "lock sets do not fill their space";
 	return NULL;
 }

@@ -19,27 +19,32 @@ typedef struct IpLocker
 								 * it */
 } IpLocker;
 
-/* What the live sets of a data page say of one of its rows. */
+/* What the live sets of a data page say about one of its rows. */
 typedef struct IpLockers
 {
-	bool		any;			/* the page has a live set, of whatever row */
+	bool		any;			/* the page has a live set, for any row */
 	int			n;
 	IpLocker   *list;			/* palloc'd, or NULL */
 } IpLockers;
 
-/* Is it a lock page or the metapage?  Any page. */
+/* Returns whether the page is a lock page or the metapage.  Any page. */
 extern bool ip_lockset_is_page(Page page);
 
-/* So many sets are on such a page at most. */
+/* The greatest number of sets on a lock page or the metapage. */
 extern int	ip_lockset_max(Page page);
 
-/* What is wrong with the place where such a page has its sets, or NULL: else it must not be used. */
+/*
+ * Returns what is wrong with the place where a lock page or the metapage has
+ * its sets, or NULL.  If something is, the sets must not be used.
+ */
 extern const char *ip_lockset_place_problem(Page page);
 
-/* The same, and with the sets by themselves. */
+/*
+ * Returns what is wrong with the place of the sets or with the sets, or NULL.
+ */
 extern const char *ip_lockset_problem(Page page);
 
-/* Apply IP_OP_LOCK; what is wrong, or NULL. */
+/* Apply IP_OP_LOCK; returns what is wrong, or NULL. */
 extern const char *ip_lockset_apply(Page page, ByteReader *r);
 
 #endif							/* IP_LOCKSET_H */

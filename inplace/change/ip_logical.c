@@ -2,8 +2,8 @@
  * ip_logical.c
  *	  Making the section of a WAL record that logical decoding reads.
  *
- * What is logged of the old row depends on the table's replica identity, as in
- * heap: nothing, its key (of an update only if that changes), or all of it.
+ * As in heap, the table's replica identity decides what is logged of the old
+ * row: nothing, its key (for an update only if the key changes), or all of it.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -18,10 +18,10 @@
 #include "ip_logical.h"
 #include "ip_toast.h"
 
-/* A WAL record, with everything else that is in it, must stay below 1 GB. */
+/* A whole WAL record, of which the section is a part, must stay below 1 GB. */
 #define MAX_SECTION		((Size) 1000 * 1024 * 1024)
 
-/* The section being made, and whatever that takes. */
+/* Memory for the section that is being made and for making it. */
 static MemoryContext logical_context;
 
 StringInfo
@@ -34,8 +34,8 @@ ip_logical_begin(Relation rel, IpLogicalAction action)
 		return NULL;
 
 	/*
-	 * decoding would read it as of the past; nothing keeps its versions for
-	 * that
+	 * decoding would read an old state of it, but nothing keeps old versions
+	 * for that
 	 */
 	if (RelationIsUsedAsCatalogTable(rel))
 		ereport(ERROR,
@@ -61,7 +61,7 @@ ip_logical_end(void)
 		MemoryContextReset(logical_context);
 }
 
-/* ---- tuples ---------------------------------------------------------------------- */
+/* ---- tuples -------------------------------------------------------------- */
 
 /* A heap tuple's NULL bitmap and values, in one piece. */
 typedef struct Image
@@ -76,7 +76,8 @@ make_image(HeapTuple tuple, Image *image)
 {
 	HeapTupleHeader header = tuple->t_data;
 
-	image->nulls = HeapTupleHasNulls(tuple) ? BITMAPLEN(HeapTupleHeaderGetNatts(header)) : 0;
+	image->nulls = HeapTupleHasNulls(tuple) ?
+		BITMAPLEN(HeapTupleHeaderGetNatts(header)) : 0;
 	image->len = image->nulls + tuple->t_len - header->t_hoff;
 	image->bytes = palloc(Max(image->len, 1));
 	memcpy(image->bytes, header->t_bits, image->nulls);
@@ -85,12 +86,13 @@ make_image(HeapTuple tuple, Image *image)
 }
 
 /*
- * Add what it takes to make the tuple again; its xids and TIDs mean nothing.
- * delta is one that makes its image, if it is shorter.
+ * Add what decoding needs to make the tuple again, which excludes xids and
+ * TIDs.  "delta" makes the tuple's image; it is added instead of the image if
+ * it is shorter.
  */
 static void
-add_tuple(StringInfo section, HeapTuple tuple, const Image *image, const ByteWriter *delta,
-		  const uint8 *delta_start)
+add_tuple(StringInfo section, HeapTuple tuple, const Image *image,
+		  const ByteWriter *delta, const uint8 *delta_start)
 {
 	uint8		flags = tuple->t_data->t_infomask & IP_TUPLE_INFOMASK;
 	uint8		head[16];
@@ -99,7 +101,8 @@ add_tuple(StringInfo section, HeapTuple tuple, const Image *image, const ByteWri
 	if (section->len + (Size) image->len > MAX_SECTION)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("row is too big for logical replication: size %u", image->len)));
+				 errmsg("row is too big for logical replication: size %u",
+						image->len)));
 	if (!delta->bad)
 		flags |= IP_TUPLE_DELTA;
 	bytes_put_varint(&w, HeapTupleHeaderGetNatts(tuple->t_data));
@@ -108,12 +111,16 @@ add_tuple(StringInfo section, HeapTuple tuple, const Image *image, const ByteWri
 	Assert(!w.bad);
 	appendBinaryStringInfo(section, (char *) head, w.p - head);
 	if (!delta->bad)
-		appendBinaryStringInfo(section, (char *) delta_start, delta->p - delta_start);
+		appendBinaryStringInfo(section, (char *) delta_start,
+							   delta->p - delta_start);
 	else
 		appendBinaryStringInfo(section, (char *) image->bytes, image->len);
 }
 
-/* Where the values of a heap tuple have padding before them: how many gaps. */
+/*
+ * Find where the values of a heap tuple have padding before them; returns the
+ * number of gaps.
+ */
 static uint32
 find_padding(TupleDesc desc, HeapTuple tuple, uint32 *at, uint32 *size)
 {
@@ -139,9 +146,13 @@ find_padding(TupleDesc desc, HeapTuple tuple, uint32 *at, uint32 *size)
 	return n;
 }
 
-/* The delta from a row's body, which is the same without padding, to the image. */
+/*
+ * Write the delta from a row's body, which has no padding, to the image, which
+ * differs only by padding.
+ */
 static void
-put_padding(ByteWriter *w, TupleDesc desc, HeapTuple tuple, const Image *image, uint32 bodylen)
+put_padding(ByteWriter *w, TupleDesc desc, HeapTuple tuple, const Image *image,
+			uint32 bodylen)
 {
 	static const uint8 zeros[MAXIMUM_ALIGNOF];
 	uint32	   *at = palloc(2 * sizeof(uint32) * (desc->natts + 1));
@@ -174,9 +185,10 @@ put_padding(ByteWriter *w, TupleDesc desc, HeapTuple tuple, const Image *image, 
 	pfree(at);
 }
 
-/* Add an inserted row, whose body the page operations have. */
+/* Add an inserted row; the page operations have its body. */
 static void
-add_new_row(StringInfo section, Relation rel, HeapTuple tuple, const IpFormed *row)
+add_new_row(StringInfo section, Relation rel, HeapTuple tuple,
+			const IpFormed *row)
 {
 	Image		image;
 	uint8	   *delta;
@@ -196,7 +208,8 @@ add_new_row(StringInfo section, Relation rel, HeapTuple tuple, const IpFormed *r
 	{
 		delta, w.p, false
 	};
-	if (ip_delta_apply(&r, row->body, row->bodylen, made, image.len) != image.len ||
+	if (ip_delta_apply(&r, row->body, row->bodylen, made,
+					   image.len) != image.len ||
 		memcmp(made, image.bytes, image.len) != 0)
 		w.bad = true;
 	add_tuple(section, tuple, &image, &w, delta);
@@ -233,18 +246,23 @@ row_tuple(Relation rel, const IpFormed *row)
 	return ip_toast_heap_tuple(rel, row->hdr, row->body, row->bodylen);
 }
 
-/* The tuple without TOAST pointers: what they point to is about to go. */
+/*
+ * Replace TOAST pointers in the tuple by the values, which are about to be
+ * deleted.
+ */
 static HeapTuple
 flatten(Relation rel, HeapTuple tuple)
 {
-	return HeapTupleHasExternal(tuple) ? toast_flatten_tuple(tuple, RelationGetDescr(rel)) : tuple;
+	return HeapTupleHasExternal(tuple) ?
+		toast_flatten_tuple(tuple, RelationGetDescr(rel)) : tuple;
 }
 
-/* ---- the old row -------------------------------------------------------------------- */
+/* ---- the old row --------------------------------------------------------- */
 
 /*
- * Can the row's key not be taken from the new row?  It cannot either where it is
- * in the TOAST table, as decoding does not see what an update leaves there.
+ * Returns whether the old row's key cannot be taken from the new row.  This is
+ * also so if a key value is in the TOAST table, because decoding does not see
+ * values there that an update keeps.
  */
 static bool
 key_is_needed(Relation rel, Bitmapset *key, HeapTuple old, HeapTuple new)
@@ -264,13 +282,14 @@ key_is_needed(Relation rel, Bitmapset *key, HeapTuple old, HeapTuple new)
 		if (old_null != new_null)
 			return true;
 		if (!old_null && (!datumIsEqual(o, n, att->attbyval, att->attlen) ||
-						  (att->attlen == -1 && VARATT_IS_EXTERNAL(DatumGetPointer(o)))))
+						  (att->attlen == -1 &&
+						   VARATT_IS_EXTERNAL(DatumGetPointer(o)))))
 			return true;
 	}
 	return false;
 }
 
-/* The key's columns alone, the others NULL. */
+/* Make a tuple with the key's columns only; the others are NULL. */
 static HeapTuple
 key_tuple(Relation rel, Bitmapset *key, HeapTuple tuple)
 {
@@ -287,7 +306,9 @@ key_tuple(Relation rel, Bitmapset *key, HeapTuple tuple)
 	return heap_form_tuple(desc, values, isnull);
 }
 
-/* Add what identifies the row that was, if anything; new is NULL if it was deleted. */
+/*
+ * Add what identifies the old row, if anything; new is NULL if it was deleted.
+ */
 static void
 add_old(StringInfo section, Relation rel, HeapTuple old, HeapTuple new)
 {
@@ -297,7 +318,8 @@ add_old(StringInfo section, Relation rel, HeapTuple old, HeapTuple new)
 		return;
 	if (rel->rd_rel->relreplident != REPLICA_IDENTITY_FULL)
 	{
-		Bitmapset  *key = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
+		Bitmapset  *key =
+			RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
 
 		if (bms_is_empty(key) || (new && !key_is_needed(rel, key, old, new)))
 			return;
@@ -307,11 +329,11 @@ add_old(StringInfo section, Relation rel, HeapTuple old, HeapTuple new)
 	add_row(section, flatten(rel, tuple), new);
 }
 
-/* ---- sections ---------------------------------------------------------------------- */
+/* ---- sections ------------------------------------------------------------ */
 
 StringInfo
-ip_logical_insert(Relation rel, IpLogicalAction action, const IpFormed *rows, int nrows,
-				  bool more)
+ip_logical_insert(Relation rel, IpLogicalAction action, const IpFormed *rows,
+				  int nrows, bool more)
 {
 	StringInfo	section = ip_logical_begin(rel, action);
 	MemoryContext context;

@@ -9,7 +9,7 @@
 
 #include "ip_map.h"
 
-/* What one page of the map has: behind its header, nothing but bits. */
+/* Size of a map page's contents: behind the header it has only bits. */
 #define MAP_BYTES		(BLCKSZ - MAXALIGN(SizeOfPageHeaderData))
 #define BLOCKS_PER_BYTE	(BITS_PER_BYTE / BITS_PER_HEAPBLOCK)
 
@@ -19,11 +19,13 @@ ip_map_is_plain(Page page)
 	const IpSpecial *special = IpPageGetSpecial(page);
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
 
-	if (TransactionIdIsValid(special->u.data.default_xid) || TransactionIdIsValid(special->u.data.change_xid))
+	if (TransactionIdIsValid(special->u.data.default_xid) ||
+		TransactionIdIsValid(special->u.data.change_xid))
 		return false;
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
-		if (ip_item_is_used(PageGetItemId(page, off)) && !ip_row_is_plain(page, off))
+		if (ip_item_is_used(PageGetItemId(page, off)) &&
+			!ip_row_is_plain(page, off))
 			return false;
 	}
 	return true;
@@ -34,7 +36,8 @@ ip_map_is_visible(Page page)
 {
 	if (IpPageGetSpecial(page)->keys != 0 || !ip_map_is_plain(page))
 		return false;
-	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
+	for (OffsetNumber off = FirstOffsetNumber;
+		 off <= PageGetMaxOffsetNumber(page); off++)
 	{
 		if (ItemIdIsDead(PageGetItemId(page, off)))
 			return false;
@@ -47,5 +50,6 @@ ip_map_set(Page map, BlockNumber block)
 {
 	uint32		i = block % (MAP_BYTES * BLOCKS_PER_BYTE);
 
-	PageGetContents(map)[i / BLOCKS_PER_BYTE] |= VISIBILITYMAP_VALID_BITS << i % BLOCKS_PER_BYTE * BITS_PER_HEAPBLOCK;
+	PageGetContents(map)[i / BLOCKS_PER_BYTE] |=
+		VISIBILITYMAP_VALID_BITS << i % BLOCKS_PER_BYTE * BITS_PER_HEAPBLOCK;
 }

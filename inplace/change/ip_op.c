@@ -12,8 +12,9 @@
 void
 ip_op_simple(ByteWriter *w, IpOp op)
 {
-	Assert(op == IP_OP_INIT_META || op == IP_OP_INIT_FREE || op == IP_OP_CLEAR_DEFAULT ||
-		   op == IP_OP_CLEAR_CHANGER || op == IP_OP_DECOY || op == IP_OP_VISIBLE);
+	Assert(op == IP_OP_INIT_META || op == IP_OP_INIT_FREE ||
+		   op == IP_OP_CLEAR_DEFAULT || op == IP_OP_CLEAR_CHANGER ||
+		   op == IP_OP_DECOY || op == IP_OP_VISIBLE);
 	bytes_put_u8(w, op);
 }
 
@@ -26,7 +27,8 @@ ip_op_init_data(ByteWriter *w, uint64 xid_base)
 }
 
 void
-ip_op_init_undo(ByteWriter *w, uint64 newest_xid, uint16 slot, uint16 flags, BlockNumber next)
+ip_op_init_undo(ByteWriter *w, uint64 newest_xid, uint16 slot, uint16 flags,
+				BlockNumber next)
 {
 	Assert(slot < IP_UNDO_SLOTS);
 	Assert((flags & ~IP_UNDO_CURRENT) == 0);
@@ -81,7 +83,10 @@ put_home(ByteWriter *w, const IpHomeOp *home)
 		bytes_put_varint(w, home->oldlen);
 }
 
-/* From the base to the new body, which may be known to be the same, or how to come back from it. */
+/*
+ * Write the delta from the base to the new body.  The caller may know that
+ * both are the same, or have the delta from the new body back to the base.
+ */
 static void
 put_delta(ByteWriter *w, const IpRowOp *op)
 {
@@ -105,7 +110,8 @@ ip_op_row(ByteWriter *w, const IpRowOp *op)
 	Assert(!op->saved_at_home || op->saved != NULL);
 	Assert((op->base == IP_BASE_NONE) == (op->from == NULL));
 	Assert(op->home_off == 0 || (op->own_xid && op->undo_off == 0));
-	Assert(op->home_off == 0 || op->base == IP_BASE_ROW || op->base == IP_BASE_OVERLAID);
+	Assert(op->home_off == 0 || op->base == IP_BASE_ROW ||
+		   op->base == IP_BASE_OVERLAID);
 	Assert(!(op->state & IP_ROW_OVERLAID) || (op->state & IP_ROW_VERSION));
 	Assert(!op->own_xid || (op->state & IP_ROW_VERSION));
 	if (op->own_xid)
@@ -222,9 +228,11 @@ ip_op_changed(ByteWriter *w, OffsetNumber off)
 }
 
 void
-ip_op_moved(ByteWriter *w, OffsetNumber off, OffsetNumber list, const ItemPointerData *forward, bool keys)
+ip_op_moved(ByteWriter *w, OffsetNumber off, OffsetNumber list,
+			const ItemPointerData *forward, bool keys)
 {
-	Assert(OffsetNumberIsValid(off) && OffsetNumberIsValid(list) && off != list);
+	Assert(OffsetNumberIsValid(off) && OffsetNumberIsValid(list) &&
+		   off != list);
 	bytes_put_u8(w, IP_OP_MOVED);
 	bytes_put_varint(w, off);
 	bytes_put_varint(w, list);
@@ -271,8 +279,10 @@ ip_op_freeze(ByteWriter *w, const IpFrozen *rows, int n)
 		uint8		flags;
 
 		Assert(rows[i].off > off);
-		flags = (rows[i].bodylen > 0 ? IP_FREEZE_LEN : 0) | (rows[i].has_saved ? IP_FREEZE_SAVED : 0);
-		bytes_put_varint(w, (uint32) (rows[i].off - off) << IP_FREEZE_BITS | flags);
+		flags = (rows[i].bodylen > 0 ? IP_FREEZE_LEN : 0) |
+			(rows[i].has_saved ? IP_FREEZE_SAVED : 0);
+		bytes_put_varint(w, (uint32) (rows[i].off - off) << IP_FREEZE_BITS |
+						 flags);
 		if (rows[i].bodylen > 0)
 			bytes_put_varint(w, rows[i].bodylen);
 		if (rows[i].has_saved)
@@ -284,7 +294,8 @@ ip_op_freeze(ByteWriter *w, const IpFrozen *rows, int n)
 void
 ip_op_keys(ByteWriter *w, uint8 keys)
 {
-	Assert(keys == 0 || keys == IP_KEYS_STALE || keys == (IP_KEYS_STALE | IP_KEYS_QUIET));
+	Assert(keys == 0 || keys == IP_KEYS_STALE ||
+		   keys == (IP_KEYS_STALE | IP_KEYS_QUIET));
 	bytes_put_u8(w, IP_OP_KEYS);
 	bytes_put_u8(w, keys);
 }
@@ -301,11 +312,13 @@ ip_op_restore_begin(ByteWriter *w)
 }
 
 void
-ip_op_restore_add(ByteWriter *w, uint8 how, OffsetNumber prev_off, OffsetNumber off, uint16 hdr,
-				  const uint8 *saved, const uint8 *delta, uint32 deltalen, uint32 bodylen)
+ip_op_restore_add(ByteWriter *w, uint8 how, OffsetNumber prev_off,
+				  OffsetNumber off, uint16 hdr, const uint8 *saved,
+				  const uint8 *delta, uint32 deltalen, uint32 bodylen)
 {
 	Assert(off > prev_off && off <= IP_MAX_ROWS_PER_PAGE);
-	Assert(!(how & IP_RESTORE_HOME) || !(how & (IP_RESTORE_HDR | IP_RESTORE_SAVED | IP_RESTORE_DELTA)));
+	Assert(!(how & IP_RESTORE_HOME) ||
+		   !(how & (IP_RESTORE_HDR | IP_RESTORE_SAVED | IP_RESTORE_DELTA)));
 	bytes_put_u8(w, how);
 	bytes_put_varint(w, off - prev_off);
 	if (how & IP_RESTORE_HDR)
@@ -343,7 +356,8 @@ ip_op_undo(ByteWriter *w, OffsetNumber row_off, uint8 kind, uint8 flags,
 }
 
 void
-ip_op_lock(ByteWriter *w, int set, OffsetNumber off, bool fresh, BlockNumber block, uint8 mode, IpXid xid)
+ip_op_lock(ByteWriter *w, int set, OffsetNumber off, bool fresh,
+		   BlockNumber block, uint8 mode, IpXid xid)
 {
 	Assert(set >= 0 && OffsetNumberIsValid(off));
 	bytes_put_u8(w, IP_OP_LOCK);
@@ -400,7 +414,7 @@ ip_op_undo_pages(ByteWriter *w, BlockNumber first, uint32 n)
 	bytes_put_u32(w, n);
 }
 
-/* ---- reading operations with rows --------------------------------------------------- */
+/* ---- reading operations with rows ---------------------------------------- */
 
 static void
 read_home(ByteReader *r, IpHomeOp *home)
@@ -471,7 +485,8 @@ ip_op_read_next(ByteReader *r, IpRowBuffers *b, uint16 *hdr)
 	if (how & IP_ROWS_HDR)
 		*hdr = bytes_get_u16(r);
 	if (how & IP_ROWS_DELTA)
-		len = ip_delta_apply(r, b->body[b->last], b->len[b->last], b->body[to], BLCKSZ);
+		len = ip_delta_apply(r, b->body[b->last], b->len[b->last], b->body[to],
+							 BLCKSZ);
 	else
 	{
 		len = bytes_get_varint(r);
@@ -487,7 +502,7 @@ ip_op_read_next(ByteReader *r, IpRowBuffers *b, uint16 *hdr)
 	return true;
 }
 
-/* ---- new rows ---------------------------------------------------------------- */
+/* ---- new rows ------------------------------------------------------------ */
 
 void
 ip_op_new_rows_begin(IpNewRows *n, const uint8 *ops, uint32 len)
@@ -500,11 +515,17 @@ ip_op_new_rows_begin(IpNewRows *n, const uint8 *ops, uint32 len)
 	n->buffers.last = 0;
 }
 
-/* Go to the next row; false if the operations have no more, or are others.  alone->body: if it is alone in its operation. */
+/*
+ * Advance to the next row; false if there are no more rows, or the operations
+ * are of another kind.  alone->body is set if the row is the only one of its
+ * operation.
+ */
 static bool
 find_new_row(IpNewRows *n, IpRowHead *alone)
 {
-	static const IpOpContext ctx = {InvalidTransactionId, InvalidBlockNumber, InvalidBlockNumber};
+	static const IpOpContext ctx = {
+		InvalidTransactionId, InvalidBlockNumber, InvalidBlockNumber
+	};
 
 	alone->body = NULL;
 	while (n->left == 0)
@@ -524,7 +545,8 @@ find_new_row(IpNewRows *n, IpRowHead *alone)
 				(void) bytes_get_varint(&n->ops);
 				break;
 			case IP_OP_ROW:
-				return ip_op_read_row(&n->ops, &ctx, alone) && alone->body != NULL;
+				return ip_op_read_row(&n->ops, &ctx, alone) &&
+					alone->body != NULL;
 			case IP_OP_ROWS:
 			case IP_OP_FINAL_ROWS:
 				(void) bytes_get_varint(&n->ops);
@@ -558,7 +580,7 @@ find_new_row(IpNewRows *n, IpRowHead *alone)
 			case IP_OP_VISIBLE:
 			case IP_OP_UNUSED:
 			case IP_OP_INIT_FREE:
-				return false;	/* no record with new rows to be decoded has
+				return false;	/* no record whose new rows are decoded has
 								 * these */
 		}
 	}
@@ -586,7 +608,7 @@ ip_op_new_rows_next(IpNewRows *n, uint32 *len)
 	return b->body[b->last];
 }
 
-/* ---- operations that put a new row on a page ---------------------------------------- */
+/* ---- operations that put a new row on a page ----------------------------- */
 
 void
 ip_op_put_init(ByteWriter *w)
@@ -602,7 +624,8 @@ ip_op_put_offset(Buffer buffer, bool init)
 }
 
 IpInserter
-ip_op_put_inserter(ByteWriter *w, Page page, bool init, TransactionId xid, CommandId cid)
+ip_op_put_inserter(ByteWriter *w, Page page, bool init, TransactionId xid,
+				   CommandId cid)
 {
 	IpSpecial  *special;
 
@@ -614,7 +637,8 @@ ip_op_put_inserter(ByteWriter *w, Page page, bool init, TransactionId xid, Comma
 	if (!init)
 	{
 		special = IpPageGetSpecial(page);
-		if (special->u.data.default_xid == xid && special->u.data.default_cid == cid)
+		if (special->u.data.default_xid == xid &&
+			special->u.data.default_cid == cid)
 			return IP_INSERTER_DEFAULT;
 		if (TransactionIdIsValid(special->u.data.default_xid))
 			return IP_INSERTER_OWN;
@@ -624,8 +648,9 @@ ip_op_put_inserter(ByteWriter *w, Page page, bool init, TransactionId xid, Comma
 }
 
 void
-ip_op_put_row(ByteWriter *w, IpInserter inserter, OffsetNumber off, const IpFormed *row,
-			  CommandId cid, OffsetNumber other, const uint8 *from, uint32 fromlen)
+ip_op_put_row(ByteWriter *w, IpInserter inserter, OffsetNumber off,
+			  const IpFormed *row, CommandId cid, OffsetNumber other,
+			  const uint8 *from, uint32 fromlen)
 {
 	IpRowOp		op = {
 		.off = off,.hdr = row->hdr,.body = row->body,.bodylen = row->bodylen,

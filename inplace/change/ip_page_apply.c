@@ -25,15 +25,16 @@ put_decoy(Page page)
 	HeapTupleHeader tuple = (HeapTupleHeader) (page + IP_DECOY_START);
 
 	memset(tuple, 0, IP_DECOY_SIZE);
-	ItemIdSetNormal(PageGetItemId(page, FirstOffsetNumber), IP_DECOY_START, IP_DECOY_LENGTH);
+	ItemIdSetNormal(PageGetItemId(page, FirstOffsetNumber), IP_DECOY_START,
+					IP_DECOY_LENGTH);
 	HeapTupleHeaderSetXmin(tuple, FrozenTransactionId);
 	HeapTupleHeaderSetXmax(tuple, MaxMultiXactId);
 	ItemPointerSet(&tuple->t_ctid, IP_DECOY_BLOCK, FirstOffsetNumber);
 	tuple->t_infomask = HEAP_XMIN_FROZEN | HEAP_XMAX_IS_MULTI;
 
 	/*
-	 * heap_get_root_tuples asks for xmax then, before it takes the rows'
-	 * items for the begins of chains, which lead out of the page
+	 * makes heap_get_root_tuples read xmax, before it takes the rows' items
+	 * for the starts of chains, which would lead out of the page
 	 */
 	tuple->t_infomask2 = HEAP_HOT_UPDATED;
 	tuple->t_hoff = IP_DECOY_SIZE;
@@ -55,7 +56,10 @@ init_page(Page page, BlockNumber block, IpPageKind kind)
 	}
 }
 
-/* A metapage that is made anew keeps its lock sets if these are sound. */
+/*
+ * Initialise a metapage.  If it was one before, it keeps its lock sets if
+ * these are sound.
+ */
 static void
 init_meta(Page page, BlockNumber block)
 {
@@ -96,20 +100,22 @@ apply_undo(Page page, ByteReader *r, const IpOpContext *ctx)
 	const char *problem;
 	bool		decode = (flags & IP_REC_PREV) || (kind & IP_KIND_SKIP);
 
-	headlen = ip_undo_rec_start(head, special, kind, flags, ctx->xid, ctx->data_block, row_off);
+	headlen = ip_undo_rec_start(head, special, kind, flags, ctx->xid,
+								ctx->data_block, row_off);
 	len = headlen + taillen;
 	if (r->bad)
 		return "operation is too short";
 	if (len + sizeof(ItemIdData) > ip_page_free(page))
 		return "undo record does not fit";
 	ph->pd_upper -= len;
-	ip_item_set(PageGetItemId(page, PageGetMaxOffsetNumber(page) + 1), ph->pd_upper, len);
+	ip_item_set(PageGetItemId(page, PageGetMaxOffsetNumber(page) + 1),
+				ph->pd_upper, len);
 	ph->pd_lower += sizeof(ItemIdData);
 	item = (uint8 *) page + ph->pd_upper;
 	memcpy(item, head, headlen);
 	memcpy(item + headlen, tail, taillen);
 
-	/* many have no other xid than that of their change */
+	/* many records have only the xid of their change */
 	raise_newest(special, ip_xid_after(ip_undo_xid_base(special), ctx->xid));
 #ifdef USE_ASSERT_CHECKING
 	decode = true;
@@ -145,7 +151,8 @@ apply_unused(Page page, ByteReader *r)
 	{
 		OffsetNumber off = bytes_get_varint(r);
 
-		if (off < FirstOffsetNumber || off > max || !ItemIdIsDead(PageGetItemId(page, off)))
+		if (off < FirstOffsetNumber || off > max ||
+			!ItemIdIsDead(PageGetItemId(page, off)))
 			return "item is not dead";
 		ItemIdSetUnused(PageGetItemId(page, off));
 	}
@@ -181,7 +188,7 @@ set_changer(IpSpecial *special, TransactionId xid, CommandId cid)
 	special->w.data.change_cid = cid;
 }
 
-/* The list goes first: it is the changer's. */
+/* Clear the default changer.  Its list of moves is removed first. */
 static const char *
 clear_changer(Page page, IpSpecial *special)
 {
@@ -204,7 +211,10 @@ put_move(Page page, OffsetNumber off, ByteReader *r)
 	return ip_moves_add(page, list, off, &forward, keys);
 }
 
-/* The default changer deletes, or moves, a row that has no version block. */
+/*
+ * Apply a deletion or move, by the default changer, of a row without a version
+ * block.
+ */
 static const char *
 apply_changed(Page page, ByteReader *r, bool moved)
 {
@@ -213,14 +223,15 @@ apply_changed(Page page, ByteReader *r, bool moved)
 	ItemId		lp = PageGetItemId(page, off);
 	uint8	   *item;
 
-	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page) || !ip_item_is_ours(lp) ||
-		!ip_item_is_inside(page, lp))
+	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page) ||
+		!ip_item_is_ours(lp) || !ip_item_is_inside(page, lp))
 		return "no such row";
 	item = (uint8 *) page + ip_item_start(lp);
-	/* an undo record at home has that bit, too */
+	/* an undo record at home has that bit too */
 	if (item[IP_ROW_STATE] & IP_ROW_VERSION)
 		return "row is not as the operation expects";
-	item[IP_ROW_STATE] = (item[IP_ROW_STATE] & IP_ROW_DEFAULT) | IP_ROW_CHANGED | state;
+	item[IP_ROW_STATE] =
+		(item[IP_ROW_STATE] & IP_ROW_DEFAULT) | IP_ROW_CHANGED | state;
 	return !moved || put_move(page, off, r) ? NULL : "list of moves does not fit";
 }
 
@@ -235,7 +246,8 @@ static void
 init_data(Page page, BlockNumber block, ByteReader *r)
 {
 	init_page(page, block, IP_PAGE_DATA);
-	IpPageGetSpecial(page)->w.data.xid_base = bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;
+	IpPageGetSpecial(page)->w.data.xid_base =
+		bytes_get_u64(r) >> IP_DATA_BASE_SHIFT;
 	((PageHeader) page)->pd_prune_xid = ip_hint_of(FrozenTransactionId);
 }
 
@@ -247,7 +259,8 @@ init_undo(Page page, BlockNumber block, ByteReader *r)
 	init_page(page, block, IP_PAGE_UNDO);
 	special = IpPageGetSpecial(page);
 	special->u.undo.newest_xid = bytes_get_u64(r);
-	special->w.undo_base = (uint32) (special->u.undo.newest_xid - IP_UNDO_XIDS_BEFORE);
+	special->w.undo_base =
+		(uint32) (special->u.undo.newest_xid - IP_UNDO_XIDS_BEFORE);
 	special->u.undo.slot = bytes_get_u16(r);
 	special->u.undo.flags = bytes_get_u16(r);
 	special->u.undo.next = bytes_get_u32(r);
@@ -278,7 +291,7 @@ apply_undo_pages(Page page, ByteReader *r)
 	ip_runs_set(page, first, bytes_get_u32(r));
 }
 
-/* I23: what a prune leaves is known when it has been applied. */
+/* I23: the state after a prune is known only when it has been applied. */
 static void
 apply_keys(Page page, IpSpecial *special, uint8 keys)
 {
@@ -360,7 +373,9 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 			return ip_page_apply_row(page, r, ctx);
 		case IP_OP_ROWS:
 		case IP_OP_FINAL_ROWS:
-			return ip_page_apply_rows(page, r, op == IP_OP_ROWS ? IP_ROW_DEFAULT : 0, ctx->rows);
+			return ip_page_apply_rows(page, r,
+									  op == IP_OP_ROWS ? IP_ROW_DEFAULT : 0,
+									  ctx->rows);
 		case IP_OP_UNUSED:
 			return apply_unused(page, r);
 		case IP_OP_DECOY:
@@ -398,29 +413,40 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 }
 
 /*
- * Does the operation change what the metapage's checksum is of, and was that right?  Replay may find a damaged page, which must not
- * look sound afterwards.
+ * Returns whether the operation changes data that the metapage's checksum
+ * covers, and the checksum was right.  Replay may find a damaged page, which
+ * must not look sound afterwards.
  */
 static bool
 changes_sealed(Page page, IpOp op)
 {
 	return op == IP_OP_INIT_META ||
-		((op == IP_OP_SLOT || op == IP_OP_UNDO_PAGES) && ip_runs_problem(page) == NULL);
+		((op == IP_OP_SLOT || op == IP_OP_UNDO_PAGES) &&
+		 ip_runs_problem(page) == NULL);
 }
 
-/* xid has changed the data page: when it is removable, there may be something to prune. */
+/*
+ * Note that xid has changed the data page: once it is removable, there may be
+ * something to prune.
+ */
 static void
 note_change(Page page, TransactionId xid)
 {
 	PageHeader	ph = (PageHeader) page;
 
-	if (TransactionIdIsValid(xid) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
-		(ph->pd_prune_xid == InvalidTransactionId || ph->pd_prune_xid == ip_hint_of(FrozenTransactionId)))
+	if (TransactionIdIsValid(xid) &&
+		IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
+		(ph->pd_prune_xid == InvalidTransactionId ||
+		 ph->pd_prune_xid == ip_hint_of(FrozenTransactionId)))
 		ph->pd_prune_xid = ip_hint_of(xid);
 }
 
 #ifdef USE_ASSERT_CHECKING
-/* A look at a whole page takes ten times what the change takes: at a backend's first ones, and at one in 16. */
+/*
+ * Returns whether to check the whole page, which takes ten times as long as
+ * the change.  This is done for a backend's first changes, and then for one in
+ * 16.
+ */
 static bool
 looks_at_page(void)
 {
@@ -430,12 +456,17 @@ looks_at_page(void)
 	return changes < 2000 || changes % 16 == 0;
 }
 
-/* apply_op of an operation that is one of the arrows between its items' states, if the page was sound (I25). */
+/*
+ * apply_op, with a check, if the page was sound, that the operation is one of
+ * the arrows between its items' states (I25).
+ */
 static const char *
-apply_watched(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
+apply_watched(Page page, BlockNumber block, IpOp op, ByteReader *r,
+			  IpOpContext *ctx)
 {
 	static IpItemStates before;
-	bool		is_data = !PageIsNew(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA && op != IP_OP_INIT_FREE;
+	bool		is_data = !PageIsNew(page) &&
+		IpPageGetSpecial(page)->kind == IP_PAGE_DATA && op != IP_OP_INIT_FREE;
 	const char *problem;
 
 	if (is_data)
@@ -447,9 +478,10 @@ apply_watched(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext 
 }
 #endif
 
-/* watched: with assertions, whether the page was sound, and is looked at. */
+/* watched: in a build with assertions, the page was sound and is checked. */
 static const char *
-apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContext *ctx, bool watched)
+apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len,
+		  IpOpContext *ctx, bool watched)
 {
 	ByteReader	r = {ops, ops + len, false};
 	TransactionId xid = ctx->xid;
@@ -463,7 +495,8 @@ apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContex
 
 		seals = seals || changes_sealed(page, op);
 #ifdef USE_ASSERT_CHECKING
-		problem = watched ? apply_watched(page, block, op, &r, ctx) : apply_op(page, block, op, &r, ctx);
+		problem = watched ? apply_watched(page, block, op, &r, ctx) :
+			apply_op(page, block, op, &r, ctx);
 #else
 		problem = apply_op(page, block, op, &r, ctx);
 #endif
@@ -473,7 +506,7 @@ apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContex
 			return problem;
 	}
 	note_change(page, ctx->xid);
-	/* IP_OP_XID is about the block */
+	/* IP_OP_XID is valid for this block only */
 	ctx->xid = xid;
 	if (seals)
 		ip_runs_seal(page);
@@ -481,16 +514,18 @@ apply_ops(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContex
 }
 
 const char *
-ip_page_apply(Page page, BlockNumber block, const uint8 *ops, uint32 len, IpOpContext *ctx)
+ip_page_apply(Page page, BlockNumber block, const uint8 *ops, uint32 len,
+			  IpOpContext *ctx)
 {
 #ifdef USE_ASSERT_CHECKING
-	bool		was_sound = looks_at_page() && ip_page_problem(page, block) == NULL;
+	bool		was_sound = looks_at_page() &&
+		ip_page_problem(page, block) == NULL;
 	const char *problem;
 
 	Assert(CritSectionCount > 0 || InRecovery); /* I11 */
 	Assert(ip_page_is_locked(page, true));	/* I10 */
 	problem = apply_ops(page, block, ops, len, ctx, was_sound);
-	/* I20; what a change of a damaged page leaves is not known */
+	/* I20; the result of changing a damaged page is undefined */
 	if (problem == NULL && was_sound)
 		problem = ip_page_problem(page, block);
 	return problem;

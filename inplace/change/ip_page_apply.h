@@ -9,10 +9,10 @@
 #include "ip_op.h"
 
 /*
- * Apply a block's operations.  Returns NULL, or what did not fit: the forward
- * path has made sure that everything does, redo reports it.
+ * Apply a block's operations.  Returns NULL, or what did not fit.  The forward
+ * path has made sure that everything fits; redo reports what did not.
  */
-extern const char *ip_page_apply(Page page, BlockNumber block, const uint8 *ops, uint32 len,
-								 IpOpContext *ctx);
+extern const char *ip_page_apply(Page page, BlockNumber block, const uint8 *ops,
+								 uint32 len, IpOpContext *ctx);
 
 #endif							/* IP_PAGE_APPLY_H */

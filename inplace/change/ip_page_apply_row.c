@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_page_apply_row.c
- *	  Applying the operations that put, change, put back and freeze rows.
+ *	  Applying the operations that put, change, roll back and freeze rows.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -10,10 +10,13 @@
 #include "ip_page_apply_row.h"
 #include "ip_undo_rec.h"
 
-/* The bodies that these operations work on; static, for there is no palloc here. */
+/*
+ * The bodies that these operations work on; static, for there is no palloc
+ * here.
+ */
 static IpRowBuffers row_buffers;
 
-/* A row's undo record that is at home. */
+/* Read a row's undo record that is at home. */
 static const char *
 read_record(Page page, IpPtr ptr, IpUndoRec *rec)
 {
@@ -24,15 +27,19 @@ read_record(Page page, IpPtr ptr, IpUndoRec *rec)
 	lp = PageGetItemId(page, ptr.off);
 	if (!ip_item_is_undo(page, lp))
 		return "no such undo record";
-	return ip_undo_rec_decode(page, ptr.block, (uint8 *) page + ip_item_start(lp), ItemIdGetLength(lp), rec);
+	return ip_undo_rec_decode(page, ptr.block,
+							  (uint8 *) page + ip_item_start(lp),
+							  ItemIdGetLength(lp), rec);
 }
 
 /*
- * The body that the operation's delta starts from, into row_buffers; *row: the row that has it.  An overlaid row's first bytes are in
- * saved, or (NULL) in its undo record, which is at home then.
+ * Load the body that the operation's delta starts from into row_buffers; *row
+ * is the row that has it.  An overlaid row's first bytes are in "saved" or, if
+ * that is NULL, in its undo record, which is then at home.
  */
 static const char *
-load_base(Page page, OffsetNumber off, IpRowBase base, const uint8 *saved, int into, IpRow *row)
+load_base(Page page, OffsetNumber off, IpRowBase base, const uint8 *saved,
+		  int into, IpRow *row)
 {
 	uint8	   *body = row_buffers.body[into];
 	const char *problem;
@@ -43,7 +50,8 @@ load_base(Page page, OffsetNumber off, IpRowBase base, const uint8 *saved, int i
 		return "no such row";
 	if ((problem = ip_row_decode(page, off, row)) != NULL)
 		return problem;
-	if ((row->state & IP_ROW_OVERLAID) ? base == IP_BASE_ROW : base == IP_BASE_OVERLAID)
+	if ((row->state & IP_ROW_OVERLAID) ? base == IP_BASE_ROW :
+		base == IP_BASE_OVERLAID)
 		return "row is not as the operation expects";
 	if ((row->state & IP_ROW_OVERLAID) && saved == NULL)
 	{
@@ -62,23 +70,30 @@ load_base(Page page, OffsetNumber off, IpRowBase base, const uint8 *saved, int i
 }
 
 static const char *
-write_row(Page page, OffsetNumber off, uint16 hdr, uint8 state, TransactionId xid,
-		  IpPtr ptr, const uint8 *body, uint32 bodylen)
+write_row(Page page, OffsetNumber off, uint16 hdr, uint8 state,
+		  TransactionId xid, IpPtr ptr, const uint8 *body, uint32 bodylen)
 {
-	if (bodylen < IP_ROW_MIN_BODY || !ip_items_resize(page, off, ip_item_size(state, bodylen)))
+	if (bodylen < IP_ROW_MIN_BODY ||
+		!ip_items_resize(page, off, ip_item_size(state, bodylen)))
 		return "row does not fit";	/* I6 */
-	ip_row_write((uint8 *) page + ip_item_start(PageGetItemId(page, off)), hdr, state, xid, ptr, body, bodylen);
+	ip_row_write((uint8 *) page + ip_item_start(PageGetItemId(page, off)), hdr,
+				 state, xid, ptr, body, bodylen);
 	return NULL;
 }
 
-/* The undo record that IP_OP_HOME makes of the row as it was, with the body in row_buffers, and of the new body. */
+/*
+ * Write the undo record that IP_OP_HOME makes from the row before the change,
+ * whose body is in row_buffers, and the new body.
+ */
 static const char *
-derive_record(Page page, const IpRowHead *h, const IpRow *row, int from, int to, ByteWriter *w)
+derive_record(Page page, const IpRowHead *h, const IpRow *row, int from, int to,
+			  ByteWriter *w)
 {
 	static uint8 delta[BLCKSZ];
 	ByteWriter	dw = {delta, delta + sizeof(delta), false};
 	const IpHomeOp *home = &h->home;
-	uint32		oldlen = (home->flags & IP_HOME_LEN) ? home->oldlen : row_buffers.len[from];
+	uint32		oldlen = (home->flags & IP_HOME_LEN) ? home->oldlen :
+		row_buffers.len[from];
 	IpUndoRec	rec = {
 		.kind = IP_UNDO_UPDATE,.cid = home->cid,.forward = home->forward,
 		.saved = (h->state & IP_ROW_OVERLAID) ? row_buffers.body[to] : NULL
@@ -100,7 +115,8 @@ derive_record(Page page, const IpRowHead *h, const IpRow *row, int from, int to,
 			return "row is shorter than the operation expects";
 		rec.hdr = row->hdr;
 		rec.flags |= row->hdr != h->hdr ? IP_REC_HDR : 0;
-		ip_delta_make(&dw, row_buffers.body[to], row_buffers.len[to], row_buffers.body[from], oldlen);
+		ip_delta_make(&dw, row_buffers.body[to], row_buffers.len[to],
+					  row_buffers.body[from], oldlen);
 		rec.delta = delta;
 		rec.deltalen = dw.p - delta;
 	}
@@ -112,18 +128,24 @@ derive_record(Page page, const IpRowHead *h, const IpRow *row, int from, int to,
 static const char *
 put_record(Page page, OffsetNumber off, const uint8 *bytes, uint32 len)
 {
-	if ((off <= PageGetMaxOffsetNumber(page) && ItemIdIsUsed(PageGetItemId(page, off))) ||
-		len < IP_HOME_MIN_SZ || !ip_items_resize(page, off, len))
+	if ((off <= PageGetMaxOffsetNumber(page) &&
+		 ItemIdIsUsed(PageGetItemId(page, off))) || len < IP_HOME_MIN_SZ ||
+		!ip_items_resize(page, off, len))
 		return "undo record does not fit";
-	memcpy((uint8 *) page + ip_item_start(PageGetItemId(page, off)), bytes, len);
+	memcpy((uint8 *) page + ip_item_start(PageGetItemId(page, off)), bytes,
+		   len);
 	return NULL;
 }
 
-/* The row of an operation whose body the forward path still has in memory. */
+/*
+ * Write the row of an operation whose body the forward path still has in
+ * memory.
+ */
 static const char *
 write_made(Page page, const IpRowHead *h, ByteReader *r, const IpOpContext *ctx)
 {
-	const char *problem = write_row(page, h->off, h->hdr, h->state, h->xid, h->ptr, ctx->made.body, ctx->made.bodylen);
+	const char *problem = write_row(page, h->off, h->hdr, h->state, h->xid,
+									h->ptr, ctx->made.body, ctx->made.bodylen);
 
 	r->p = ctx->made.end;
 	if (problem != NULL || !h->at_home)
@@ -149,7 +171,8 @@ ip_page_apply_row(Page page, ByteReader *r, const IpOpContext *ctx)
 	if (!ip_op_read_row(r, ctx, &h))
 		return "operation is too short";
 	if (h.base == IP_BASE_NONE)
-		return write_row(page, h.off, h.hdr, h.state, h.xid, h.ptr, h.body, h.bodylen);
+		return write_row(page, h.off, h.hdr, h.state, h.xid, h.ptr, h.body,
+						 h.bodylen);
 	decode = !is_made;
 #ifdef USE_ASSERT_CHECKING
 	decode = true;
@@ -160,13 +183,15 @@ ip_page_apply_row(Page page, ByteReader *r, const IpOpContext *ctx)
 	if (problem)
 		return problem;
 	to = 1 - from;
-	len = ip_delta_apply(r, row_buffers.body[from], row_buffers.len[from], row_buffers.body[to], BLCKSZ);
+	len = ip_delta_apply(r, row_buffers.body[from], row_buffers.len[from],
+						 row_buffers.body[to], BLCKSZ);
 	if (len < 0)
 		return "delta does not fit";
 	row_buffers.len[to] = len;
 	row_buffers.last = to;
 	Assert(!is_made || (r->p == ctx->made.end && len == ctx->made.bodylen &&
-						memcmp(ctx->made.body, row_buffers.body[to], len) == 0));
+						memcmp(ctx->made.body, row_buffers.body[to],
+							   len) == 0));
 	derive = h.at_home && ctx->home == NULL;
 #ifdef USE_ASSERT_CHECKING
 	derive = h.at_home;
@@ -174,9 +199,11 @@ ip_page_apply_row(Page page, ByteReader *r, const IpOpContext *ctx)
 	if (derive)
 		problem = derive_record(page, &h, &row, from, to, &rw);
 	Assert(!h.at_home || ctx->home == NULL ||
-		   (ctx->homelen == rw.p - record && memcmp(ctx->home, record, ctx->homelen) == 0));
+		   (ctx->homelen == rw.p - record &&
+			memcmp(ctx->home, record, ctx->homelen) == 0));
 	if (problem == NULL)
-		problem = write_row(page, h.off, h.hdr, h.state, h.xid, h.ptr, row_buffers.body[to], len);
+		problem = write_row(page, h.off, h.hdr, h.state, h.xid, h.ptr,
+							row_buffers.body[to], len);
 	if (problem != NULL || !h.at_home)
 		return problem;
 	return ctx->home ? put_record(page, h.ptr.off, ctx->home, ctx->homelen) :
@@ -184,8 +211,8 @@ ip_page_apply_row(Page page, ByteReader *r, const IpOpContext *ctx)
 }
 
 /*
- * The forward path still has the rows in memory, and need not decode them again: that
- * is a third of what COPY's rows cost here.
+ * The forward path still has the rows in memory, and need not decode them
+ * again, which would be a third of the cost of COPY's rows here.
  */
 const char *
 ip_page_apply_rows(Page page, ByteReader *r, uint8 state, const IpFormed *rows)
@@ -212,11 +239,15 @@ ip_page_apply_rows(Page page, ByteReader *r, uint8 state, const IpFormed *rows)
 		else
 			row = (IpFormed)
 		{
-			hdr, row_buffers.body[row_buffers.last], row_buffers.len[row_buffers.last]
+			hdr, row_buffers.body[row_buffers.last],
+				row_buffers.len[row_buffers.last]
 		};
-		Assert(row.hdr == hdr && row.bodylen == row_buffers.len[row_buffers.last] &&
-			   memcmp(row.body, row_buffers.body[row_buffers.last], row.bodylen) == 0);
-		problem = write_row(page, off + i, row.hdr, state, InvalidTransactionId, no_ptr, row.body, row.bodylen);
+		Assert(row.hdr == hdr &&
+			   row.bodylen == row_buffers.len[row_buffers.last] &&
+			   memcmp(row.body, row_buffers.body[row_buffers.last],
+					  row.bodylen) == 0);
+		problem = write_row(page, off + i, row.hdr, state, InvalidTransactionId,
+							no_ptr, row.body, row.bodylen);
 		if (problem)
 			return problem;
 	}
@@ -225,9 +256,13 @@ ip_page_apply_rows(Page page, ByteReader *r, uint8 state, const IpFormed *rows)
 	return NULL;
 }
 
-/* The row, with the change whose undo it is about, becomes *result; a delta that is not the record's own follows in r. */
+/*
+ * Undo a change of the row; *result is the row afterwards.  If the record has
+ * no delta, the delta follows in r.
+ */
 static const char *
-undo_change(Page page, OffsetNumber off, const IpUndoRec *rec, ByteReader *r, IpRestored *result)
+undo_change(Page page, OffsetNumber off, const IpUndoRec *rec, ByteReader *r,
+			IpRestored *result)
 {
 	ByteReader	own = {rec->delta, rec->delta + rec->deltalen, false};
 	int			from = row_buffers.last;
@@ -235,13 +270,15 @@ undo_change(Page page, OffsetNumber off, const IpUndoRec *rec, ByteReader *r, Ip
 	const char *problem;
 	int			len;
 
-	problem = load_base(page, off, rec->saved ? IP_BASE_OVERLAID : IP_BASE_ROW, rec->saved, from, &row);
+	problem = load_base(page, off, rec->saved ? IP_BASE_OVERLAID : IP_BASE_ROW,
+						rec->saved, from, &row);
 	if (problem != NULL)
 		return problem;
 	if (rec->kind == IP_UNDO_UPDATE)
 	{
-		len = ip_delta_apply(rec->delta ? &own : r, row_buffers.body[from], row_buffers.len[from],
-							 row_buffers.body[1 - from], BLCKSZ);
+		len = ip_delta_apply(rec->delta ? &own : r, row_buffers.body[from],
+							 row_buffers.len[from], row_buffers.body[1 - from],
+							 BLCKSZ);
 		if (len < 0)
 			return "delta does not fit";
 		row_buffers.len[1 - from] = len;
@@ -253,7 +290,10 @@ undo_change(Page page, OffsetNumber off, const IpUndoRec *rec, ByteReader *r, Ip
 	return NULL;
 }
 
-/* What IP_OP_RESTORE makes of the next row, with a body in row_buffers; *result is the row before. */
+/*
+ * Read what IP_OP_RESTORE makes of the next row, with a body in row_buffers;
+ * on entry *result is the previous row.
+ */
 static const char *
 read_restored(Page page, ByteReader *r, IpRestored *result)
 {
@@ -292,7 +332,7 @@ read_restored(Page page, ByteReader *r, IpRestored *result)
 	return problem;
 }
 
-/* The forward path still has the rows that this makes. */
+/* The forward path still has the resulting rows in memory. */
 const char *
 ip_page_apply_restore(Page page, ByteReader *r, const IpOpContext *ctx)
 {
@@ -311,13 +351,18 @@ ip_page_apply_restore(Page page, ByteReader *r, const IpOpContext *ctx)
 	{
 		if (derive && (problem = read_restored(page, &rows, &row)) != NULL)
 			return problem;
-		Assert(ctx->restored == NULL || (i < ctx->nrestored && row.off == ctx->restored[i].off &&
-										 row.hdr == ctx->restored[i].hdr && row.state == ctx->restored[i].state &&
-										 row.bodylen == ctx->restored[i].bodylen &&
-										 memcmp(row.body, ctx->restored[i].body, row.bodylen) == 0));
+		Assert(ctx->restored == NULL ||
+			   (i < ctx->nrestored &&
+				row.off == ctx->restored[i].off &&
+				row.hdr == ctx->restored[i].hdr &&
+				row.state == ctx->restored[i].state &&
+				row.bodylen == ctx->restored[i].bodylen &&
+				memcmp(row.body, ctx->restored[i].body, row.bodylen) == 0));
 		if (ctx->restored != NULL)
 			row = ctx->restored[i];
-		problem = write_row(page, row.off, row.hdr, row.state, InvalidTransactionId, no_ptr, row.body, row.bodylen);
+		problem = write_row(page, row.off, row.hdr, row.state,
+							InvalidTransactionId, no_ptr, row.body,
+							row.bodylen);
 		if (problem != NULL)
 			return problem;
 	}
@@ -334,8 +379,10 @@ ip_page_apply_freeze(Page page, BlockNumber block, ByteReader *r)
 	for (uint32 n = bytes_get_varint(r); n > 0 && !r->bad; n--)
 	{
 		uint32		step = bytes_get_varint(r);
-		uint32		cut = (step & IP_FREEZE_LEN) ? bytes_get_varint(r) : PG_UINT32_MAX;
-		const uint8 *saved = (step & IP_FREEZE_SAVED) ? bytes_get(r, IP_VERSION_BLOCK_SZ) : NULL;
+		uint32		cut = (step & IP_FREEZE_LEN) ? bytes_get_varint(r) :
+			PG_UINT32_MAX;
+		const uint8 *saved = (step & IP_FREEZE_SAVED) ?
+			bytes_get(r, IP_VERSION_BLOCK_SZ) : NULL;
 		IpRow		row;
 		uint32		len;
 		const char *problem;
@@ -343,14 +390,17 @@ ip_page_apply_freeze(Page page, BlockNumber block, ByteReader *r)
 		off += step >> IP_FREEZE_BITS;
 		if (r->bad)
 			break;
-		problem = load_base(page, off, saved ? IP_BASE_OVERLAID : IP_BASE_OTHER, saved, into, &row);
+		problem = load_base(page, off, saved ? IP_BASE_OVERLAID : IP_BASE_OTHER,
+							saved, into, &row);
 		if (problem != NULL)
 			return problem;
 		len = (step & IP_FREEZE_LEN) ? cut : row.bodylen;
 		if (!ip_row_may_freeze(row.state) || len > row.bodylen ||
-			((row.state & IP_ROW_OVERLAID) && saved == NULL && row.ptr.block != block))
+			((row.state & IP_ROW_OVERLAID) && saved == NULL &&
+			 row.ptr.block != block))
 			return "row is not as the operation expects";
-		problem = write_row(page, off, row.hdr, 0, InvalidTransactionId, no_ptr, row_buffers.body[into], len);
+		problem = write_row(page, off, row.hdr, 0, InvalidTransactionId, no_ptr,
+							row_buffers.body[into], len);
 		if (problem != NULL)
 			return problem;
 	}

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_page_check.c
- *	  What can be seen to be wrong with a page by itself.
+ *	  Checks of a page that need no other page.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -10,14 +10,16 @@
 #include "ip_page_check.h"
 #include "ip_runs.h"
 
-/* All flags that there are */
+/* All valid flags */
 #define HDR_MASK \
-	(IP_HDR_NATTS_MASK | IP_HDR_HASNULL | IP_HDR_HASEXTERNAL | IP_HDR_SPECULATIVE)
+	(IP_HDR_NATTS_MASK | IP_HDR_HASNULL | IP_HDR_HASEXTERNAL | \
+	 IP_HDR_SPECULATIVE)
 #define ROW_STATE_MASK \
 	(IP_ROW_VERSION | IP_ROW_DEFAULT | IP_ROW_INSERTED | IP_ROW_DELETED | \
 	 IP_ROW_OVERLAID | IP_ROW_MOVED | IP_ROW_CHANGED)
 
-static const char *fail(IpPageCheck *c, const char *fmt,...) pg_attribute_printf(2, 3);
+static const char *fail(IpPageCheck *c,
+						const char *fmt,...) pg_attribute_printf(2, 3);
 
 static const char *
 fail(IpPageCheck *c, const char *fmt,...)
@@ -37,18 +39,21 @@ report(IpPageCheck *c, OffsetNumber off, const char *problem)
 		c->report(c->arg, off, problem);
 }
 
-/* ---- header and line pointers -------------------------------------------------------- */
+/* ---- header and line pointers -------------------------------------------- */
 
-/* What is wrong with the header of a page that is not new, or NULL */
+/* Returns what is wrong with the header of a page that is not new, or NULL */
 const char *
 ip_page_check_header(IpPageCheck *c, Page page)
 {
 	PageHeader	ph = (PageHeader) page;
 	IpSpecial  *special = IpPageGetSpecial(page);
-	uint16		flags = special->kind == IP_PAGE_DATA ? PD_ALL_VISIBLE | PD_HAS_FREE_LINES : 0;
+	uint16		flags = special->kind == IP_PAGE_DATA ?
+		PD_ALL_VISIBLE | PD_HAS_FREE_LINES : 0;
 
-	if (PageGetPageSize(page) != BLCKSZ || PageGetPageLayoutVersion(page) != PG_PAGE_LAYOUT_VERSION)
-		return fail(c, "page size or layout version is wrong: 0x%04X", ph->pd_pagesize_version);
+	if (PageGetPageSize(page) != BLCKSZ ||
+		PageGetPageLayoutVersion(page) != PG_PAGE_LAYOUT_VERSION)
+		return fail(c, "page size or layout version is wrong: 0x%04X",
+					ph->pd_pagesize_version);
 	if (ph->pd_special != IP_SPECIAL_START && ph->pd_special != IP_DECOY_START)
 		return fail(c, "special space starts at %u", ph->pd_special);
 	if (ph->pd_lower < SizeOfPageHeaderData || ph->pd_lower > ph->pd_upper ||
@@ -56,21 +61,26 @@ ip_page_check_header(IpPageCheck *c, Page page)
 		return fail(c, "page has lower %u, upper %u, special %u",
 					ph->pd_lower, ph->pd_upper, ph->pd_special);
 	if (ip_page_other_version(page) != 0)
-		return fail(c, "page has format version %u", ip_page_other_version(page));
+		return fail(c, "page has format version %u",
+					ip_page_other_version(page));
 	if (special->magic != IP_PAGE_MAGIC)
 		return fail(c, "page has magic number 0x%04X", special->magic);
 	if (special->kind < IP_PAGE_META || special->kind > IP_PAGE_LOCK)
 		return fail(c, "page has unknown kind %u", special->kind);
 	if ((ph->pd_flags & ~flags) != 0)
 		return fail(c, "page has unknown flags 0x%04X", ph->pd_flags);
-	if ((special->kind == IP_PAGE_META || special->kind == IP_PAGE_FREE) && special->w.number != 0)
-		return fail(c, "page has an undo page's xid base, or a lock page's number, 0x%08X", special->w.number);
-	if (special->keys != 0 && (special->kind != IP_PAGE_DATA || !(special->keys & IP_KEYS_STALE) ||
-							   (special->keys & ~(IP_KEYS_STALE | IP_KEYS_QUIET)) != 0))
+	if ((special->kind == IP_PAGE_META || special->kind == IP_PAGE_FREE) &&
+		special->w.number != 0)
+		return fail(c, "page has an undo page's xid base, or a lock page's number, 0x%08X",
+					special->w.number);
+	if (special->keys != 0 &&
+		(special->kind != IP_PAGE_DATA || !(special->keys & IP_KEYS_STALE) ||
+		 (special->keys & ~(IP_KEYS_STALE | IP_KEYS_QUIET)) != 0))
 		return fail(c, "page has unknown key flags 0x%02X", special->keys);
 	if (special->kind != IP_PAGE_META &&
 		(ph->pd_lower - SizeOfPageHeaderData) % sizeof(ItemIdData) != 0)
-		return fail(c, "line pointer array ends in the middle of one, at %u", ph->pd_lower);
+		return fail(c, "line pointer array ends in the middle of one, at %u",
+					ph->pd_lower);
 	return NULL;
 }
 
@@ -80,7 +90,8 @@ line_pointer_problem(IpPageCheck *c, Page page, ItemId lp, bool is_undo)
 	uint32		start = ip_item_start(lp);
 	uint32		len = ItemIdGetLength(lp);
 
-	if (lp == PageGetItemId(page, FirstOffsetNumber) && ((PageHeader) page)->pd_special == IP_DECOY_START)
+	if (lp == PageGetItemId(page, FirstOffsetNumber) &&
+		((PageHeader) page)->pd_special == IP_DECOY_START)
 		return ip_item_is_decoy(lp) ? NULL : "item is not the page's decoy";
 	if (ItemIdIsNormal(lp))
 		return "item is a heap tuple";
@@ -93,11 +104,15 @@ line_pointer_problem(IpPageCheck *c, Page page, ItemId lp, bool is_undo)
 	if (len == 0)
 		return "item is empty";
 	if (!ip_item_is_inside(page, lp))
-		return fail(c, "item of %u bytes at %u reaches outside of the page's item space", len, start);
+		return fail(c, "item of %u bytes at %u reaches outside of the page's item space",
+					len, start);
 	return NULL;
 }
 
-/* Line pointers are sane, and items fill the item space without gap or overlap. */
+/*
+ * Check that line pointers are sane, and that items fill the item space
+ * without gap or overlap.
+ */
 static bool
 check_items(IpPageCheck *c, Page page, bool is_undo)
 {
@@ -125,9 +140,12 @@ check_items(IpPageCheck *c, Page page, bool is_undo)
 	return true;
 }
 
-/* ---- rows ------------------------------------------------------------------------------ */
+/* ---- rows ---------------------------------------------------------------- */
 
-/* Combinations of state bits; state is that on the page, row is decoded. */
+/*
+ * Check combinations of state bits.  "state" is that on the page; row is
+ * decoded.
+ */
 static const char *
 state_problem(IpPageCheck *c, uint8 state, const IpRow *row)
 {
@@ -144,11 +162,13 @@ state_problem(IpPageCheck *c, uint8 state, const IpRow *row)
 	if ((row->hdr & IP_HDR_SPECULATIVE) && !(row->state & IP_ROW_INSERTED))
 		return "row is a speculative insertion, but not inserted";
 	if (!(state & IP_ROW_VERSION))
-		return NULL;			/* ip_row_decode has looked at the changer's */
+		return NULL;			/* ip_row_decode has checked rows of the
+								 * changer */
 	if (IpXidIsFinal(row->xid))
 		return "row that is visible to all has a version block";
 	if (has_undo && (row->ptr.block == IP_META_BLOCK || row->ptr.off == 0))
-		return fail(c, "undo pointer (%u,%u) leads to no undo record", row->ptr.block, row->ptr.off);
+		return fail(c, "undo pointer (%u,%u) leads to no undo record",
+					row->ptr.block, row->ptr.off);
 	if (!has_undo && row->ptr.off != 0)
 		return "inserted row has an undo pointer";
 	if (!has_undo && (state & IP_ROW_OVERLAID))
@@ -165,7 +185,7 @@ ip_page_check_row(IpPageCheck *c, Page page, OffsetNumber off, IpRow *row)
 		state_problem(c, ip_item_state(page, PageGetItemId(page, off)), row);
 }
 
-/* A page that is marked all-visible has nothing but plain rows. */
+/* Check that a page that is marked all-visible has only plain rows. */
 static const char *
 all_visible_problem(IpPageCheck *c, Page page)
 {
@@ -182,14 +202,16 @@ all_visible_problem(IpPageCheck *c, Page page)
 		ItemId		lp = PageGetItemId(page, off);
 
 		if (ItemIdIsDead(lp))
-			return fail(c, "page is marked all-visible, but item %u is dead", off);
+			return fail(c, "page is marked all-visible, but item %u is dead",
+						off);
 		if (ip_item_is_ours(lp) && ip_item_state(page, lp) != 0)
-			return fail(c, "page is marked all-visible, but row %u is not", off);
+			return fail(c, "page is marked all-visible, but row %u is not",
+						off);
 	}
 	return NULL;
 }
 
-/* I8, of a record at home */
+/* Check I8, for a record at home */
 static const char *
 saved_problem(Page page, BlockNumber block, OffsetNumber off, const IpRow *row)
 {
@@ -198,15 +220,19 @@ saved_problem(Page page, BlockNumber block, OffsetNumber off, const IpRow *row)
 
 	if (!ip_row_bytes_at_home(row->state, row->ptr, block))
 		return NULL;
-	if (row->ptr.off > PageGetMaxOffsetNumber(page) || !ip_item_is_undo(page, PageGetItemId(page, row->ptr.off)) ||
-		ip_page_check_record(page, block, row->ptr.off, buf, &rec) != NULL || rec.saved == NULL ||
-		rec.xid != row->xid || ItemPointerGetOffsetNumberNoCheck(&rec.row) != off)
+	if (row->ptr.off > PageGetMaxOffsetNumber(page) ||
+		!ip_item_is_undo(page, PageGetItemId(page, row->ptr.off)) ||
+		ip_page_check_record(page, block, row->ptr.off, buf, &rec) != NULL ||
+		rec.saved == NULL ||
+		rec.xid != row->xid ||
+		ItemPointerGetOffsetNumberNoCheck(&rec.row) != off)
 		return "overlaid row has no undo record with its first bytes";
 	return NULL;
 }
 
 static const char *
-data_item_problem(IpPageCheck *c, Page page, BlockNumber block, OffsetNumber off)
+data_item_problem(IpPageCheck *c, Page page, BlockNumber block,
+				  OffsetNumber off)
 {
 	uint8		buf[BLCKSZ];
 	const char *problem;
@@ -229,11 +255,14 @@ check_data_page(IpPageCheck *c, Page page, BlockNumber block)
 	TransactionId changer = special->u.data.change_xid;
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
 
-	if (TransactionIdIsValid(changer) ? !TransactionIdIsNormal(changer) : special->w.data.change_cid != 0)
-		report(c, 0, fail(c, "default changer has bad transaction id %u, command %u", changer,
-						  special->w.data.change_cid));
+	if (TransactionIdIsValid(changer) ? !TransactionIdIsNormal(changer) :
+		special->w.data.change_cid != 0)
+		report(c, 0,
+			   fail(c, "default changer has bad transaction id %u, command %u",
+					changer, special->w.data.change_cid));
 	if (TransactionIdIsValid(xid) && !TransactionIdIsNormal(xid))
-		report(c, 0, fail(c, "default inserter has bad transaction id %u", xid));
+		report(c, 0, fail(c, "default inserter has bad transaction id %u",
+						  xid));
 	if (!TransactionIdIsValid(xid) && special->u.data.default_cid != 0)
 		report(c, 0, "default inserter has a command id, but no transaction id");
 	if (PageIsAllVisible(page))
@@ -247,9 +276,9 @@ check_data_page(IpPageCheck *c, Page page, BlockNumber block)
 	}
 }
 
-/* ---- undo pages ------------------------------------------------------------------------ */
+/* ---- undo pages ---------------------------------------------------------- */
 
-/* What the kind of a record allows */
+/* Check that the kind of a record allows its flags */
 static const char *
 record_flags_problem(const IpUndoRec *rec)
 {
@@ -257,13 +286,16 @@ record_flags_problem(const IpUndoRec *rec)
 
 	if ((flags & IP_REC_PREV_INSERTED) && !(flags & IP_REC_PREV))
 		return "undo record says who inserted the row, but not when";
-	if ((flags & IP_REC_PREV) && ((flags & IP_REC_PREV_INSERTED) != 0) != (rec->prev_ptr.off == 0))
+	if ((flags & IP_REC_PREV) &&
+		((flags & IP_REC_PREV_INSERTED) != 0) != (rec->prev_ptr.off == 0))
 		return "undo record's pointer to the version before is of the wrong kind";
-	if (rec->kind != IP_UNDO_DELETE && (flags & (IP_REC_FORWARD | IP_REC_PARTITION)))
+	if (rec->kind != IP_UNDO_DELETE &&
+		(flags & (IP_REC_FORWARD | IP_REC_PARTITION)))
 		return "undo record says where the row moved, but not that it did";
 	if ((flags & IP_REC_FORWARD) && (flags & IP_REC_PARTITION))
 		return "undo record says that the row moved to two places";
-	if (rec->kind != IP_UNDO_UPDATE && ((flags & IP_REC_HDR) || rec->deltalen > 0))
+	if (rec->kind != IP_UNDO_UPDATE &&
+		((flags & IP_REC_HDR) || rec->deltalen > 0))
 		return "undo record has an older body, but does not need it";
 	return NULL;
 }
@@ -296,14 +328,16 @@ check_undo_page(IpPageCheck *c, Page page, BlockNumber block)
 	IpUndoRec	rec;
 
 	if (special->u.undo.slot >= IP_UNDO_SLOTS)
-		report(c, 0, fail(c, "undo page belongs to slot %u", special->u.undo.slot));
+		report(c, 0,
+			   fail(c, "undo page belongs to slot %u", special->u.undo.slot));
 	if (special->u.undo.flags & ~IP_UNDO_CURRENT)
-		report(c, 0, fail(c, "undo page has unknown flags 0x%04X", special->u.undo.flags));
+		report(c, 0, fail(c, "undo page has unknown flags 0x%04X",
+						  special->u.undo.flags));
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 		report(c, off, ip_page_check_record(page, block, off, buf, &rec));
 }
 
-/* ---- the metapage ---------------------------------------------------------------------- */
+/* ---- the metapage -------------------------------------------------------- */
 
 static void
 check_meta_page(IpPageCheck *c, Page page, BlockNumber block)
@@ -313,21 +347,24 @@ check_meta_page(IpPageCheck *c, Page page, BlockNumber block)
 
 	if (block != IP_META_BLOCK)
 		report(c, 0, fail(c, "metapage is not in block %u", IP_META_BLOCK));
-	if (ph->pd_lower != (char *) &meta->runs[ip_runs_count(page)] - (char *) page ||
+	if (ph->pd_lower !=
+		(char *) &meta->runs[ip_runs_count(page)] - (char *) page ||
 		ph->pd_special != IP_SPECIAL_START)
-		report(c, 0, fail(c, "metapage has lower %u, upper %u", ph->pd_lower, ph->pd_upper));
+		report(c, 0, fail(c, "metapage has lower %u, upper %u", ph->pd_lower,
+						  ph->pd_upper));
 	report(c, 0, ip_runs_problem(page));
 	report(c, 0, ip_lockset_problem(page));
 }
 
-/* ---- any page -------------------------------------------------------------------------- */
+/* ---- any page ------------------------------------------------------------ */
 
 bool
 ip_page_check(IpPageCheck *c, Page page, BlockNumber block)
 {
 	IpPageKind	kind = IpPageGetSpecial(page)->kind;
 
-	if ((((PageHeader) page)->pd_special == IP_DECOY_START) != (block == IP_DECOY_BLOCK))
+	if ((((PageHeader) page)->pd_special == IP_DECOY_START) !=
+		(block == IP_DECOY_BLOCK))
 	{
 		report(c, 0, block == IP_DECOY_BLOCK ? "page has no decoy" : "page has a decoy");
 		return false;
@@ -360,7 +397,8 @@ ip_page_check(IpPageCheck *c, Page page, BlockNumber block)
 	}
 	if (block == IP_META_BLOCK && kind != IP_PAGE_META)
 		report(c, 0, "page is in the metapage's place");
-	if (block == IP_DECOY_BLOCK && (kind == IP_PAGE_UNDO || kind == IP_PAGE_LOCK))
+	if (block == IP_DECOY_BLOCK &&
+		(kind == IP_PAGE_UNDO || kind == IP_PAGE_LOCK))
 		report(c, 0, "page of undo, or of locks, is in the place of rows");
 	return true;
 }
@@ -397,6 +435,7 @@ ip_page_has_sound_locks(Page page)
 {
 	IpPageCheck c;
 
-	return !PageIsNew(page) && ip_page_check_header(&c, page) == NULL && IpPageGetSpecial(page)->kind == IP_PAGE_META &&
+	return !PageIsNew(page) && ip_page_check_header(&c, page) == NULL &&
+		IpPageGetSpecial(page)->kind == IP_PAGE_META &&
 		ip_lockset_problem(page) == NULL;
 }

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  * ip_page_check.h
- *	  What can be seen to be wrong with a page by itself.
+ *	  Checks of a page that need no other page.
  *
- *	  For inplace_check(); and where asserts are on, each change of a sound page has to
- *	  leave a sound page (I20).
+ *	  For inplace_check(), and for builds with assertions, in which each change
+ *	  of a sound page must leave a sound page (I20).
  *-------------------------------------------------------------------------
  */
 #ifndef IP_PAGE_CHECK_H
@@ -17,32 +17,43 @@
 
 typedef struct IpPageCheck
 {
-	/* told of each problem of an item, or (off is 0) of the page */
+	/* called for each problem of an item or, if off is 0, of the page */
 	void		(*report) (void *arg, OffsetNumber off, const char *problem);
 	void	   *arg;
-	char		problem[IP_PAGE_PROBLEM];	/* text of the last one */
+	char		problem[IP_PAGE_PROBLEM];	/* text of the last problem */
 } IpPageCheck;
 
-/* What is wrong with the header of a page that is not new, or NULL. */
+/* Returns what is wrong with the header of a page that is not new, or NULL. */
 extern const char *ip_page_check_header(IpPageCheck *c, Page page);
 
-/* What is wrong with the row at off, whose item is sound, or NULL; *row is filled in. */
-extern const char *ip_page_check_row(IpPageCheck *c, Page page, OffsetNumber off, IpRow *row);
-
-/* Copy the record at off of an undo page, or at home on a data page, to buf, and decode it; what is wrong with it, or NULL. */
-extern const char *ip_page_check_record(Page page, BlockNumber block, OffsetNumber off,
-										uint8 *buf, IpUndoRec *rec);
+/*
+ * Returns what is wrong with the row at off, whose item is sound, or NULL;
+ * fills in *row.
+ */
+extern const char *ip_page_check_row(IpPageCheck *c, Page page,
+									 OffsetNumber off, IpRow *row);
 
 /*
- * Report what is wrong with a page whose header is sound.  False if its items cannot be looked
- * at one by one.
+ * Copy the record at off of an undo page, or at home on a data page, to buf,
+ * and decode it.  Returns what is wrong with it, or NULL.
+ */
+extern const char *ip_page_check_record(Page page, BlockNumber block,
+										OffsetNumber off, uint8 *buf,
+										IpUndoRec *rec);
+
+/*
+ * Report what is wrong with a page whose header is sound.  False if its items
+ * cannot be checked one by one.
  */
 extern bool ip_page_check(IpPageCheck *c, Page page, BlockNumber block);
 
-/* The first thing that is wrong with a page, or NULL.  Lock: share. */
+/* Returns the first problem of a page, or NULL.  Lock: share. */
 extern const char *ip_page_problem(Page page, BlockNumber block);
 
-/* Is it a metapage of which the lock sets can be kept, whatever else is damaged?  Any page. */
+/*
+ * Returns whether the page is a metapage whose lock sets can be kept, whatever
+ * else is damaged.  Any page.
+ */
 extern bool ip_page_has_sound_locks(Page page);
 
 #endif							/* IP_PAGE_CHECK_H */

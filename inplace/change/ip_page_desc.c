@@ -1,6 +1,7 @@
 /*-------------------------------------------------------------------------
  * ip_page_desc.c
- *	  Operations in words, for pg_walinspect and the server's own messages.
+ *	  Text descriptions of operations, for pg_walinspect and the server's
+ *	  messages.
  *
  * pg_waldump cannot load resource managers.
  *-------------------------------------------------------------------------
@@ -30,8 +31,12 @@ skip_delta(ByteReader *r)
 static void
 desc_row(StringInfo buf, ByteReader *r)
 {
-	static const char *const bases[] = {"put row", "change row", "change overlaid row", "put"};
-	static const IpOpContext ctx = {InvalidTransactionId, InvalidBlockNumber, InvalidBlockNumber};
+	static const char *const bases[] = {
+		"put row", "change row", "change overlaid row", "put"
+	};
+	static const IpOpContext ctx = {
+		InvalidTransactionId, InvalidBlockNumber, InvalidBlockNumber
+	};
 	const uint8 *start;
 	IpRowHead	h;
 
@@ -46,9 +51,11 @@ desc_row(StringInfo buf, ByteReader *r)
 	start = r->p;
 	if (h.base != IP_BASE_NONE)
 		skip_delta(r);
-	appendStringInfo(buf, " natts %u state 0x%02X %s %d bytes", h.hdr & IP_HDR_NATTS_MASK, h.state,
+	appendStringInfo(buf, " natts %u state 0x%02X %s %d bytes",
+					 h.hdr & IP_HDR_NATTS_MASK, h.state,
 					 h.base == IP_BASE_NONE ? "body" : "delta",
-					 h.base == IP_BASE_NONE ? (int) h.bodylen : (int) (r->p - start));
+					 h.base == IP_BASE_NONE ? (int) h.bodylen :
+					 (int) (r->p - start));
 	if (h.at_home)
 		appendStringInfo(buf, " undo at home %u", h.ptr.off);
 }
@@ -143,7 +150,8 @@ desc_undo(StringInfo buf, ByteReader *r)
 	taillen = bytes_get_varint(r);
 	(void) bytes_get(r, taillen);
 	appendStringInfo(buf, "undo %s of row %u, flags 0x%02X, %u bytes",
-					 kinds[kind <= IP_UNDO_DELETE ? kind : 0], off, flags, taillen);
+					 kinds[kind <= IP_UNDO_DELETE ? kind : 0], off, flags,
+					 taillen);
 }
 
 static void
@@ -163,7 +171,8 @@ desc_slot(StringInfo buf, ByteReader *r)
 	uint16		slot = bytes_get_u16(r);
 	BlockNumber entry = bytes_get_u32(r);
 
-	appendStringInfo(buf, "slot %u entry %u pages %u", slot, entry, bytes_get_u32(r));
+	appendStringInfo(buf, "slot %u entry %u pages %u", slot, entry,
+					 bytes_get_u32(r));
 }
 
 static void
@@ -199,7 +208,8 @@ desc_lock(StringInfo buf, ByteReader *r, IpOp op)
 
 	if (op == IP_OP_LOST)
 	{
-		appendStringInfo(buf, "sets before xid " UINT64_FORMAT " lost", bytes_get_u64(r));
+		appendStringInfo(buf, "sets before xid " UINT64_FORMAT " lost",
+						 bytes_get_u64(r));
 		return;
 	}
 	set = bytes_get_varint(r);
@@ -215,7 +225,8 @@ desc_lock(StringInfo buf, ByteReader *r, IpOp op)
 		BlockNumber block = bytes_get_varint(r);
 		uint8		mode = bytes_get_u8(r);
 
-		appendStringInfo(buf, ", of block %u, mode %u, xid " UINT64_FORMAT, block, mode, bytes_get_u64(r));
+		appendStringInfo(buf, ", of block %u, mode %u, xid " UINT64_FORMAT,
+						 block, mode, bytes_get_u64(r));
 	}
 }
 
@@ -227,8 +238,9 @@ desc_moved(StringInfo buf, ByteReader *r)
 	bool		keys = bytes_get_u8(r) != 0;
 	BlockNumber block = bytes_get_varint(r);
 
-	appendStringInfo(buf, "move row %u to (%u,%u)%s, list %u", off, block, (OffsetNumber) bytes_get_varint(r),
-					 keys ? ", keys" : "", list);
+	appendStringInfo(buf, "move row %u to (%u,%u)%s, list %u", off, block,
+					 (OffsetNumber) bytes_get_varint(r), keys ? ", keys" : "",
+					 list);
 }
 
 static void
@@ -245,19 +257,23 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 			appendStringInfoString(buf, ip_page_desc_name(op));
 			return;
 		case IP_OP_INIT_LOCK:
-			appendStringInfo(buf, "init lock page, number %u", (uint32) bytes_get_varint(r));
+			appendStringInfo(buf, "init lock page, number %u",
+							 (uint32) bytes_get_varint(r));
 			return;
 		case IP_OP_INIT_DATA:
-			appendStringInfo(buf, "init data page, xid base " UINT64_FORMAT, bytes_get_u64(r));
+			appendStringInfo(buf, "init data page, xid base " UINT64_FORMAT,
+							 bytes_get_u64(r));
 			return;
 		case IP_OP_INIT_UNDO:
 			desc_init_undo(buf, r);
 			return;
 		case IP_OP_DEFAULT:
-			appendStringInfo(buf, "default inserter, cid %u", bytes_get_varint(r));
+			appendStringInfo(buf, "default inserter, cid %u",
+							 bytes_get_varint(r));
 			return;
 		case IP_OP_CHANGER:
-			appendStringInfo(buf, "default deleter, cid %u", bytes_get_varint(r));
+			appendStringInfo(buf, "default deleter, cid %u",
+							 bytes_get_varint(r));
 			return;
 		case IP_OP_CHANGED:
 			appendStringInfo(buf, "delete row %u", bytes_get_varint(r));
@@ -329,16 +345,24 @@ const char *
 ip_page_desc_name(IpOp op)
 {
 	static const char *const names[] = {
-		[IP_OP_INIT_META] = "init metapage",[IP_OP_INIT_DATA] = "init data page",[IP_OP_INIT_UNDO] = "init undo page",
-		[IP_OP_DEFAULT] = "default inserter",[IP_OP_CLEAR_DEFAULT] = "clear default inserter",
-		[IP_OP_BASE] = "xid base",[IP_OP_ROW] = "row",[IP_OP_DEAD] = "dead",[IP_OP_UNDO] = "undo",
-		[IP_OP_INIT_LOCK] = "init lock page",[IP_OP_RING] = "ring",[IP_OP_SLOT] = "slot",[IP_OP_ROWS] = "rows",
-		[IP_OP_FINAL_ROWS] = "final rows",[IP_OP_XID] = "xid",[IP_OP_UNUSED] = "unused",
-		[IP_OP_INIT_FREE] = "init free page",[IP_OP_CHANGER] = "default changer",
-		[IP_OP_CLEAR_CHANGER] = "clear default changer",[IP_OP_CHANGED] = "changed",[IP_OP_DROP] = "drop",
-		[IP_OP_RESTORE] = "restore",[IP_OP_FREEZE] = "freeze",[IP_OP_KEYS] = "changed keys",
-		[IP_OP_UNDO_PAGES] = "undo pages",[IP_OP_MOVED] = "moved",[IP_OP_DECOY] = "decoy",
-		[IP_OP_LOCK] = "lock",[IP_OP_LOCK_PAGE] = "lock page",[IP_OP_LOST] = "lost",[IP_OP_VISIBLE] = "all-visible"
+		[IP_OP_INIT_META] = "init metapage",
+		[IP_OP_INIT_DATA] = "init data page",
+		[IP_OP_INIT_UNDO] = "init undo page",
+		[IP_OP_DEFAULT] = "default inserter",
+		[IP_OP_CLEAR_DEFAULT] = "clear default inserter",
+		[IP_OP_BASE] = "xid base",[IP_OP_ROW] = "row",[IP_OP_DEAD] = "dead",
+		[IP_OP_UNDO] = "undo",[IP_OP_INIT_LOCK] = "init lock page",
+		[IP_OP_RING] = "ring",[IP_OP_SLOT] = "slot",[IP_OP_ROWS] = "rows",
+		[IP_OP_FINAL_ROWS] = "final rows",[IP_OP_XID] = "xid",
+		[IP_OP_UNUSED] = "unused",[IP_OP_INIT_FREE] = "init free page",
+		[IP_OP_CHANGER] = "default changer",
+		[IP_OP_CLEAR_CHANGER] = "clear default changer",
+		[IP_OP_CHANGED] = "changed",[IP_OP_DROP] = "drop",
+		[IP_OP_RESTORE] = "restore",[IP_OP_FREEZE] = "freeze",
+		[IP_OP_KEYS] = "changed keys",[IP_OP_UNDO_PAGES] = "undo pages",
+		[IP_OP_MOVED] = "moved",[IP_OP_DECOY] = "decoy",[IP_OP_LOCK] = "lock",
+		[IP_OP_LOCK_PAGE] = "lock page",[IP_OP_LOST] = "lost",
+		[IP_OP_VISIBLE] = "all-visible"
 	};
 
 	return op > 0 && op < lengthof(names) && names[op] ? names[op] : "unknown";

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  * ip_state.c
- *	  States of a data page's items, and which operation leads from which state
- *	  to which.
+ *	  States of a data page's items, and the operations that lead from one to
+ *	  another.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -52,10 +52,12 @@ const char *
 ip_state_name(IpItemState state)
 {
 	static const char *const names[] = {
-		[IP_ITEM_UNUSED] = "unused",[IP_ITEM_DEAD] = "dead",[IP_ITEM_UNDO] = "undo",
-		[IP_ITEM_FROZEN] = "frozen",[IP_ITEM_DEFAULT] = "default",[IP_ITEM_CHANGED] = "changed",
-		[IP_ITEM_INSERTED] = "inserted",[IP_ITEM_UPDATED] = "updated",[IP_ITEM_DELETED] = "deleted",
-		[IP_ITEM_OVERLAID] = "overlaid",[IP_ITEM_DAMAGED] = "damaged"
+		[IP_ITEM_UNUSED] = "unused",[IP_ITEM_DEAD] = "dead",
+		[IP_ITEM_UNDO] = "undo",[IP_ITEM_FROZEN] = "frozen",
+		[IP_ITEM_DEFAULT] = "default",[IP_ITEM_CHANGED] = "changed",
+		[IP_ITEM_INSERTED] = "inserted",[IP_ITEM_UPDATED] = "updated",
+		[IP_ITEM_DELETED] = "deleted",[IP_ITEM_OVERLAID] = "overlaid",
+		[IP_ITEM_DAMAGED] = "damaged"
 	};
 
 	StaticAssertStmt(lengthof(names) == IP_ITEM_STATES, "each state has a name");
@@ -66,7 +68,7 @@ ip_state_name(IpItemState state)
 
 #define S(state)	(1 << IP_ITEM_##state)
 
-/* What a change starts from, and what it, or its rollback, leads to. */
+/* States before a change, and after it or its rollback. */
 #define UNCHANGED	(S(FROZEN) | S(DEFAULT))
 #define WHOLE		(S(INSERTED) | S(UPDATED))
 #define ROLLED_BACK	(UNCHANGED | WHOLE | S(OVERLAID))
@@ -79,27 +81,27 @@ typedef struct IpArrow
 } IpArrow;
 
 static const IpArrow arrows[] = {
-	/* a new row; single ones are put by IP_OP_ROW */
+	/* new rows; IP_OP_ROW puts single rows */
 	{IP_OP_ROWS, S(UNUSED), S(DEFAULT)},
 	{IP_OP_FINAL_ROWS, S(UNUSED), S(FROZEN)},
 	{IP_OP_ROW, S(UNUSED), UNCHANGED | S(INSERTED)},
 
 	/*
-	 * an update in place, or a deletion; its undo record, at home; a
-	 * speculative insertion is confirmed
+	 * an update in place or a deletion; its undo record at home; the
+	 * confirmation of a speculative insertion
 	 */
 	{IP_OP_ROW, UNCHANGED, S(UPDATED) | S(DELETED) | S(OVERLAID)},
 	{IP_OP_ROW, WHOLE, S(UPDATED) | S(DELETED)},	/* I7 */
 	{IP_OP_ROW, S(OVERLAID), S(UPDATED) | S(DELETED) | S(OVERLAID)},
 	{IP_OP_ROW, S(UNUSED), S(UNDO)},
 
-	/* a deletion, or a move, by the default changer; its list of moves */
+	/* a deletion or a move by the default changer; its list of moves */
 	{IP_OP_CHANGED, UNCHANGED, S(CHANGED)},
 	{IP_OP_MOVED, UNCHANGED, S(CHANGED)},
 	{IP_OP_MOVED, S(UNUSED), S(UNDO)},
 
 	/*
-	 * a rollback: of many rows by one step, of one row, of what the default
+	 * rollbacks: of many rows by one step, of one row, of what the default
 	 * changer did
 	 */
 	{IP_OP_RESTORE, S(UPDATED) | S(DELETED) | S(OVERLAID), UNCHANGED},
@@ -108,14 +110,14 @@ static const IpArrow arrows[] = {
 	{IP_OP_CLEAR_CHANGER, S(CHANGED), UNCHANGED},
 	{IP_OP_CLEAR_CHANGER, S(UNDO), S(UNUSED)},
 
-	/* all see it */
+	/* rows that are visible to all */
 	{IP_OP_FREEZE, WHOLE | S(OVERLAID), S(FROZEN)},
 	{IP_OP_CLEAR_DEFAULT, S(DEFAULT), S(FROZEN)},
 	{IP_OP_DROP, S(UNDO), S(UNUSED)},
 
-	/* nobody sees it; indexes have forgotten it */
-	{IP_OP_DEAD, UNCHANGED | WHOLE | S(CHANGED) | S(DELETED) | S(OVERLAID), S(DEAD)},
-	{IP_OP_UNUSED, S(DEAD), S(UNUSED)}
+	/* rows that are visible to none; then, their index entries are removed */
+	{IP_OP_DEAD, UNCHANGED | WHOLE | S(CHANGED) | S(DELETED) | S(OVERLAID),
+	S(DEAD)}, {IP_OP_UNUSED, S(DEAD), S(UNUSED)}
 };
 
 void
@@ -131,7 +133,8 @@ may_lead(IpOp op, IpItemState from, IpItemState to)
 {
 	for (int i = 0; i < lengthof(arrows); i++)
 	{
-		if (arrows[i].op == op && (arrows[i].from & (1 << from)) && (arrows[i].to & (1 << to)))
+		if (arrows[i].op == op && (arrows[i].from & (1 << from)) &&
+			(arrows[i].to & (1 << to)))
 			return true;
 	}
 	return false;
@@ -142,9 +145,11 @@ ip_state_may_follow(const IpItemStates *before, IpOp op, Page page)
 {
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
 
-	for (OffsetNumber off = FirstOffsetNumber; off <= Max(max, before->max); off++)
+	for (OffsetNumber off = FirstOffsetNumber; off <= Max(max, before->max);
+		 off++)
 	{
-		IpItemState from = off <= before->max ? before->of[off] : IP_ITEM_UNUSED;
+		IpItemState from = off <= before->max ? before->of[off] :
+			IP_ITEM_UNUSED;
 		IpItemState to = off <= max ? ip_state_of(page, off) : IP_ITEM_UNUSED;
 
 		if (from != to && !may_lead(op, from, to))

@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  * ip_state.h
- *	  States of a data page's items, and which operation leads from which state
- *	  to which.
+ *	  States of a data page's items, and the operations that lead from one to
+ *	  another.
  *
- *	  The bits are in ip_format.h; this is the only place that says what they
- *	  mean together.  inplace_rows shows the names, README.md draws the arrows,
- *	  and builds with assertions check that each operation is one of them (I25).
+ *	  The bits are in ip_format.h; this is the only place that defines what
+ *	  they mean together.  inplace_rows shows the names, README.md draws the
+ *	  arrows, and builds with assertions check that each operation is one of
+ *	  them (I25).
  *-------------------------------------------------------------------------
  */
 #ifndef IP_STATE_H
@@ -21,20 +22,23 @@ typedef enum IpItemState
 	IP_ITEM_UNDO,				/* an undo record, or the list of moves */
 	/* rows */
 	IP_ITEM_FROZEN,				/* no version block: visible to all */
-	IP_ITEM_DEFAULT,			/* none: the default inserter's */
-	IP_ITEM_CHANGED,			/* none: deleted, or moved, by the default
-								 * changer */
+	IP_ITEM_DEFAULT,			/* no version block: the default inserter's */
+	IP_ITEM_CHANGED,			/* no version block: deleted or moved by the
+								 * default changer */
 	IP_ITEM_INSERTED,			/* a version block: inserted */
 	IP_ITEM_UPDATED,			/* a version block: updated in place */
-	IP_ITEM_DELETED,			/* a version block: deleted, or moved */
+	IP_ITEM_DELETED,			/* a version block: deleted or moved */
 	IP_ITEM_OVERLAID,			/* a version block on the tuple data's first
-								 * bytes: updated in place, or deleted */
+								 * bytes: updated in place or deleted */
 	IP_ITEM_DAMAGED				/* damaged, or a heap tuple */
 } IpItemState;
 
 #define IP_ITEM_STATES	(IP_ITEM_DAMAGED + 1)
 
-/* The state of the item at off, which is in range.  Any page; lock: share. */
+/*
+ * Returns the state of the item at off, which is in range.  Any page; lock:
+ * share.
+ */
 extern IpItemState ip_state_of(Page page, OffsetNumber off);
 
 extern const char *ip_state_name(IpItemState state);
@@ -50,7 +54,10 @@ typedef struct IpItemStates
 
 extern void ip_state_note(Page page, IpItemStates *states);
 
-/* May the operation have led from these states to those that the page's items have now? */
+/*
+ * Returns whether the operation may have led from these states to those that
+ * the page's items have now.
+ */
 extern bool ip_state_may_follow(const IpItemStates *before, IpOp op, Page page);
 #endif
 

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  * ip_toast.c
- *	  Forming rows out of slots; large values go to a heap TOAST table.
+ *	  Forming rows from slots; large values are stored in a heap TOAST table.
  *
- * The core's TOAST code works on heap tuples, so rows that need it make a
- * detour over one.
+ * Core's TOAST code works on heap tuples, so rows that need it are converted
+ * to a heap tuple and back.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -19,7 +19,8 @@
 
 
 static void
-form_values(Relation rel, const Datum *values, const bool *isnull, bool final, IpFormed *row)
+form_values(Relation rel, const Datum *values, const bool *isnull, bool final,
+			IpFormed *row)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 
@@ -39,7 +40,8 @@ ip_toast_needed(Relation rel, TupleTableSlot *slot)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 
-	if (rel->rd_rel->relkind != RELKIND_RELATION && rel->rd_rel->relkind != RELKIND_MATVIEW)
+	if (rel->rd_rel->relkind != RELKIND_RELATION &&
+		rel->rd_rel->relkind != RELKIND_MATVIEW)
 		return false;
 	slot_getallattrs(slot);
 	for (int i = 0; i < desc->natts; i++)
@@ -49,7 +51,8 @@ ip_toast_needed(Relation rel, TupleTableSlot *slot)
 			!VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(slot->tts_values[i])))
 			return true;
 	}
-	return ip_body_size(desc, slot->tts_values, slot->tts_isnull) > TOAST_TUPLE_THRESHOLD;
+	return ip_body_size(desc, slot->tts_values, slot->tts_isnull) >
+		TOAST_TUPLE_THRESHOLD;
 }
 
 bool
@@ -58,9 +61,11 @@ ip_toast_take_formed(Relation rel, TupleTableSlot *slot, IpFormed *row)
 	IpSlot	   *islot = (IpSlot *) slot;
 	TupleDesc	desc = RelationGetDescr(rel);
 
-	if (!SlotIsInplace(slot) || slot->tts_tupleDescriptor != desc || islot->body == NULL ||
-		!islot->formed || (islot->hdr & IP_HDR_NATTS_MASK) != desc->natts ||
-		(islot->hdr & IP_HDR_HASEXTERNAL) || islot->bodylen > TOAST_TUPLE_THRESHOLD)
+	if (!SlotIsInplace(slot) || slot->tts_tupleDescriptor != desc ||
+		islot->body == NULL || !islot->formed ||
+		(islot->hdr & IP_HDR_NATTS_MASK) != desc->natts ||
+		(islot->hdr & IP_HDR_HASEXTERNAL) ||
+		islot->bodylen > TOAST_TUPLE_THRESHOLD)
 		return false;
 	Assert(islot->bodylen >= IP_ROW_MIN_BODY);
 	row->hdr = islot->hdr;
@@ -76,7 +81,7 @@ ip_toast_form(Relation rel, TupleTableSlot *slot, bool final, IpFormed *row)
 	form_values(rel, slot->tts_values, slot->tts_isnull, final, row);
 }
 
-/* Form from a heap tuple with the table's descriptor. */
+/* Form a row from a heap tuple with the table's descriptor. */
 static void
 form_heap_tuple(Relation rel, HeapTuple tuple, IpFormed *row)
 {
@@ -91,14 +96,16 @@ form_heap_tuple(Relation rel, HeapTuple tuple, IpFormed *row)
 }
 
 void
-ip_toast_form_toasted(Relation rel, TupleTableSlot *slot, HeapTuple old, CompatOptions options, IpFormed *row)
+ip_toast_form_toasted(Relation rel, TupleTableSlot *slot, HeapTuple old,
+					  CompatOptions options, IpFormed *row)
 {
 	HeapTuple	tuple;
 	HeapTuple	toasted;
 
 	Assert(ip_page_none_is_locked());
 	slot_getallattrs(slot);
-	tuple = heap_form_tuple(RelationGetDescr(rel), slot->tts_values, slot->tts_isnull);
+	tuple = heap_form_tuple(RelationGetDescr(rel), slot->tts_values,
+							slot->tts_isnull);
 	toasted = heap_toast_insert_or_update(rel, tuple, old, options);
 	form_heap_tuple(rel, toasted, row);
 	if (toasted != tuple)
@@ -114,7 +121,8 @@ ip_toast_heap_tuple(Relation rel, uint16 hdr, const uint8 *body, uint32 bodylen)
 	bool	   *isnull = palloc(sizeof(bool) * Max(desc->natts, 1));
 	HeapTuple	tuple;
 
-	ip_body_deform(desc, hdr, body, bodylen, desc->natts, false, values, isnull);
+	ip_body_deform(desc, hdr, body, bodylen, desc->natts, false, values,
+				   isnull);
 	tuple = heap_form_tuple(desc, values, isnull);
 	pfree(values);
 	pfree(isnull);
@@ -154,5 +162,6 @@ ip_toast_needs_table(Relation rel)
 			return true;		/* no limit */
 		size += Max(max, 0);
 	}
-	return toastable && size + BITMAPLEN(desc->natts) + IP_ROW_MIN_ITEM > TOAST_TUPLE_THRESHOLD;
+	return toastable &&
+		size + BITMAPLEN(desc->natts) + IP_ROW_MIN_ITEM > TOAST_TUPLE_THRESHOLD;
 }

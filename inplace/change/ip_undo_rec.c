@@ -9,10 +9,11 @@
 
 #include "ip_undo_rec.h"
 
-/* ---- writing ----------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------- */
 
 static void
-put_skip(ByteWriter *t, BlockNumber block, TransactionId xid, const IpUndoSkip *skip)
+put_skip(ByteWriter *t, BlockNumber block, TransactionId xid,
+		 const IpUndoSkip *skip)
 {
 	bytes_put_varint(t, skip->newlen);
 	bytes_put_varint(t, skip->index);
@@ -25,10 +26,10 @@ put_skip(ByteWriter *t, BlockNumber block, TransactionId xid, const IpUndoSkip *
 	}
 }
 
-/* The tail; *kind and *flags become what the record says of it. */
+/* Write the record's tail; set in *kind and *flags what the tail has. */
 static void
-put_tail(ByteWriter *t, BlockNumber block, TransactionId xid, const IpUndoRec *rec,
-		 uint8 *kind, uint8 *flags)
+put_tail(ByteWriter *t, BlockNumber block, TransactionId xid,
+		 const IpUndoRec *rec, uint8 *kind, uint8 *flags)
 {
 	*kind = rec->kind;
 	*flags = rec->flags;
@@ -70,13 +71,14 @@ put_tail(ByteWriter *t, BlockNumber block, TransactionId xid, const IpUndoRec *r
 	bytes_put(t, rec->delta, rec->deltalen);
 }
 
-/* The previous version's xid, block, and item. */
+/* Size of the previous version's xid, block and offset. */
 #define MAX_PREV	(5 + 5 + 3)
 
 uint32
 ip_undo_rec_space(const IpUndoRec *rec, bool saved)
 {
-	uint32		size = IP_REC_MAX_START + MAX_PREV + rec->deltalen + sizeof(ItemIdData);
+	uint32		size = IP_REC_MAX_START + MAX_PREV + rec->deltalen +
+		sizeof(ItemIdData);
 
 	size += rec->cid != 0 ? 5 : 0;
 	size += saved ? IP_VERSION_BLOCK_SZ : 0;
@@ -87,8 +89,8 @@ ip_undo_rec_space(const IpUndoRec *rec, bool saved)
 }
 
 void
-ip_undo_rec_put(ByteWriter *w, BlockNumber undo_block, TransactionId xid, OffsetNumber row_off,
-				const IpUndoRec *rec)
+ip_undo_rec_put(ByteWriter *w, BlockNumber undo_block, TransactionId xid,
+				OffsetNumber row_off, const IpUndoRec *rec)
 {
 	uint8		tail[BLCKSZ];
 	ByteWriter	t = {tail, tail + sizeof(tail), false};
@@ -97,20 +99,22 @@ ip_undo_rec_put(ByteWriter *w, BlockNumber undo_block, TransactionId xid, Offset
 
 	Assert(rec->kind == IP_UNDO_UPDATE || rec->kind == IP_UNDO_DELETE);
 	Assert(TransactionIdIsNormal(xid));
-	Assert((rec->deltalen == 0 && !rec->has_skip) || rec->kind == IP_UNDO_UPDATE);
+	Assert((rec->deltalen == 0 && !rec->has_skip) ||
+		   rec->kind == IP_UNDO_UPDATE);
 	Assert(!(rec->flags & IP_REC_HDR) || rec->kind == IP_UNDO_UPDATE);
 	Assert(!ItemPointerIsValid(&rec->forward) ||
 		   (rec->kind == IP_UNDO_DELETE && !(rec->flags & IP_REC_PARTITION)));
 	put_tail(&t, undo_block, xid, rec, &kind, &flags);
 	if (t.bad)
 		elog(ERROR, "undo record of an inplace table is too long");
-	Assert(IP_REC_MAX_START + (t.p - tail) + sizeof(ItemIdData) <= ip_undo_rec_space(rec, rec->saved != NULL));
+	Assert(IP_REC_MAX_START + (t.p - tail) + sizeof(ItemIdData) <=
+		   ip_undo_rec_space(rec, rec->saved != NULL));
 	ip_op_undo(w, row_off, kind, flags, tail, t.p - tail);
 }
 
 void
-ip_undo_rec_put_home(ByteWriter *w, BlockNumber block, TransactionId xid, OffsetNumber row_off,
-					 const IpUndoRec *rec)
+ip_undo_rec_put_home(ByteWriter *w, BlockNumber block, TransactionId xid,
+					 OffsetNumber row_off, const IpUndoRec *rec)
 {
 	uint8	   *start = w->p;
 	uint16		stored;
@@ -131,8 +135,9 @@ ip_undo_rec_put_home(ByteWriter *w, BlockNumber block, TransactionId xid, Offset
 }
 
 uint32
-ip_undo_rec_start(uint8 *start, const IpSpecial *special, uint8 kind, uint8 flags,
-				  TransactionId xid, BlockNumber row_block, OffsetNumber row_off)
+ip_undo_rec_start(uint8 *start, const IpSpecial *special, uint8 kind,
+				  uint8 flags, TransactionId xid, BlockNumber row_block,
+				  OffsetNumber row_off)
 {
 	ByteWriter	w = {start, start + IP_REC_MAX_START, false};
 
@@ -144,11 +149,12 @@ ip_undo_rec_start(uint8 *start, const IpSpecial *special, uint8 kind, uint8 flag
 	return w.p - start;
 }
 
-/* ---- reading ----------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------- */
 
-/* False: it has too many pointers. */
+/* Read a skip section; false if it has too many pointers. */
 static bool
-get_skip(ByteReader *r, BlockNumber block, TransactionId xid, uint64 xid_base, IpUndoSkip *skip)
+get_skip(ByteReader *r, BlockNumber block, TransactionId xid, uint64 xid_base,
+		 IpUndoSkip *skip)
 {
 	skip->newlen = bytes_get_varint(r);
 	skip->index = bytes_get_varint(r);
@@ -159,17 +165,23 @@ get_skip(ByteReader *r, BlockNumber block, TransactionId xid, uint64 xid_base, I
 	{
 		skip->ptr[i].block = block + (uint32) bytes_get_zigzag(r);
 		skip->ptr[i].off = bytes_get_varint(r);
-		skip->xid[i] = ip_xid_after(xid_base, xid + (uint32) bytes_get_zigzag(r));
+		skip->xid[i] = ip_xid_after(xid_base,
+									xid + (uint32) bytes_get_zigzag(r));
 	}
 	return true;
 }
 
-/* The record up to the row's saved bytes, and how its first word is stored.  False: there is none, at home. */
+/*
+ * Read the record up to the row's saved bytes, and its first word as stored.
+ * False if there is no record at home.
+ */
 static pg_attribute_always_inline bool
-get_start(ByteReader *r, const IpSpecial *special, BlockNumber block, uint16 *stored, IpUndoRec *rec)
+get_start(ByteReader *r, const IpSpecial *special, BlockNumber block,
+		  uint16 *stored, IpUndoRec *rec)
 {
 	bool		home = special->kind == IP_PAGE_DATA;
-	uint64		xid_base = home ? ip_data_xid_base(special) : ip_undo_xid_base(special);
+	uint64		xid_base = home ? ip_data_xid_base(special) :
+		ip_undo_xid_base(special);
 	BlockNumber row_block;
 	TransactionId xid;
 	uint8		kind;
@@ -180,7 +192,8 @@ get_start(ByteReader *r, const IpSpecial *special, BlockNumber block, uint16 *st
 	rec->flags = IpRecLoadFlags(*stored);
 	if (home && bytes_get_u8(r) != IP_STATE_UNDO)
 		return false;
-	xid = home ? bytes_get_u32(r) : ip_undo_xid_origin(special) + (uint32) bytes_get_zigzag(r);
+	xid = home ? bytes_get_u32(r) :
+		ip_undo_xid_origin(special) + (uint32) bytes_get_zigzag(r);
 	rec->xid = ip_xid_after(xid_base, xid);
 	row_block = home ? block : bytes_get_varint(r);
 	ItemPointerSet(&rec->row, row_block, bytes_get_varint(r));
@@ -192,7 +205,8 @@ get_start(ByteReader *r, const IpSpecial *special, BlockNumber block, uint16 *st
 	rec->prev_inserted = false;
 	if (rec->flags & IP_REC_PREV)
 	{
-		rec->prev_xid = ip_xid_after(xid_base, xid + (uint32) bytes_get_zigzag(r));
+		rec->prev_xid = ip_xid_after(xid_base,
+									 xid + (uint32) bytes_get_zigzag(r));
 		rec->prev_inserted = (rec->flags & IP_REC_PREV_INSERTED) != 0;
 		if (rec->prev_inserted)
 			rec->prev_ptr = ip_ptr_cid(bytes_get_varint(r));
@@ -208,7 +222,8 @@ get_start(ByteReader *r, const IpSpecial *special, BlockNumber block, uint16 *st
 }
 
 const char *
-ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len, IpUndoRec *rec)
+ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len,
+				   IpUndoRec *rec)
 {
 	const IpSpecial *special = IpPageGetSpecial(page);
 	bool		home = special->kind == IP_PAGE_DATA;
@@ -226,14 +241,18 @@ ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len, 
 		forward = bytes_get_u32(&r);
 		ItemPointerSet(&rec->forward, forward, bytes_get_u16(&r));
 	}
-	if (rec->has_skip && (home || rec->kind != IP_UNDO_UPDATE || !(rec->flags & IP_REC_HDR) ||
-						  !get_skip(&r, block, (TransactionId) rec->xid, home ? ip_data_xid_base(special) : ip_undo_xid_base(special), &rec->skip)))
+	if (rec->has_skip &&
+		(home || rec->kind != IP_UNDO_UPDATE || !(rec->flags & IP_REC_HDR) ||
+		 !get_skip(&r, block, (TransactionId) rec->xid,
+				   home ? ip_data_xid_base(special) : ip_undo_xid_base(special),
+				   &rec->skip)))
 		return "undo record has a damaged skip section";
 	rec->delta = r.p;
 	rec->deltalen = r.end - r.p;
 	if (r.bad)
 		return "undo record is too short";
-	if (rec->has_skip && !pagedelta_shift_is_whole(rec->delta, rec->deltalen, rec->skip.newlen))
+	if (rec->has_skip &&
+		!pagedelta_shift_is_whole(rec->delta, rec->deltalen, rec->skip.newlen))
 		return "undo record of a skip list has not got a whole body";
 	if ((stored & IP_HDR_HEAP_MASK) != IP_HDR_HEAP_BITS)
 		return "undo record has wrong bits";
@@ -245,13 +264,16 @@ ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len, 
 }
 
 bool
-ip_undo_rec_decode_saved(Page page, BlockNumber block, const uint8 *item, uint32 len, IpUndoRec *rec)
+ip_undo_rec_decode_saved(Page page, BlockNumber block, const uint8 *item,
+						 uint32 len, IpUndoRec *rec)
 {
 	const IpSpecial *special = IpPageGetSpecial(page);
 	ByteReader	r = {item, item + len, false};
 	uint16		stored;
-	bool		found = get_start(&r, special, block, &stored, rec) && !r.bad && rec->saved != NULL && rec->kind == IP_UNDO_UPDATE &&
-		(stored & IP_HDR_HEAP_MASK) == IP_HDR_HEAP_BITS && !(rec->has_skip && special->kind == IP_PAGE_DATA);
+	bool		found = get_start(&r, special, block, &stored, rec) &&
+		!r.bad && rec->saved != NULL && rec->kind == IP_UNDO_UPDATE &&
+		(stored & IP_HDR_HEAP_MASK) == IP_HDR_HEAP_BITS &&
+		!(rec->has_skip && special->kind == IP_PAGE_DATA);
 
 	rec->has_skip = false;
 	return found;

@@ -57,8 +57,9 @@ redo_conflict(XLogReaderState *record, IpXid conflict)
 }
 
 /*
- * After a crash no page is to name a xid that is still to come.  It is as if its transaction had logged something now: a standby's
- * pg_subtrans must have a place for it.
+ * After a crash no page may name an xid that is yet to be assigned.  So
+ * advance the next xid, as if the named transaction had written WAL now: a
+ * standby's pg_subtrans must have a place for it.
  */
 static void
 redo_named(TransactionId named)
@@ -87,7 +88,7 @@ redo_clear_visible(XLogReaderState *record, int id)
 	FreeFakeRelcacheEntry(rel);
 }
 
-/* What a block's operations need. */
+/* What redo of a block's operations needs. */
 typedef struct Redo
 {
 	IpOpContext ctx;
@@ -111,19 +112,22 @@ redo_block(XLogReaderState *record, int id, Redo *redo, uint16 visible)
 	redo->visible = (visible & (1 << id)) != 0;
 	if (redo->visible)
 		redo_clear_visible(record, id);
-	return page_change_redo(record, id, false, redo_ops, redo, ip_change_is_hint);
+	return page_change_redo(record, id, false, redo_ops, redo,
+							ip_change_is_hint);
 }
 
 /*
- * The page of the visibility map in which the bits of block, reference 0, are set.  Bits that a later record clears are cleared by it
- * whatever the LSNs of data page and map's page are.
+ * Redo the page of the visibility map in which the bits of block, reference 0,
+ * are set.  A later record that clears bits does so whatever the LSNs of the
+ * data page and the map's page are.
  */
 static void
 redo_map(XLogReaderState *record, int id, BlockNumber block)
 {
 	Buffer		buffer;
 
-	if (XLogReadBufferForRedoExtended(record, id, RBM_ZERO_ON_ERROR, false, &buffer) == BLK_NEEDS_REDO)
+	if (XLogReadBufferForRedoExtended(record, id, RBM_ZERO_ON_ERROR, false,
+									  &buffer) == BLK_NEEDS_REDO)
 	{
 		Page		map = BufferGetPage(buffer);
 
@@ -137,16 +141,21 @@ redo_map(XLogReaderState *record, int id, BlockNumber block)
 		UnlockReleaseBuffer(buffer);
 }
 
-/* Does the record change the block, a page of the visibility map?  That of which it clears bits, it only names. */
+/*
+ * Returns whether the record changes the block, a page of the visibility map.
+ * The record only names the pages of the map in which it clears bits.
+ */
 static bool
 sets_map(XLogReaderState *record, int id)
 {
-	return XLogRecGetBlock(record, id)->has_data || XLogRecBlockImageApply(record, id);
+	return XLogRecGetBlock(record, id)->has_data ||
+		XLogRecBlockImageApply(record, id);
 }
 
 /*
- * VACUUM passes all-visible pages over, so it does not tell the free space map of them: after a promotion that would have what the
- * base backup had.
+ * VACUUM skips all-visible pages, so it does not record their space in the
+ * free space map.  Without this, that map would still be as in the base backup
+ * after a promotion.
  */
 static void
 redo_space(XLogReaderState *record, Size space)
@@ -158,7 +167,10 @@ redo_space(XLogReaderState *record, Size space)
 	XLogRecordPageWithFreeSpace(locator, block, space);
 }
 
-/* The last of the blocks; behind them are references to pages of the visibility map. */
+/*
+ * Returns the last of the blocks; references to pages of the visibility map
+ * follow them.
+ */
 static int
 last_block(XLogReaderState *record)
 {
@@ -179,11 +191,13 @@ ip_wal_redo(XLogReaderState *record)
 {
 	Buffer		buffers[XLR_MAX_BLOCK_ID + 1];
 	int			max = last_block(record);
-	bool		set = max < XLogRecMaxBlockId(record) && sets_map(record, max + 1);
+	bool		set = max < XLogRecMaxBlockId(record) &&
+		sets_map(record, max + 1);
 	Size		space = 0;
 	bool		tells;
 	IpMainData	data;
-	Redo		redo = {{XLogRecGetXid(record), InvalidBlockNumber, InvalidBlockNumber}};
+	Redo		redo =
+	{{XLogRecGetXid(record), InvalidBlockNumber, InvalidBlockNumber}};
 
 	Assert(InRecovery);
 	ip_wal_main_data(record, &data);
@@ -191,7 +205,8 @@ ip_wal_redo(XLogReaderState *record)
 	redo_named((TransactionId) data.named);
 	XLogRecGetBlockTag(record, IP_REF_DATA, NULL, NULL, &redo.ctx.data_block);
 	if (max >= IP_REF_UNDO)
-		XLogRecGetBlockTag(record, IP_REF_UNDO, NULL, NULL, &redo.ctx.undo_block);
+		XLogRecGetBlockTag(record, IP_REF_UNDO, NULL, NULL,
+						   &redo.ctx.undo_block);
 
 	/*
 	 * Data pages come before the undo page: the order in which readers lock
@@ -203,7 +218,8 @@ ip_wal_redo(XLogReaderState *record)
 			buffers[id] = redo_block(record, id, &redo, data.visible);
 	}
 	if (max >= IP_REF_UNDO)
-		buffers[IP_REF_UNDO] = redo_block(record, IP_REF_UNDO, &redo, data.visible);
+		buffers[IP_REF_UNDO] = redo_block(record, IP_REF_UNDO, &redo,
+										  data.visible);
 	if (set)
 		redo_map(record, max + 1, redo.ctx.data_block);
 	tells = set && BufferIsValid(buffers[IP_REF_DATA]);
@@ -249,11 +265,15 @@ ip_wal_identify(uint8 info)
 	return i < lengthof(names) ? names[i] : NULL;
 }
 
-/* What dead items say about the WAL is nothing to replay (ip_dead.h). */
+/*
+ * Mask what dead items say about WAL, because it is not replayed (ip_dead.h).
+ */
 static void
 mask_dead_items(Page page)
 {
-	OffsetNumber max = ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA ? PageGetMaxOffsetNumber(page) : 0;
+	OffsetNumber max = ip_page_is_ours(page) &&
+		IpPageGetSpecial(page)->kind == IP_PAGE_DATA ?
+		PageGetMaxOffsetNumber(page) : 0;
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
@@ -262,14 +282,19 @@ mask_dead_items(Page page)
 	}
 }
 
-/* Nor do lock sets all their rows: those that came later are logged if the locker is prepared. */
+/*
+ * Mask the rows of lock sets: rows that were added later are logged only if
+ * the locker is prepared.
+ */
 static void
 mask_locked_rows(Page page)
 {
-	int			n = ip_lockset_is_page(page) && ip_lockset_place_problem(page) == NULL ? IpPageLockSets(page) : 0;
+	int			n = ip_lockset_is_page(page) &&
+		ip_lockset_place_problem(page) == NULL ? IpPageLockSets(page) : 0;
 
 	for (int i = 0; i < n; i++)
-		memset(IpPageLockSet(page, i)->rows, 0, sizeof(IpPageLockSet(page, i)->rows));
+		memset(IpPageLockSet(page, i)->rows, 0,
+			   sizeof(IpPageLockSet(page, i)->rows));
 }
 
 void

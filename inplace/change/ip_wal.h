@@ -11,7 +11,7 @@
 
 #include "ip_change.h"
 
-/* A record's main data, taken apart. */
+/* A record's main data, decoded. */
 typedef struct IpMainData
 {
 	IpXid		conflict;		/* or IP_XID_NONE */

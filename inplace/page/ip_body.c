@@ -8,7 +8,7 @@
  * that needs alignment are copied to aligned memory when they are deformed.
  *
  * Bodies to deform come from pages that may be damaged: no byte behind the
- * body's end is read, and values reaching beyond it are errors.
+ * body's end is read, and a value that reaches beyond it is an error.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -22,7 +22,7 @@
 /* Smallest buffer that a slot allocates */
 #define IP_MIN_BUFFER			256
 
-/* ---- errors: out of line, to keep the loops small -------------------------- */
+/* ---- errors: out of line, to keep the loops small ------------------------ */
 
 pg_noreturn static pg_attribute_cold pg_noinline void
 report_truncated(int attnum)
@@ -41,9 +41,12 @@ report_bad_varlena(int attnum)
 					attnum + 1)));
 }
 
-/* ---- forming --------------------------------------------------------------- */
+/* ---- forming ------------------------------------------------------------- */
 
-/* Can a value with a 4-byte header of "size" bytes get a short header? */
+/*
+ * Returns whether a value of "size" bytes with a 4-byte header can get a short
+ * header
+ */
 static inline bool
 can_pack(Form_pg_attribute att, Size size)
 {
@@ -163,7 +166,7 @@ put_varlena(uint8 *p, Form_pg_attribute att, Datum value, uint16 *hdr)
 		ExpandedObjectHeader *eoh = DatumGetEOHP(value);
 		Pointer		flat;
 
-		/* flatten methods write aligned words, which p is not good for */
+		/* flatten methods write aligned words, but p is not aligned */
 		size = EOH_get_flat_size(eoh);
 		flat = palloc(size);
 		EOH_flatten_into(eoh, flat, size);
@@ -214,7 +217,8 @@ ip_body_form(TupleDesc desc, const Datum *values, const bool *isnull,
 		else
 		{
 			Pointer		ptr = DatumGetPointer(values[i]);
-			Size		len = att->attlen > 0 ? (Size) att->attlen : strlen(ptr) + 1;
+			Size		len = att->attlen > 0 ? (Size) att->attlen :
+				strlen(ptr) + 1;
 
 			memcpy(p, ptr, len);
 			p += len;
@@ -226,7 +230,7 @@ ip_body_form(TupleDesc desc, const Datum *values, const bool *isnull,
 	return hdr;
 }
 
-/* ---- lengths of stored values ---------------------------------------------- */
+/* ---- lengths of stored values -------------------------------------------- */
 
 /* Address of the first value, behind the NULL bitmap */
 static inline const uint8 *
@@ -246,8 +250,10 @@ first_value(uint16 hdr, const uint8 *body, uint32 bodylen)
 }
 
 /*
- * May the slot's row have this TOAST pointer?  One to memory only if it was formed from values: from a damaged page it would be followed
- * anywhere.  None is to something expanded.
+ * Returns whether the slot's row may have this TOAST pointer.  A pointer to
+ * memory is valid only if the row was formed from values: one from a damaged
+ * page would be followed anywhere.  A row never has a pointer to an expanded
+ * object.
  */
 static bool
 may_be_external(const IpSlot *slot, const uint8 *p)
@@ -257,9 +263,10 @@ may_be_external(const IpSlot *slot, const uint8 *p)
 	return VARTAG_1B_E(p) == VARTAG_INDIRECT && slot->formed;
 }
 
-/* Length of a varlena value that is not a short one, or cut off */
+/* Length of a varlena value that is neither short nor cut off */
 static pg_noinline uint32
-long_varlena_length(const IpSlot *slot, const uint8 *p, const uint8 *end, int attnum)
+long_varlena_length(const IpSlot *slot, const uint8 *p, const uint8 *end,
+					int attnum)
 {
 	uint32		len;
 
@@ -303,7 +310,9 @@ varlena_length(const IpSlot *slot, const uint8 *p, const uint8 *end, int attnum)
 	return long_varlena_length(slot, p, end, attnum);
 }
 
-/* Same for a value of fixed length, or a cstring */
+/*
+ * Length of a value of fixed length, or of a cstring, which lies before "end"
+ */
 static inline uint32
 other_length(int attlen, const uint8 *p, const uint8 *end, int attnum)
 {
@@ -333,8 +342,8 @@ measure_varlena(const uint8 *p, const uint8 *end, uint16 hdr)
 		return 0;
 	if (VARATT_IS_1B_E(p))
 	{
-		if (end - p < (ptrdiff_t) VARHDRSZ_EXTERNAL || VARTAG_1B_E(p) != VARTAG_ONDISK ||
-			!(hdr & IP_HDR_HASEXTERNAL))
+		if (end - p < (ptrdiff_t) VARHDRSZ_EXTERNAL ||
+			VARTAG_1B_E(p) != VARTAG_ONDISK || !(hdr & IP_HDR_HASEXTERNAL))
 			return 0;
 		return VARSIZE_EXTERNAL(p);
 	}
@@ -343,11 +352,13 @@ measure_varlena(const uint8 *p, const uint8 *end, uint16 hdr)
 	if (end - p < VARHDRSZ)
 		return 0;
 	memcpy(&header, p, VARHDRSZ);
-	return VARSIZE_4B(&header) < (VARATT_IS_4B_C(p) ? VARHDRSZ_COMPRESSED : VARHDRSZ) ?
-		0 : VARSIZE_4B(&header);
+	if (VARSIZE_4B(&header) <
+		(VARATT_IS_4B_C(p) ? VARHDRSZ_COMPRESSED : VARHDRSZ))
+		return 0;
+	return VARSIZE_4B(&header);
 }
 
-/* The same for a value of any type */
+/* Length of a value of any type; 0 if it is damaged */
 static inline uint32
 measure_value(int attlen, const uint8 *p, const uint8 *end, uint16 hdr)
 {
@@ -363,7 +374,8 @@ measure_value(int attlen, const uint8 *p, const uint8 *end, uint16 hdr)
 }
 
 int
-ip_body_measure(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen, int *column)
+ip_body_measure(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen,
+				int *column)
 {
 	int			natts = hdr & IP_HDR_NATTS_MASK;
 	bool		hasnull = (hdr & IP_HDR_HASNULL) != 0;
@@ -408,10 +420,11 @@ ip_body_length(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen)
 	(void) first_value(hdr, body, bodylen);
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("value of column %d is damaged or reaches beyond the row body", column)));
+			 errmsg("value of column %d is damaged or reaches beyond the row body",
+					column)));
 }
 
-/* ---- deforming ------------------------------------------------------------- */
+/* ---- deforming ----------------------------------------------------------- */
 
 /* See ip_body.h */
 void
@@ -459,8 +472,9 @@ copy_value(char *dst, const uint8 *src, uint32 len)
 /*
  * By-reference value at p, at an address that suits its type.
  *
- * Copies go to the slot's scratch buffer.  It gets its size before the row's
- * first copy, for all copies that the row can ever need: values point into it.
+ * Copies go to the slot's scratch buffer.  Values point into that buffer, so
+ * before the row's first copy it gets the size for all copies that the row can
+ * ever need.
  */
 static inline Datum
 byref_value(IpSlot *slot, char attalign, const uint8 *p, uint32 len)
@@ -525,8 +539,8 @@ byval_value(int attlen, const uint8 *p)
 }
 
 /*
- * Loop of ip_body_deform_slot.  "hasnull" is a constant where this is inlined, so
- * that rows without NULLs do not test for them.
+ * Loop of ip_body_deform_slot.  "hasnull" is a constant where this is inlined,
+ * so that rows without NULLs do not test for them.
  */
 static pg_attribute_always_inline void
 deform_columns(IpSlot *slot, const uint8 *p, int natts, const bool hasnull)

@@ -46,7 +46,7 @@ typedef struct IpSlot
 	bool		has_id;			/* id is valid */
 	bool		formed;			/* the body was formed from the slot's values:
 								 * no padding */
-	uint32		off;			/* deforming goes on here */
+	uint32		off;			/* deforming continues here */
 	IpVersionId id;
 	struct IpSlotOwner *owner;	/* whose page copy body points into, or NULL */
 	char	   *buf;			/* own buffer, in the slot's context */
@@ -56,7 +56,9 @@ typedef struct IpSlot
 	uint32		scratchused;
 } IpSlot;
 
-/* Embedded in whatever lends page copies; at most one slot borrows at a time. */
+/*
+ * Embedded in every struct that lends page copies; one slot borrows at a time.
+ */
 typedef struct IpSlotOwner
 {
 	IpSlot	   *borrower;
@@ -68,24 +70,30 @@ typedef struct IpSlotOwner
  * allows; TOAST pointers are stored as they are.  A body is at least
  * IP_ROW_MIN_BODY bytes long.  The result may be longer than a page.
  */
-extern uint32 ip_body_size(TupleDesc desc, const Datum *values, const bool *isnull);
-extern uint16 ip_body_form(TupleDesc desc, const Datum *values, const bool *isnull,
-						   uint8 *body, uint32 size);
+extern uint32 ip_body_size(TupleDesc desc, const Datum *values,
+						   const bool *isnull);
+extern uint16 ip_body_form(TupleDesc desc, const Datum *values,
+						   const bool *isnull, uint8 *body, uint32 size);
 
 /*
  * Length that the values really take (a body may have zeros behind them).
  * Errors: data_corrupted if they reach beyond bodylen.
  */
-extern uint32 ip_body_length(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen);
+extern uint32 ip_body_length(TupleDesc desc, uint16 hdr, const uint8 *body,
+							 uint32 bodylen);
 
 /*
- * The same, or -1 if the values are damaged or reach beyond bodylen, from *column on (0: the
- * number of columns, or the NULL bitmap).
+ * Like ip_body_length, but returns -1 if the values are damaged or reach
+ * beyond bodylen.  *column is then the first such column (0: the number of
+ * columns, or the NULL bitmap, is wrong).
  */
-extern int	ip_body_measure(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen,
-							int *column);
+extern int	ip_body_measure(TupleDesc desc, uint16 hdr, const uint8 *body,
+							uint32 bodylen, int *column);
 
-/* May there be zeros behind the values?  A look at the last byte saves a measurement. */
+/*
+ * True if there may be zeros behind the values.  Testing the last byte saves
+ * measuring the values.
+ */
 static inline bool
 ip_body_may_be_padded(const uint8 *body, uint32 bodylen)
 {
@@ -93,11 +101,14 @@ ip_body_may_be_padded(const uint8 *body, uint32 bodylen)
 }
 
 /*
- * Values of the first natts columns.  formed: the body was formed from values, and is on no page.  By-reference
- * values point into the body where their type allows, else into memory palloc'd in the current context.
+ * Returns the values of the first natts columns.  "formed" says that the body
+ * was formed from values and does not come from a page.  By-reference values
+ * point into the body where their type allows, else into memory palloc'd in
+ * the current context.
  */
-extern void ip_body_deform(TupleDesc desc, uint16 hdr, const uint8 *body, uint32 bodylen,
-						   int natts, bool formed, Datum *values, bool *isnull);
+extern void ip_body_deform(TupleDesc desc, uint16 hdr, const uint8 *body,
+						   uint32 bodylen, int natts, bool formed,
+						   Datum *values, bool *isnull);
 
 /*
  * Size of the body's NULL bitmap.  The body of a row of "natts" columns starts
@@ -107,12 +118,12 @@ extern void ip_body_deform(TupleDesc desc, uint16 hdr, const uint8 *body, uint32
 
 /*
  * Deform the slot's body up to column "natts", or up to its last stored column
- * if it has fewer.  Goes on where the slot's last call ended.
+ * if it has fewer.  Continues where the slot's last call ended.
  */
 extern void ip_body_deform_slot(IpSlot *slot, int natts);
 
 /*
- * Let *buffer hold at least "size" bytes; its contents get lost if it has to
+ * Make *buffer hold at least "size" bytes; its contents are lost if it has to
  * grow.  Sizes are powers of two.
  */
 extern void ip_body_reserve(MemoryContext context, char **buffer,

@@ -10,7 +10,10 @@
 #include "ip_items.h"
 #include "ip_page.h"
 
-/* So many gaps are closed one by one; of more, all items are laid out anew. */
+/*
+ * Up to this number of gaps are closed one by one.  With more gaps, all items
+ * are laid out again.
+ */
 #define MAX_GAPS	24
 
 typedef struct ItemGap
@@ -19,9 +22,12 @@ typedef struct ItemGap
 	uint32		end;
 } ItemGap;
 
-/* What shrunk items of a change have left, the highest first.  Gaps are closed when the change ends, or room is needed. */
+/*
+ * Gaps that a change's shrunk items have left, the highest first.  They are
+ * closed when the change ends, or when room is needed.
+ */
 static ItemGap gaps[MAX_GAPS];
-static int	ngaps;				/* may be more than that */
+static int	ngaps;				/* may exceed MAX_GAPS */
 
 void
 ip_items_begin(void)
@@ -29,7 +35,10 @@ ip_items_begin(void)
 	ngaps = 0;
 }
 
-/* An item pointer's offset is a field of a word; *unit: one byte in it. */
+/*
+ * A line pointer's offset is a field of a word; *unit is one byte of offset
+ * there.
+ */
 static void
 offset_field(uint32 *unit, uint32 *field)
 {
@@ -42,17 +51,22 @@ offset_field(uint32 *unit, uint32 *field)
 }
 
 #ifdef __GNUC__
-/* Some item pointers; each compiler that has these makes vector instructions of them. */
+/*
+ * Several line pointers.  Compilers that have vector types make vector
+ * instructions of these.
+ */
 #define WORDS	4
 typedef uint32 ItemWords __attribute__((vector_size(WORDS * sizeof(uint32))));
 typedef int32 ItemInts __attribute__((vector_size(WORDS * sizeof(uint32))));
 
 /*
- * move_offsets for as many item pointers as words can take; how many that is.  Processors compare with a sign: both sides of the comparison are
- * 2^31 less than the numbers that are meant.
+ * move_offsets for as many line pointers as fit into whole vectors; returns
+ * their number.  Processors compare signed numbers, so both sides of the
+ * comparison are reduced by 2^31.
  */
 static inline int
-move_words(ItemIdData *lps, int n, uint32 upper, const ItemGap *gap, const int ngap)
+move_words(ItemIdData *lps, int n, uint32 upper, const ItemGap *gap,
+		   const int ngap)
 {
 	ItemWords	fields = {0};
 	ItemWords	lows = {0};
@@ -73,8 +87,10 @@ move_words(ItemIdData *lps, int n, uint32 upper, const ItemGap *gap, const int n
 		{
 			ItemInts	spans = {0};
 
-			spans += (int32) ((uint32) PG_INT32_MIN + (gap[j].start - upper) * unit);
-			words += (ItemWords) ((ItemInts) starts < spans) & ((gap[j].end - gap[j].start) * unit);
+			spans += (int32) ((uint32) PG_INT32_MIN +
+							  (gap[j].start - upper) * unit);
+			words += (ItemWords) ((ItemInts) starts < spans) &
+				((gap[j].end - gap[j].start) * unit);
 		}
 		memcpy(&lps[i], &words, sizeof(words));
 	}
@@ -83,9 +99,11 @@ move_words(ItemIdData *lps, int n, uint32 upper, const ItemGap *gap, const int n
 #endif
 
 /*
- * Items from upper on move up by what the gaps above them have; a gap that ends in front of its start is room that is made.  This is
- * much of what an update costs that makes room, and of its redo, so it works on whole item pointers, in which an offset is
- * a field of bits: neither offset leaves it.
+ * Items from upper on move up by the size of the gaps above them; a gap that
+ * ends before its start is room that is made.  This is a large part of the
+ * cost of an update that makes room, and of its redo.  So it works on whole
+ * line pointers, in which an offset is a bit field: neither the old nor the
+ * new offset overflows it.
  */
 static void
 move_offsets(ItemIdData *lps, int n, uint32 upper, const ItemGap *gap, int ngap)
@@ -93,15 +111,16 @@ move_offsets(ItemIdData *lps, int n, uint32 upper, const ItemGap *gap, int ngap)
 	uint32		unit;
 	uint32		field;
 	uint32		low;
-	const ItemGap only = gap[0];	/* not in memory, to the compiler */
+	const ItemGap only = gap[0];	/* lets the compiler keep it in registers */
 	int			i = 0;
 
 	Assert(upper >= IP_ITEM_BIAS && upper <= BLCKSZ);
 	offset_field(&unit, &field);
 	low = (upper - IP_ITEM_BIAS) * unit;
 #ifdef __GNUC__
-	/* mostly there is one */
-	i = ngap == 1 ? move_words(lps, n, upper, &only, 1) : move_words(lps, n, upper, gap, ngap);
+	/* in most cases there is one gap */
+	i = ngap == 1 ? move_words(lps, n, upper, &only, 1) :
+		move_words(lps, n, upper, gap, ngap);
 #endif
 	for (; i < n; i++)
 	{
@@ -111,12 +130,16 @@ move_offsets(ItemIdData *lps, int n, uint32 upper, const ItemGap *gap, int ngap)
 		memcpy(&word, &lps[i], sizeof(word));
 		start = (word & field) - low;
 		for (int j = 0; j < ngap; j++)
-			word += start < (gap[j].start - upper) * unit ? (gap[j].end - gap[j].start) * unit : 0;
+			word += start < (gap[j].start - upper) * unit ?
+				(gap[j].end - gap[j].start) * unit : 0;
 		memcpy(&lps[i], &word, sizeof(word));
 	}
 }
 
-/* Move what is below start down by grow bytes, or up if that is negative: room is made, or a gap closed. */
+/*
+ * Move the items below start down by grow bytes to make room, or, if grow is
+ * negative, up to close a gap.
+ */
 static void
 move_items(Page page, uint32 start, int grow)
 {
@@ -126,14 +149,19 @@ move_items(Page page, uint32 start, int grow)
 
 	if (grow != 0 && start > upper)
 	{
-		memmove((char *) page + upper - grow, (char *) page + upper, start - upper);
+		memmove((char *) page + upper - grow, (char *) page + upper,
+				start - upper);
 		move_offsets(ph->pd_linp, PageGetMaxOffsetNumber(page), upper, &gap, 1);
 	}
-	Assert(ph->pd_upper - grow >= ph->pd_lower && ph->pd_upper - grow <= ph->pd_special);
+	Assert(ph->pd_upper - grow >= ph->pd_lower &&
+		   ph->pd_upper - grow <= ph->pd_special);
 	ph->pd_upper -= grow;
 }
 
-/* All items one below the other, in the order of their numbers; false if they overlap. */
+/*
+ * Lay out all items one below the other, in the order of their numbers; false
+ * if they overlap.
+ */
 static bool
 lay_out_items(Page page)
 {
@@ -142,7 +170,8 @@ lay_out_items(Page page)
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
 	uint32		start = ph->pd_special;
 
-	memcpy(old.data + ph->pd_upper, page + ph->pd_upper, ph->pd_special - ph->pd_upper);
+	memcpy(old.data + ph->pd_upper, page + ph->pd_upper,
+		   ph->pd_special - ph->pd_upper);
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
 		ItemId		lp = PageGetItemId(page, off);
@@ -160,7 +189,10 @@ lay_out_items(Page page)
 	return true;
 }
 
-/* Of several gaps: what is between two of them is moved once.  False if they overlap, or are not among the items. */
+/*
+ * Close several gaps, moving the items between two gaps only once.  False if
+ * the gaps overlap, or are not among the items.
+ */
 static bool
 close_gaps(Page page, int n)
 {
@@ -170,7 +202,8 @@ close_gaps(Page page, int n)
 
 	for (int i = 0; i < n; i++)
 	{
-		if (gaps[i].start < upper || gaps[i].end > (i > 0 ? gaps[i - 1].start : ph->pd_special))
+		if (gaps[i].start < upper ||
+			gaps[i].end > (i > 0 ? gaps[i - 1].start : ph->pd_special))
 			return false;
 	}
 	move_offsets(ph->pd_linp, PageGetMaxOffsetNumber(page), upper, gaps, n);
@@ -198,7 +231,8 @@ ip_items_end(Page page)
 	if (n == 1 && gaps[0].start < ((PageHeader) page)->pd_upper)
 		return false;
 	if (n == 1)
-		move_items(page, gaps[0].start, (int) gaps[0].start - (int) gaps[0].end);
+		move_items(page, gaps[0].start,
+				   (int) gaps[0].start - (int) gaps[0].end);
 	return true;
 }
 
@@ -226,7 +260,10 @@ place_item(ItemId lp, uint32 start, uint32 len)
 		ItemIdSetDead(lp);
 }
 
-/* The item, which is no shorter, shall have newlen bytes.  What is below it is moved when the change ends. */
+/*
+ * Shrink the item to newlen bytes; it is at least that long.  The items below
+ * it are moved when the change ends.
+ */
 static inline bool
 shrink_item(Page page, ItemId lp, uint32 newlen)
 {
@@ -258,12 +295,12 @@ ip_items_resize(Page page, OffsetNumber off, uint32 newlen)
 	lp = PageGetItemId(page, off);
 	if (off <= max && ip_item_is_decoy(lp))
 		return false;
-	/* one that is damaged may have a length, but is free all the same */
+	/* a damaged line pointer may have a length, but is free all the same */
 	if (off <= max && ip_item_is_ours(lp))
 		len = ItemIdGetLength(lp);
 	if (newlen <= len && len > 0)
 		return shrink_item(page, lp, newlen);
-	/* room may be in a gap */
+	/* a gap may have the room */
 	if (!ip_items_end(page))
 		return false;
 	if (off == max + 1)
@@ -274,7 +311,8 @@ ip_items_resize(Page page, OffsetNumber off, uint32 newlen)
 		ItemIdSetUnused(lp);
 	}
 	start = ip_item_is_ours(lp) ? ip_item_start(lp) : ph->pd_upper;
-	if (newlen - len > ip_page_free(page) || start < ph->pd_upper || start > ph->pd_special)
+	if (newlen - len > ip_page_free(page) || start < ph->pd_upper ||
+		start > ph->pd_special)
 		return false;
 	move_items(page, start, newlen - len);
 	place_item(lp, start + len - newlen, newlen);
@@ -289,7 +327,8 @@ ip_items_trim(Page page)
 
 	while (max > 0 && !ItemIdIsUsed(PageGetItemId(page, max)))
 		max--;
-	((PageHeader) page)->pd_lower = SizeOfPageHeaderData + max * sizeof(ItemIdData);
+	((PageHeader) page)->pd_lower = SizeOfPageHeaderData +
+		max * sizeof(ItemIdData);
 	for (OffsetNumber off = FirstOffsetNumber; off <= max && !some_left; off++)
 		some_left = !ItemIdIsUsed(PageGetItemId(page, off));
 	if (some_left)

@@ -2,8 +2,9 @@
  * ip_items.h
  *	  Resizing a page's items, and moving those below them.
  *
- *	  All work on a page that is locked exclusively, of whose soundness nothing is known; nothing here fails
- *	  but by saying so, for the callers are in critical sections.
+ *	  All functions work on a page that is locked exclusively and may be
+ *	  damaged.  They report failure by their result only, because the callers
+ *	  are in critical sections.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_ITEMS_H
@@ -11,19 +12,23 @@
 
 #include "storage/bufpage.h"
 
-/* A change of a page begins. */
+/* Begin a change of a page. */
 extern void ip_items_begin(void);
 
-/* It ends: the gaps that shrunk items have left are closed.  False if the page's items overlap. */
+/*
+ * End the change: close the gaps that shrunk items have left.  False if the
+ * page's items overlap.
+ */
 extern bool ip_items_end(Page page);
 
 /*
- * Give the item newlen bytes (0: it becomes dead), moving the items below it; its contents are
- * undefined afterwards.  off may be the maximum + 1.  False if it does not fit.
+ * Give the item newlen bytes (0: it becomes dead), moving the items below it;
+ * its contents are undefined afterwards.  off may be the maximum + 1.  False
+ * if it does not fit.
  */
 extern bool ip_items_resize(Page page, OffsetNumber off, uint32 newlen);
 
-/* Unused item pointers at the end of the array go. */
+/* Remove unused line pointers at the end of the array. */
 extern void ip_items_trim(Page page);
 
 #endif							/* IP_ITEMS_H */

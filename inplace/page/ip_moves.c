@@ -8,7 +8,7 @@
 #include "ip_items.h"
 #include "ip_moves.h"
 
-/* As many runs as fit on a page. */
+/* More runs than fit on a page. */
 #define MAX_RUNS	(BLCKSZ / sizeof(IpMoveRun))
 
 bool
@@ -18,21 +18,25 @@ ip_moves_is_list(Page page, OffsetNumber off)
 	const uint8 *item = (const uint8 *) page + ip_item_start(lp);
 	uint16		stored;
 
-	if (!ip_item_is_ours(lp) || !ip_item_is_inside(page, lp) || ItemIdGetLength(lp) < IP_MOVES_HDRSZ ||
+	if (!ip_item_is_ours(lp) || !ip_item_is_inside(page, lp) ||
+		ItemIdGetLength(lp) < IP_MOVES_HDRSZ ||
 		item[IP_ROW_STATE] != IP_STATE_UNDO)
 		return false;
 	memcpy(&stored, item, sizeof(stored));
 	return IpRecLoadKind(stored) == IP_UNDO_MOVES;
 }
 
-/* Has the page got a default changer, whose list it is? */
+/* True if the page has a default changer, which the list belongs to. */
 static bool
 may_have_list(Page page)
 {
 	return TransactionIdIsValid(IpPageGetSpecial(page)->u.data.change_xid);
 }
 
-/* Where the last one was, or from the end: rows mostly were there before. */
+/*
+ * Search at the offset where the last list was found, then from the end,
+ * because most pages had their rows before the list.
+ */
 OffsetNumber
 ip_moves_find(Page page)
 {
@@ -53,13 +57,15 @@ ip_moves_find(Page page)
 static int
 count_runs(Page page, OffsetNumber list)
 {
-	return (ItemIdGetLength(PageGetItemId(page, list)) - IP_MOVES_HDRSZ) / sizeof(IpMoveRun);
+	return (ItemIdGetLength(PageGetItemId(page, list)) - IP_MOVES_HDRSZ) /
+		sizeof(IpMoveRun);
 }
 
 static uint8 *
 run_at(Page page, OffsetNumber list, int i)
 {
-	return (uint8 *) page + ip_item_start(PageGetItemId(page, list)) + IP_MOVES_HDRSZ + i * sizeof(IpMoveRun);
+	return (uint8 *) page + ip_item_start(PageGetItemId(page, list)) +
+		IP_MOVES_HDRSZ + i * sizeof(IpMoveRun);
 }
 
 static IpMoveRun
@@ -72,7 +78,8 @@ get_run(Page page, OffsetNumber list, int i)
 }
 
 bool
-ip_moves_look_up(Page page, OffsetNumber off, ItemPointerData *forward, bool *keys)
+ip_moves_look_up(Page page, OffsetNumber off, ItemPointerData *forward,
+				 bool *keys)
 {
 	OffsetNumber list = ip_moves_find(page);
 
@@ -83,7 +90,8 @@ ip_moves_look_up(Page page, OffsetNumber off, ItemPointerData *forward, bool *ke
 	{
 		IpMoveRun	run = get_run(page, list, i);
 		OffsetNumber first = run.first & ~IP_MOVE_KEYS;
-		uint32		to = ItemPointerGetOffsetNumberNoCheck(&run.to) + (off - first);
+		uint32		to = ItemPointerGetOffsetNumberNoCheck(&run.to) +
+			(off - first);
 
 		if (off < first || off - first >= run.n || to > IP_MAX_ROWS_PER_PAGE)
 			continue;
@@ -97,14 +105,16 @@ ip_moves_look_up(Page page, OffsetNumber off, ItemPointerData *forward, bool *ke
 const char *
 ip_moves_problem(Page page, OffsetNumber off)
 {
-	const uint8 *item = (const uint8 *) page + ip_item_start(PageGetItemId(page, off));
+	const uint8 *item = (const uint8 *) page +
+		ip_item_start(PageGetItemId(page, off));
 	uint32		len = ItemIdGetLength(PageGetItemId(page, off));
 	uint16		stored;
 
 	memcpy(&stored, item, sizeof(stored));
 	if (stored != IpRecStore(IP_UNDO_MOVES, 0))
 		return "list of moves has wrong bits";
-	if (len <= IP_MOVES_HDRSZ || (len - IP_MOVES_HDRSZ) % sizeof(IpMoveRun) != 0)
+	if (len <= IP_MOVES_HDRSZ ||
+		(len - IP_MOVES_HDRSZ) % sizeof(IpMoveRun) != 0)
 		return "list of moves has a wrong length";
 	if (!may_have_list(page))
 		return "page has a list of moves, but no default changer that moves rows";
@@ -116,7 +126,8 @@ ip_moves_problem(Page page, OffsetNumber off)
 		uint32		first = run.first & ~IP_MOVE_KEYS;
 		uint32		to = ItemPointerGetOffsetNumberNoCheck(&run.to);
 
-		if (run.n == 0 || first == 0 || first + run.n > IP_MAX_ROWS_PER_PAGE + 1 ||
+		if (run.n == 0 ||
+			first == 0 || first + run.n > IP_MAX_ROWS_PER_PAGE + 1 ||
 			to == 0 || to + run.n > IP_MAX_ROWS_PER_PAGE + 1 ||
 			ItemPointerGetBlockNumberNoCheck(&run.to) == IP_META_BLOCK)
 			return "list of moves has a run of impossible rows";
@@ -124,42 +135,54 @@ ip_moves_problem(Page page, OffsetNumber off)
 	return NULL;
 }
 
-/* Is the row the one that follows the list's last run, and does it go where that leads? */
+/*
+ * Returns whether the row continues the list's last run, both by its own
+ * offset and by the place that it moves to.
+ */
 static bool
-extends_run(Page page, OffsetNumber list, OffsetNumber off, const ItemPointerData *forward, bool keys, IpMoveRun *run)
+extends_run(Page page, OffsetNumber list, OffsetNumber off,
+			const ItemPointerData *forward, bool keys, IpMoveRun *run)
 {
 	int			n = count_runs(page, list);
 
 	if (n == 0)
 		return false;
 	*run = get_run(page, list, n - 1);
-	return (run->first & ~IP_MOVE_KEYS) + run->n == off && ((run->first & IP_MOVE_KEYS) != 0) == keys &&
-		ItemPointerGetBlockNumberNoCheck(&run->to) == ItemPointerGetBlockNumberNoCheck(forward) &&
-		ItemPointerGetOffsetNumberNoCheck(&run->to) + run->n == ItemPointerGetOffsetNumberNoCheck(forward);
+	return (run->first & ~IP_MOVE_KEYS) + run->n == off &&
+		((run->first & IP_MOVE_KEYS) != 0) == keys &&
+		ItemPointerGetBlockNumberNoCheck(&run->to) ==
+		ItemPointerGetBlockNumberNoCheck(forward) &&
+		ItemPointerGetOffsetNumberNoCheck(&run->to) + run->n ==
+		ItemPointerGetOffsetNumberNoCheck(forward);
 }
 
 uint32
-ip_moves_space(Page page, OffsetNumber list, OffsetNumber off, const ItemPointerData *forward, bool keys)
+ip_moves_space(Page page, OffsetNumber list, OffsetNumber off,
+			   const ItemPointerData *forward, bool keys)
 {
 	IpMoveRun	run;
 
 	if (list == InvalidOffsetNumber)
 		return sizeof(ItemIdData) + IP_MOVES_HDRSZ + sizeof(IpMoveRun);
-	return extends_run(page, list, off, forward, keys, &run) ? 0 : sizeof(IpMoveRun);
+	return extends_run(page, list, off, forward, keys, &run) ? 0 :
+		sizeof(IpMoveRun);
 }
 
 bool
-ip_moves_add(Page page, OffsetNumber list, OffsetNumber off, const ItemPointerData *forward, bool keys)
+ip_moves_add(Page page, OffsetNumber list, OffsetNumber off,
+			 const ItemPointerData *forward, bool keys)
 {
 	static uint8 runs[MAX_RUNS * sizeof(IpMoveRun)];
 	const uint16 stored = IpRecStore(IP_UNDO_MOVES, 0);
-	IpMoveRun	run = {.first = off | (keys ? IP_MOVE_KEYS : 0),.n = 1,.to = *forward};
+	uint16		first = off | (keys ? IP_MOVE_KEYS : 0);
+	IpMoveRun	run = {.first = first,.n = 1,.to = *forward};
 	IpMoveRun	last;
 	uint8	   *item;
 	int			n = 0;
 
 	Assert(ip_page_is_locked(page, true));
-	if (list <= PageGetMaxOffsetNumber(page) && ip_item_is_ours(PageGetItemId(page, list)))
+	if (list <= PageGetMaxOffsetNumber(page) &&
+		ip_item_is_ours(PageGetItemId(page, list)))
 	{
 		if (!ip_moves_is_list(page, list))
 			return false;
@@ -172,7 +195,8 @@ ip_moves_add(Page page, OffsetNumber list, OffsetNumber off, const ItemPointerDa
 		}
 		memcpy(runs, run_at(page, list, 0), n * sizeof(IpMoveRun));
 	}
-	if (!ip_items_resize(page, list, IP_MOVES_HDRSZ + (n + 1) * sizeof(IpMoveRun)))
+	if (!ip_items_resize(page, list,
+						 IP_MOVES_HDRSZ + (n + 1) * sizeof(IpMoveRun)))
 		return false;
 	item = (uint8 *) page + ip_item_start(PageGetItemId(page, list));
 	memcpy(item, &stored, sizeof(stored));

@@ -23,7 +23,8 @@ bool
 ip_page_is_locked(Page page, bool exclusive)
 {
 	return !ip_page_in_buffers(page) ||
-		compat_buffer_is_locked(((char *) page - BufferBlocks) / BLCKSZ + 1, exclusive);
+		compat_buffer_is_locked(((char *) page - BufferBlocks) / BLCKSZ + 1,
+								exclusive);
 }
 #endif
 
@@ -33,25 +34,31 @@ ip_page_is_ours(Page page)
 	IpSpecial  *special;
 
 	/*
-	 * nor does the server look whether the array of line pointers begins
+	 * the server does not check either that the array of line pointers begins
 	 * before it ends
 	 */
-	if (PageIsNew(page) || ((PageHeader) page)->pd_lower < SizeOfPageHeaderData ||
-		(((PageHeader) page)->pd_special != IP_SPECIAL_START && ((PageHeader) page)->pd_special != IP_DECOY_START))
+	if (PageIsNew(page) ||
+		((PageHeader) page)->pd_lower < SizeOfPageHeaderData ||
+		(((PageHeader) page)->pd_special != IP_SPECIAL_START &&
+		 ((PageHeader) page)->pd_special != IP_DECOY_START))
 		return false;
 	special = IpPageGetSpecial(page);
 	return special->magic == IP_PAGE_MAGIC &&
 		special->kind >= IP_PAGE_META && special->kind <= IP_PAGE_LOCK;
 }
 
-/* Not a damaged page of ours: heap's pages have no special space. */
+/*
+ * True for a page of heap, which has no special space; false for a damaged
+ * page of ours.
+ */
 static bool
 may_be_heap(Page page)
 {
 	PageHeader	ph = (PageHeader) page;
 
-	return ph->pd_special == BLCKSZ && ph->pd_upper <= BLCKSZ && ph->pd_lower <= ph->pd_upper &&
-		ph->pd_lower >= SizeOfPageHeaderData && PageGetPageSize(page) == BLCKSZ;
+	return ph->pd_special == BLCKSZ && ph->pd_upper <= BLCKSZ &&
+		ph->pd_lower <= ph->pd_upper && ph->pd_lower >= SizeOfPageHeaderData &&
+		PageGetPageSize(page) == BLCKSZ;
 }
 
 uint32
@@ -60,7 +67,9 @@ ip_page_other_version(Page page)
 	const IpSpecial *special = IpPageGetSpecial(page);
 
 	/* heap's pages have no special space */
-	if (PageIsNew(page) || ((PageHeader) page)->pd_special == BLCKSZ || special->magic >> 8 != IP_MAGIC_LETTER || special->magic == IP_PAGE_MAGIC)
+	if (PageIsNew(page) || ((PageHeader) page)->pd_special == BLCKSZ ||
+		special->magic >> 8 != IP_MAGIC_LETTER ||
+		special->magic == IP_PAGE_MAGIC)
 		return 0;
 	return special->magic & 0xFF;
 }
@@ -71,11 +80,12 @@ ip_page_refuse_version(Relation rel, BlockNumber block, uint32 version)
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("block %u of relation \"%s\" has format version %u, but this library knows version %u only",
-					block, RelationGetRelationName(rel), version, IP_FORMAT_VERSION),
+					block, RelationGetRelationName(rel), version,
+					IP_FORMAT_VERSION),
 			 errhint("Use the version of the inplace library that wrote the table.")));
 }
 
-/* The error about a page that is none of ours. */
+/* Raise the error about a page that is not ours. */
 pg_noreturn static void
 refuse_page(Relation rel, BlockNumber block, Page page)
 {
@@ -86,7 +96,8 @@ refuse_page(Relation rel, BlockNumber block, Page page)
 			 may_be_heap(page) ?
 			 errhint("It may be a page of a heap table. If a tool has swapped the table's file with a heap table's, or an extension "
 					 "that takes every table for a heap has filled it, "
-					 "set the table's pg_class.relam to that of heap, then use ALTER TABLE ... SET ACCESS METHOD.") : 0));
+					 "set the table's pg_class.relam to that of heap, then use ALTER TABLE ... SET ACCESS METHOD.") :
+			 0));
 }
 
 void
@@ -113,7 +124,8 @@ bool
 ip_page_meta_is_idle(Page page)
 {
 	const IpMeta *meta = IpPageGetMeta(page);
-	bool		idle = meta->nruns == 0 && IpPageGetSpecial(page)->u.lock.next == 0;
+	bool		idle = meta->nruns == 0 &&
+		IpPageGetSpecial(page)->u.lock.next == 0;
 
 	for (int i = 0; i < IP_UNDO_SLOTS; i++)
 		idle &= meta->slots[i].entry == InvalidBlockNumber;
@@ -143,13 +155,18 @@ ip_page_items_overlap(Page page)
 		len_at[start] = len;
 		n++;
 	}
-	/* the walk from item to item does not meet one that begins within another */
-	for (uint32 pos = ph->pd_upper; pos < ph->pd_special; pos += Max(len_at[pos], 1))
+
+	/* the walk from item to item misses an item that begins within another */
+	for (uint32 pos = ph->pd_upper; pos < ph->pd_special;
+		 pos += Max(len_at[pos], 1))
 		n -= len_at[pos] != 0 ? 1 : 0;
 	return n != 0;
 }
 
-/* Do the items lie one below the other in the order of their numbers, as those of most pages do? */
+/*
+ * Returns whether the items lie one below the other in the order of their
+ * numbers, as on most pages.
+ */
 static bool
 items_are_in_order(Page page)
 {
@@ -162,7 +179,8 @@ items_are_in_order(Page page)
 
 		if (!ip_item_is_ours(lp))
 			continue;
-		if (ItemIdGetLength(lp) == 0 || ip_item_start(lp) + ItemIdGetLength(lp) != end)
+		if (ItemIdGetLength(lp) == 0 ||
+			ip_item_start(lp) + ItemIdGetLength(lp) != end)
 			return false;
 		end = ip_item_start(lp);
 	}
@@ -180,7 +198,8 @@ ip_page_may_move_items(Page page)
 	{
 		ItemId		lp = PageGetItemId(page, off);
 
-		if (ip_item_is_ours(lp) && (ItemIdGetLength(lp) == 0 || !ip_item_is_inside(page, lp)))
+		if (ip_item_is_ours(lp) &&
+			(ItemIdGetLength(lp) == 0 || !ip_item_is_inside(page, lp)))
 			return false;
 	}
 	return !ip_page_items_overlap(page);
@@ -194,7 +213,7 @@ ip_page_free_offset(Page page, OffsetNumber after)
 
 	Assert(ip_page_is_locked(page, true));
 	Assert(after <= IP_MAX_ROWS_PER_PAGE);	/* I1 */
-	/* the decoy's place is no row's, whatever has become of the decoy */
+	/* no row may use the decoy's place, even if the decoy is damaged */
 	if (all && ((PageHeader) page)->pd_special == IP_DECOY_START)
 		after = FirstOffsetNumber;
 	if (PageHasFreeLinePointers(page))
@@ -204,19 +223,20 @@ ip_page_free_offset(Page page, OffsetNumber after)
 			if (!ItemIdIsUsed(PageGetItemId(page, off)))
 				return off;
 		}
-		/* a hint: no need to look again */
+		/* this is a hint, so that the search need not be repeated */
 		if (all)
 			PageClearHasFreeLinePointers(page);
 	}
 	return Max(after, max) + 1;
 }
 
-/* ---- default inserter and default changer ------------------------------------------- */
+/* ---- default inserter and default changer -------------------------------- */
 
 static IpXid
 with_epoch(const IpSpecial *special, TransactionId xid)
 {
-	return TransactionIdIsValid(xid) ? ip_xid_after(ip_data_xid_base(special), xid) : IP_XID_NONE;
+	return TransactionIdIsValid(xid) ?
+		ip_xid_after(ip_data_xid_base(special), xid) : IP_XID_NONE;
 }
 
 IpXid

@@ -8,7 +8,7 @@
 #include "ip_moves.h"
 #include "ip_row.h"
 
-/* What the default changer did; row is that of the version before. */
+/* Decode what the default changer did; row has the version before it. */
 static const char *
 decode_changed(Page page, OffsetNumber off, uint8 state, IpRow *row)
 {
@@ -25,7 +25,8 @@ decode_changed(Page page, OffsetNumber off, uint8 state, IpRow *row)
 	row->state = state & (IP_ROW_CHANGED | IP_ROW_DELETED | IP_ROW_MOVED);
 	row->xid = ip_xid_after(ip_data_xid_base(special), xid);
 	row->ptr = ip_ptr_cid(cid);
-	if ((state & IP_ROW_MOVED) && !ip_moves_look_up(page, off, &row->changed.forward, &row->changed.keys))
+	if ((state & IP_ROW_MOVED) &&
+		!ip_moves_look_up(page, off, &row->changed.forward, &row->changed.keys))
 		return "row has moved, but its page does not say where to";
 	return NULL;
 }
@@ -64,12 +65,14 @@ ip_row_decode(Page page, OffsetNumber off, IpRow *row)
 	row->bodylen = len - IP_ROW_HDRSZ;
 	if ((state & ~(IP_ROW_DEFAULT | IP_ROW_CHANGED)) != 0 &&
 		(!(state & IP_ROW_CHANGED) ||
-		 (state & ~(IP_ROW_DEFAULT | IP_ROW_CHANGED | IP_ROW_DELETED | IP_ROW_MOVED)) != 0))
+		 (state & ~(IP_ROW_DEFAULT | IP_ROW_CHANGED | IP_ROW_DELETED |
+					IP_ROW_MOVED)) != 0))
 		return "row state needs a version block";
 	row->state = 0;
 	if ((state & IP_ROW_DEFAULT) && !ip_row_decode_default(page, row))
 		return "page has no default inserter";
-	return (state & IP_ROW_CHANGED) ? decode_changed(page, off, state, row) : NULL;
+	return (state & IP_ROW_CHANGED) ? decode_changed(page, off, state, row) :
+		NULL;
 }
 
 bool
@@ -92,7 +95,8 @@ ip_row_is_sound(Page page, OffsetNumber off)
 }
 
 bool
-ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpRow *row)
+ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber off,
+			IpRow *row)
 {
 	const char *problem;
 
@@ -116,7 +120,8 @@ ip_row_list(Page page, IpItemList *list)
 	list->n = 0;
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
-		if (ip_item_is_used(PageGetItemId(page, off)) && !ip_row_is_plain(page, off))
+		if (ip_item_is_used(PageGetItemId(page, off)) &&
+			!ip_row_is_plain(page, off))
 			list->off[list->n++] = off;
 	}
 }
@@ -124,22 +129,26 @@ ip_row_list(Page page, IpItemList *list)
 bool
 ip_row_read_sound(Page page, OffsetNumber off, uint8 state, IpRow *row)
 {
-	return ip_row_may_be(page, off, state) && !ip_item_is_undo(page, PageGetItemId(page, off)) &&
+	return ip_row_may_be(page, off, state) &&
+		!ip_item_is_undo(page, PageGetItemId(page, off)) &&
 		ip_row_decode(page, off, row) == NULL;
 }
 
 bool
 ip_row_read_changed(Page page, OffsetNumber off, IpRow *row)
 {
-	return ip_row_read_sound(page, off, IP_ROW_VERSION, row) && ip_row_is_changed(row);
+	return ip_row_read_sound(page, off, IP_ROW_VERSION, row) &&
+		ip_row_is_changed(row);
 }
 
 bool
-ip_row_read_deleted(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpRow *row)
+ip_row_read_deleted(Relation rel, BlockNumber block, Page page,
+					OffsetNumber off, IpRow *row)
 {
 	return off >= FirstOffsetNumber && off <= PageGetMaxOffsetNumber(page) &&
 		ip_row_may_be(page, off, IP_ROW_DELETED) &&
-		ip_row_read(rel, block, page, off, row) && (row->state & IP_ROW_DELETED);
+		ip_row_read(rel, block, page, off, row) &&
+		(row->state & IP_ROW_DELETED);
 }
 
 void
@@ -169,7 +178,10 @@ ip_row_write(uint8 *item, uint16 hdr, uint8 state, TransactionId xid, IpPtr ptr,
 	memcpy(item, body, bodylen);
 }
 
-/* The bits go from each row that has all of "with".  Nobody has checked these items: do not write outside of the page. */
+/*
+ * Clear the bits in each row that has all bits of "with".  These items have
+ * not been checked: do not write outside of the page.
+ */
 static void
 clear_state(Page page, uint8 with, uint8 bits)
 {
@@ -183,7 +195,8 @@ clear_state(Page page, uint8 with, uint8 bits)
 		uint8	   *state = (uint8 *) page + start + IP_ROW_STATE;
 
 		if (ip_item_is_ours(lp) && start >= ((PageHeader) page)->pd_upper &&
-			start + IP_ROW_HDRSZ <= BLCKSZ && *state != IP_STATE_UNDO && (*state & with) == with)
+			start + IP_ROW_HDRSZ <= BLCKSZ && *state != IP_STATE_UNDO &&
+			(*state & with) == with)
 			*state &= ~bits;
 	}
 }
@@ -197,5 +210,6 @@ ip_row_clear_default(Page page)
 void
 ip_row_clear_changed(Page page)
 {
-	clear_state(page, IP_ROW_CHANGED, IP_ROW_CHANGED | IP_ROW_DELETED | IP_ROW_MOVED);
+	clear_state(page, IP_ROW_CHANGED, IP_ROW_CHANGED | IP_ROW_DELETED |
+				IP_ROW_MOVED);
 }

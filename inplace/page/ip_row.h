@@ -1,6 +1,7 @@
 /*-------------------------------------------------------------------------
  * ip_row.h
- *	  Rows as items of data pages: the one reader and the one writer of their bytes.
+ *	  Rows as items of data pages: the one reader and the one writer of their
+ *	  bytes.
  *
  *	  ip_format.h draws them.
  *-------------------------------------------------------------------------
@@ -18,15 +19,15 @@ typedef struct IpChanged
 								 * to all */
 	CommandId	inserter_cid;
 	ItemPointerData forward;	/* if MOVED */
-	bool		keys;			/* likewise: the move excludes FOR KEY SHARE */
+	bool		keys;			/* if MOVED: the move excludes FOR KEY SHARE */
 } IpChanged;
 
 /* A row as decoded from a page. */
 typedef struct IpRow
 {
 	uint16		hdr;
-	uint8		state;			/* as stored, but IP_ROW_DEFAULT has become
-								 * INSERTED */
+	uint8		state;			/* as stored, but IP_ROW_DEFAULT is replaced
+								 * by INSERTED */
 	IpXid		xid;			/* maker of this state, IP_XID_NONE: visible
 								 * to all */
 	IpPtr		ptr;			/* undo record, or cid if INSERTED or CHANGED */
@@ -46,72 +47,95 @@ ip_item_size(uint8 state, uint32 bodylen)
 	return size;
 }
 
-/* Are the first bytes of a row of the block, with this state and pointer, in a record at home? */
+/*
+ * Returns whether the first bytes of a row of the block, with this state and
+ * pointer, are in a record at home.
+ */
 static inline bool
 ip_row_bytes_at_home(uint8 state, IpPtr ptr, BlockNumber block)
 {
 	return (state & IP_ROW_OVERLAID) && ptr.block == block;
 }
 
-/* If all see the row, is its version block all that has to go?  It is if the row is not deleted. */
+/*
+ * If the row is visible to all, returns whether freezing it only removes its
+ * version block.  True if the row is not deleted.
+ */
 static inline bool
 ip_row_may_freeze(uint8 state)
 {
-	return state == IP_ROW_VERSION || state == (IP_ROW_VERSION | IP_ROW_INSERTED) ||
+	return state == IP_ROW_VERSION ||
+		state == (IP_ROW_VERSION | IP_ROW_INSERTED) ||
 		state == (IP_ROW_VERSION | IP_ROW_OVERLAID);
 }
 
-/* Is the item of a data page an undo record at home, and no row?  Any item; its page may be damaged. */
+/*
+ * Returns whether the item of a data page is an undo record at home and not a
+ * row.  Any item; its page may be damaged.
+ */
 static inline bool
 ip_item_is_undo(Page page, const ItemIdData *lp)
 {
 	return ip_item_is_ours(lp) && ip_item_is_inside(page, lp) &&
-		((const uint8 *) page)[ip_item_start(lp) + IP_ROW_STATE] == IP_STATE_UNDO;
+		((const uint8 *) page)[ip_item_start(lp) + IP_ROW_STATE] ==
+		IP_STATE_UNDO;
 }
 
-/* A row's state on its sound page, without a decision about the default inserter. */
+/*
+ * A row's stored state; the page is sound.  IP_ROW_DEFAULT is not interpreted.
+ */
 static inline uint8
 ip_item_state(Page page, const ItemIdData *lp)
 {
 	return ((const uint8 *) page)[ip_item_start(lp) + IP_ROW_STATE];
 }
 
-/* Is there an item that is a row, or would have to be one?  Any off. */
+/*
+ * Returns whether there is an item that is a row, or should be one.  Any off.
+ */
 extern bool ip_row_is_at(Page page, OffsetNumber off);
 
-/* Is the item not a row, or a sound one?  Any off. */
+/* Returns whether the item is a sound row or not a row at all.  Any off. */
 extern bool ip_row_is_sound(Page page, OffsetNumber off);
 
 /*
- * Decode the row at off; false if there is none (out of range, unused, dead, an undo record).
- * Errors: data_corrupted.  Lock: share, or a private copy of the page.
+ * Decode the row at off; false if there is none (out of range, unused, dead,
+ * an undo record).  Errors: data_corrupted.  Lock: share, or a private copy of
+ * the page.
  */
-extern bool ip_row_read(Relation rel, BlockNumber block, Page page, OffsetNumber off,
-						IpRow *row);
-
-/* The same for a row in whose state is one of these bits; false also if it is damaged.  off is in range. */
-extern bool ip_row_read_sound(Page page, OffsetNumber off, uint8 state, IpRow *row);
+extern bool ip_row_read(Relation rel, BlockNumber block, Page page,
+						OffsetNumber off, IpRow *row);
 
 /*
- * The same for a row whose newest change has an undo record; false also if it is damaged.
- * off is in range.
+ * Like ip_row_read, for a row whose state has one of these bits; false also if
+ * it is damaged.  off is in range.
+ */
+extern bool ip_row_read_sound(Page page, OffsetNumber off, uint8 state,
+							  IpRow *row);
+
+/*
+ * Like ip_row_read, for a row whose newest change has an undo record; false
+ * also if it is damaged.  off is in range.
  */
 extern bool ip_row_read_changed(Page page, OffsetNumber off, IpRow *row);
 
-/* Is it such a row? */
+/* Returns whether the row's newest change has an undo record. */
 static inline bool
 ip_row_is_changed(const IpRow *row)
 {
 	return (row->state & (IP_ROW_VERSION | IP_ROW_INSERTED)) == IP_ROW_VERSION;
 }
 
-/* As ip_row_read, for a row whose newest change is a delete; false quickly if it is not. */
-extern bool ip_row_read_deleted(Relation rel, BlockNumber block, Page page, OffsetNumber off,
-								IpRow *row);
+/*
+ * Like ip_row_read, for a row whose newest change is a delete; quickly returns
+ * false for others.
+ */
+extern bool ip_row_read_deleted(Relation rel, BlockNumber block, Page page,
+								OffsetNumber off, IpRow *row);
 
 /*
- * May the item be a row in whose state is this bit?  It may also be damaged: for ip_row_read
- * to say.  off is in range.
+ * True if the item may be a row whose state has one of these bits.  It may
+ * also be damaged, which ip_row_read finds out.  off is in range.
  */
 static inline bool
 ip_row_may_be(Page page, OffsetNumber off, uint8 state)
@@ -121,7 +145,8 @@ ip_row_may_be(Page page, OffsetNumber off, uint8 state)
 
 	Assert(OffsetNumberIsValid(off) && off <= PageGetMaxOffsetNumber(page));
 	return ip_item_is_used(lp) &&
-		(start < ((PageHeader) page)->pd_upper || start + IP_ROW_MIN_ITEM > BLCKSZ ||
+		(start < ((PageHeader) page)->pd_upper ||
+		 start + IP_ROW_MIN_ITEM > BLCKSZ ||
 		 !ip_item_is_ours(lp) || (ip_item_state(page, lp) & state));
 }
 
@@ -132,17 +157,25 @@ typedef struct IpItemList
 	OffsetNumber off[IP_MAX_ROWS_PER_PAGE];
 } IpItemList;
 
-/* Those that are neither dead nor unused nor sound rows that all see: rows with a state, undo records, heap tuples, and what is damaged.  Lock: share. */
+/*
+ * List the items that are not dead, unused or sound rows visible to all: that
+ * is, rows with a state, undo records, heap tuples and damaged items.  Lock:
+ * share.
+ */
 extern void ip_row_list(Page page, IpItemList *list);
 
-/* A row's item whose bytes are all inside the page's tuple space, with a sound hdr; NULL if it is another one. */
+/*
+ * Returns a row's item if all of its bytes are inside the page's tuple space
+ * and its hdr is sound, else NULL.
+ */
 static inline const uint8 *
 ip_row_sound_item(Page page, const ItemIdData *lp, uint16 *hdr)
 {
 	const uint8 *item = (const uint8 *) page + ip_item_start(lp);
 	uint16		stored;
 
-	if (!ip_item_is_ours(lp) || ItemIdGetLength(lp) < IP_ROW_MIN_ITEM || !ip_item_is_inside(page, lp))
+	if (!ip_item_is_ours(lp) || ItemIdGetLength(lp) < IP_ROW_MIN_ITEM ||
+		!ip_item_is_inside(page, lp))
 		return NULL;
 	memcpy(&stored, item, sizeof(stored));
 	*hdr = IpHdrLoad(stored);
@@ -150,7 +183,10 @@ ip_row_sound_item(Page page, const ItemIdData *lp, uint16 *hdr)
 		(*hdr & IP_HDR_NATTS_MASK) <= MaxHeapAttributeNumber ? item : NULL;
 }
 
-/* Is the item a sound row without a state: visible to all?  That is quickly found out, and most rows are such.  off is in range. */
+/*
+ * Returns whether the item is a sound row without a state, which is visible to
+ * all.  The test is quick, and most rows pass it.  off is in range.
+ */
 static inline bool
 ip_row_is_plain(Page page, OffsetNumber off)
 {
@@ -161,7 +197,10 @@ ip_row_is_plain(Page page, OffsetNumber off)
 	return item != NULL && item[IP_ROW_STATE] == 0;
 }
 
-/* The version block of an item that has one, as row->state says, and is not shorter than that; why the row cannot be right, or NULL. */
+/*
+ * Decode the version block of an item that has one, as row->state says, and is
+ * long enough for it.  Returns why the row cannot be right, or NULL.
+ */
 static inline const char *
 ip_row_decode_block(Page page, const uint8 *item, uint32 len, IpRow *row)
 {
@@ -169,8 +208,10 @@ ip_row_decode_block(Page page, const uint8 *item, uint32 len, IpRow *row)
 	TransactionId xid;
 
 	memcpy(&xid, item + IP_ROW_HDRSZ + IP_BLOCK_XID, sizeof(xid));
-	memcpy(&row->ptr.block, item + IP_ROW_HDRSZ + IP_BLOCK_PTR, sizeof(BlockNumber));
-	memcpy(&row->ptr.off, item + IP_ROW_HDRSZ + IP_BLOCK_PTR_OFF, sizeof(OffsetNumber));
+	memcpy(&row->ptr.block, item + IP_ROW_HDRSZ + IP_BLOCK_PTR,
+		   sizeof(BlockNumber));
+	memcpy(&row->ptr.off, item + IP_ROW_HDRSZ + IP_BLOCK_PTR_OFF,
+		   sizeof(OffsetNumber));
 	row->xid = ip_xid_after(ip_data_xid_base(special), xid);
 	row->body = item + IP_ROW_MIN_ITEM;
 	row->bodylen = len - IP_ROW_MIN_ITEM;
@@ -187,24 +228,30 @@ ip_row_decode_block(Page page, const uint8 *item, uint32 len, IpRow *row)
 	return NULL;
 }
 
-/* A row whose only state is that the page's default inserter has inserted it; false if the page has none. */
+/*
+ * Decode a row whose only state is that the page's default inserter has
+ * inserted it; false if the page has no default inserter.
+ */
 static inline bool
 ip_row_decode_default(Page page, IpRow *row)
 {
 	const IpSpecial *special = IpPageGetSpecial(page);
 
 	row->state = IP_ROW_INSERTED;
-	row->xid = ip_xid_after(ip_data_xid_base(special), special->u.data.default_xid);
+	row->xid = ip_xid_after(ip_data_xid_base(special),
+							special->u.data.default_xid);
 	row->ptr = ip_ptr_cid(special->u.data.default_cid);
 	return TransactionIdIsValid(special->u.data.default_xid);
 }
 
 /*
- * Read a row that is neither deleted nor visible to all, from its item of so many bytes (ip_row_sound_item).  As quickly;
- * false if it is another one, or damaged.  Lock: share, or a private copy of the page.
+ * Quickly read a row that is neither deleted nor visible to all, from its item
+ * of len bytes (ip_row_sound_item).  False if it is another kind of row, or
+ * damaged.  Lock: share, or a private copy of the page.
  */
 static inline bool
-ip_row_read_live(Page page, const uint8 *item, uint32 len, uint16 hdr, IpRow *row)
+ip_row_read_live(Page page, const uint8 *item, uint32 len, uint16 hdr,
+				 IpRow *row)
 {
 	row->hdr = hdr;
 	row->state = item[IP_ROW_STATE];
@@ -223,28 +270,42 @@ ip_row_read_live(Page page, const uint8 *item, uint32 len, uint16 hdr, IpRow *ro
 	}
 }
 
-/* Body of an overlaid row, from the bytes that its record has saved and those of its item; body has room for row->bodylen bytes. */
+/*
+ * Put together the body of an overlaid row from the bytes that its record has
+ * saved and those of its item.  body has room for row->bodylen bytes.
+ */
 static inline void
 ip_row_uncover(const IpRow *row, const uint8 *saved, uint8 *body)
 {
 	memcpy(body, saved, IP_VERSION_BLOCK_SZ);
-	memcpy(body + IP_VERSION_BLOCK_SZ, row->body, row->bodylen - IP_VERSION_BLOCK_SZ);
+	memcpy(body + IP_VERSION_BLOCK_SZ, row->body,
+		   row->bodylen - IP_VERSION_BLOCK_SZ);
 }
 
-/* Why the row cannot be right, or NULL; for ip_row_read and inplace_check. */
+/*
+ * Decode a row.  Returns why it cannot be right, or NULL; for ip_row_read and
+ * inplace_check.
+ */
 extern const char *ip_row_decode(Page page, OffsetNumber off, IpRow *row);
 
 /*
  * Write a row's item, with the version block and the body that state says, to
  * item, which has ip_item_size(state, bodylen) bytes.
  */
-extern void ip_row_write(uint8 *item, uint16 hdr, uint8 state, TransactionId xid, IpPtr ptr,
-						 const uint8 *body, uint32 bodylen);
+extern void ip_row_write(uint8 *item, uint16 hdr, uint8 state,
+						 TransactionId xid, IpPtr ptr, const uint8 *body,
+						 uint32 bodylen);
 
-/* The default inserter's rows are visible to all.  Lock: exclusive; the page may be damaged. */
+/*
+ * Make the default inserter's rows visible to all.  Lock: exclusive; the page
+ * may be damaged.
+ */
 extern void ip_row_clear_default(Page page);
 
-/* What the default changer did to rows is undone.  Likewise. */
+/*
+ * Undo what the default changer did to rows.  Lock: exclusive; the page may be
+ * damaged.
+ */
 extern void ip_row_clear_changed(Page page);
 
 #endif							/* IP_ROW_H */

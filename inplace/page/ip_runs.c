@@ -87,10 +87,11 @@ ip_runs_problem(Page meta)
 			return "metapage's runs of undo pages are not in order";
 		end = end_of(&m->runs[i]);
 	}
-	return end > InvalidBlockNumber ? "metapage's runs of undo pages are beyond all blocks" : NULL;
+	return end > InvalidBlockNumber ?
+		"metapage's runs of undo pages are beyond all blocks" : NULL;
 }
 
-/* There are n runs now, and no more on the page. */
+/* Set the number of runs to n, which is also all that the page then holds. */
 static void
 set_count(Page page, uint32 n)
 {
@@ -100,7 +101,7 @@ set_count(Page page, uint32 n)
 	((PageHeader) page)->pd_lower = (char *) &m->runs[n] - (char *) page;
 }
 
-/* Another run, as number i; no room: false. */
+/* Insert a run as number i; false if there is no room. */
 static bool
 insert_run(Page page, uint32 i, BlockNumber first, uint32 n)
 {
@@ -124,11 +125,14 @@ remove_run(Page page, uint32 i)
 
 	memmove(&m->runs[i], &m->runs[i + 1], (count - i - 1) * sizeof(IpUndoRun));
 	set_count(page, count - 1);
-	/* nothing stays in the hole */
+	/* leave no data in the hole */
 	memset(&m->runs[count - 1], 0, sizeof(IpUndoRun));
 }
 
-/* Where there is no room for another run, scans read the blocks. */
+/*
+ * If there is no room for another run, the blocks are not listed, and scans
+ * read them.
+ */
 static void
 add_blocks(Page page, uint32 i, BlockNumber first, uint32 n)
 {
@@ -153,7 +157,7 @@ add_blocks(Page page, uint32 i, BlockNumber first, uint32 n)
 		(void) insert_run(page, i, first, n);
 }
 
-/* Where there is no room for the second part of what is left of a run, the longer one stays. */
+/* If there is no room to split the run in two, the longer part stays. */
 static void
 remove_block(Page page, uint32 i, BlockNumber block)
 {
@@ -162,7 +166,9 @@ remove_block(Page page, uint32 i, BlockNumber block)
 	uint32		behind = run->n - before - 1;
 
 	run->n = before;
-	if (behind > 0 && (before == 0 || (!insert_run(page, i + 1, block + 1, behind) && behind > before)))
+	if (behind > 0 &&
+		(before == 0 ||
+		 (!insert_run(page, i + 1, block + 1, behind) && behind > before)))
 	{
 		run->first = block + 1;
 		run->n = behind;
@@ -181,7 +187,7 @@ ip_runs_set(Page meta, BlockNumber first, uint32 n)
 
 	if (n == 0 && known)
 		remove_block(meta, i, first);
-	/* what overlaps is damaged: it is left as it is */
+	/* runs that overlap are damaged: leave them as they are */
 	if (n > 0 && !known && (i == count || first + n <= runs[i].first))
 		add_blocks(meta, i, first, n);
 }

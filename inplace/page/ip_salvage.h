@@ -6,11 +6,14 @@
 #ifndef IP_SALVAGE_H
 #define IP_SALVAGE_H
 
-/* Is an error with this SQLSTATE about what was read, and not about us? */
+/*
+ * Returns whether an error with this SQLSTATE is about the data that was read.
+ */
 static inline bool
 ip_salvage_is_damage(int sqlerrcode)
 {
-	return sqlerrcode == ERRCODE_DATA_CORRUPTED || ERRCODE_TO_CATEGORY(sqlerrcode) == ERRCODE_SYSTEM_ERROR;
+	return sqlerrcode == ERRCODE_DATA_CORRUPTED ||
+		ERRCODE_TO_CATEGORY(sqlerrcode) == ERRCODE_SYSTEM_ERROR;
 }
 
 /*
@@ -21,8 +24,8 @@ ip_salvage_is_damage(int sqlerrcode)
 extern char *ip_salvage_try(void (*function) (void *arg), void *arg);
 
 /*
- * Shall scans leave out what is damaged, with a warning, instead of raising an
- * error?  The setting by which the server does so with pages.
+ * Returns whether scans are to skip damaged data with a warning, instead of
+ * raising an error.  The server's own setting for damaged pages decides.
  */
 extern bool ip_salvage_wanted(void);
 

@@ -53,7 +53,7 @@ set_identity(IpSlot *slot, const ItemPointerData *tid, const IpVersionId *id)
 		slot->id = *id;
 }
 
-/* Is there a value in the slot's own buffer? */
+/* Returns whether a value points into the slot's own buffer */
 static bool
 values_in_buffer(IpSlot *slot, TupleDesc desc, const Datum *values,
 				 const bool *isnull)
@@ -79,8 +79,8 @@ form_in_buffer(IpSlot *slot, TupleDesc desc, const Datum *values,
 	uint16		hdr;
 
 	/*
-	 * Values may come from the row that the slot had before: keep that until
-	 * the new one is formed.
+	 * Values may come from the row that the slot had before: keep it until
+	 * the new row is formed.
 	 */
 	if (values_in_buffer(slot, desc, values, isnull))
 	{
@@ -122,7 +122,7 @@ free_buffer(char **buffer, uint32 *buffersize)
 	*buffersize = 0;
 }
 
-/* ---- storing (see ip_row.h) ------------------------------------------------ */
+/* ---- storing (see ip_row.h) ---------------------------------------------- */
 
 void
 ip_slot_store(TupleTableSlot *slot, uint16 hdr, const uint8 *body,
@@ -158,12 +158,12 @@ ip_slot_borrow(TupleTableSlot *slot, IpSlotOwner *owner, uint16 hdr,
 	set_identity(islot, tid, id);
 }
 
-/* ---- slot callbacks -------------------------------------------------------- */
+/* ---- slot callbacks ------------------------------------------------------ */
 
 static void
 ip_slot_init(TupleTableSlot *slot)
 {
-	/* all zeros is right: no body, no buffers, no owner */
+	/* all zeros is the right state: no body, no buffers, no owner */
 }
 
 static void
@@ -199,7 +199,10 @@ ip_slot_clear(TupleTableSlot *slot)
 	ItemPointerSetInvalid(&slot->tts_tid);
 }
 
-/* Columns added since the row was stored; before 19 core sees to these. */
+/*
+ * Fill in columns that were added after the row was stored; before 19 core
+ * does this.
+ */
 static pg_noinline void
 get_missing_too(IpSlot *slot, int natts)
 {
@@ -225,7 +228,7 @@ ip_slot_getsomeattrs(TupleTableSlot *slot, int natts)
 		ip_body_deform_slot(islot, natts);
 }
 
-/* ctid and tableoid are not asked for here */
+/* callers do not request ctid and tableoid here */
 static Datum
 ip_slot_getsysattr(TupleTableSlot *slot, int attnum, bool *isnull)
 {
@@ -255,7 +258,7 @@ ip_slot_getsysattr(TupleTableSlot *slot, int attnum, bool *isnull)
 	}
 }
 
-/* Has the row's version been made by the current transaction? */
+/* Returns whether the current transaction made the row's version */
 static bool
 pg_attribute_unused()
 ip_slot_is_current_xact_tuple(TupleTableSlot *slot)
@@ -266,8 +269,8 @@ ip_slot_is_current_xact_tuple(TupleTableSlot *slot)
 
 	if (!islot->has_id)
 		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot tell the transaction of a row in this context")));
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("cannot tell the transaction of a row in this context"));
 	return TransactionIdIsCurrentTransactionId(islot->id.xmin);
 }
 
@@ -296,9 +299,10 @@ ip_slot_owner_release(IpSlotOwner *owner)
 }
 
 /*
- * Does a row stored under one descriptor mean the same under the other?  The
- * values of columns that it does not have are known only to its own one.  TOAST pointers
- * of a row that was formed may be to memory, which only such a row may have.
+ * Returns whether a row stored under one descriptor means the same under the
+ * other.  Only its own descriptor knows the values of columns that it does not
+ * store.  A row that was formed from values may have TOAST pointers to memory,
+ * and only such a row may have them.
  */
 static bool
 body_fits(IpSlot *src, TupleDesc dstdesc)

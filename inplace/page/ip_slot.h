@@ -28,9 +28,13 @@ extern void ip_slot_borrow(TupleTableSlot *slot, IpSlotOwner *owner, uint16 hdr,
 /* Make the borrower, if any, keep its row in its own buffer. */
 extern void ip_slot_owner_release(IpSlotOwner *owner);
 
-/* The slot now holds a version that we have just made; xmax: its locker, or invalid. */
-extern void ip_slot_set_written(TupleTableSlot *slot, Relation rel, BlockNumber block,
-								OffsetNumber off, TransactionId xid, CommandId cid,
+/*
+ * The slot now holds a version that we have just made; xmax: its locker, or
+ * invalid.
+ */
+extern void ip_slot_set_written(TupleTableSlot *slot, Relation rel,
+								BlockNumber block, OffsetNumber off,
+								TransactionId xid, CommandId cid,
 								TransactionId xmax);
 
 #endif							/* IP_SLOT_H */

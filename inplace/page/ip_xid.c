@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_xid.c
- *	  What became of a transaction.
+ *	  Transaction ids and the status of transactions.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -13,16 +13,17 @@
 #include "ip_xid.h"
 
 /*
- * Transactions that pg_xact has told of: neighbours share an entry, as rows that were inserted one after the other name them all, and are
- * scanned again and again.
+ * Cache of transactions whose status pg_xact has returned.  Neighbours share
+ * an entry: rows that were inserted one after another name all of them, and
+ * are scanned again and again.
  */
 #define NEIGHBOURS			64
 #define DECIDED_CACHE_SIZE	4096	/* power of 2 */
 
 typedef struct DecidedXids
 {
-	uint64		number;			/* of the neighbours */
-	uint64		known;			/* bits */
+	uint64		number;			/* number of the group of neighbours */
+	uint64		known;			/* one bit for each neighbour */
 	uint64		committed;
 } DecidedXids;
 
@@ -56,9 +57,11 @@ remember(IpXid xid, bool committed)
 }
 
 /*
- * XidGenLock, which each transaction that gets a xid takes exclusively, would only be
- * needed to read it in one piece: others' xids that the caller knows come from pages that it has locked, or are only compared as near to it.  As an epoch
- * ends, it may be read while it has the low half of the next one, which nobody minds.
+ * XidGenLock, which each transaction that gets an xid takes exclusively, would
+ * be needed only to read the counter atomically.  The xids of others that the
+ * caller knows come from pages that it has locked, or are only compared as
+ * near to it.  At the end of an epoch the counter may be read with the low
+ * half of the next epoch, which does no harm.
  */
 IpXid
 ip_xid_next(void)
@@ -79,12 +82,14 @@ ip_xid_full(TransactionId xid)
 IpXid
 ip_xid_data_base(IpXid next)
 {
-	IpXid		base = next > IP_DATA_XIDS_BEFORE ? next - IP_DATA_XIDS_BEFORE : 0;
+	IpXid		base = next > IP_DATA_XIDS_BEFORE ?
+		next - IP_DATA_XIDS_BEFORE : 0;
 
 	if (base >> IP_DATA_BASE_SHIFT > PG_UINT16_MAX)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("transaction id " UINT64_FORMAT " is too large for inplace tables", next)));
+				 errmsg("transaction id " UINT64_FORMAT " is too large for inplace tables",
+						next)));
 	return base >> IP_DATA_BASE_SHIFT << IP_DATA_BASE_SHIFT;
 }
 
@@ -95,20 +100,23 @@ ip_xid_horizon(void)
 }
 
 /*
- * May pg_xact forget xid at any moment?  Truncation keeps what a snapshot of ours needs,
- * unless this is VACUUM, whose snapshot is ignored, or a standby.
+ * True if pg_xact may be truncated past xid at any moment.  Truncation keeps
+ * what a snapshot of ours needs, unless this is VACUUM, whose snapshot is
+ * ignored, or a standby.
  */
 static bool
 may_be_forgotten(IpXid xid)
 {
 	TransactionId xmin = MyProc->xmin;
 
-	return !TransactionIdIsValid(xmin) || TransactionIdPrecedes((TransactionId) xid, xmin) ||
-		(MyProc->statusFlags & (PROC_IN_VACUUM | PROC_IN_LOGICAL_DECODING)) != 0 ||
+	return !TransactionIdIsValid(xmin) ||
+		TransactionIdPrecedes((TransactionId) xid, xmin) ||
+		(MyProc->statusFlags &
+		 (PROC_IN_VACUUM | PROC_IN_LOGICAL_DECODING)) != 0 ||
 		RecoveryInProgress();
 }
 
-/* Ask pg_xact about a transaction that has ended, and remember that. */
+/* Look up a transaction that has ended in pg_xact, and remember the result. */
 static IpXidStatus
 look_up(IpXid xid)
 {
@@ -120,13 +128,15 @@ look_up(IpXid xid)
 	if (xid >= ip_xid_next())
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("a row names transaction %llu, which has not begun", (unsigned long long) xid),
+				 errmsg("a row names transaction %llu, which has not begun",
+						(unsigned long long) xid),
 				 errhint("inplace_check() finds the page that is damaged.")));
 	if (lock)
 		LWLockAcquire(XactTruncationLock, LW_SHARED);
 	if (xid >= ip_xid_horizon())
 	{
-		status = TransactionIdDidCommit((TransactionId) xid) ? IP_STATUS_COMMITTED : IP_STATUS_ABORTED;
+		status = TransactionIdDidCommit((TransactionId) xid) ?
+			IP_STATUS_COMMITTED : IP_STATUS_ABORTED;
 		remember(xid, status == IP_STATUS_COMMITTED);
 	}
 	if (lock)
@@ -143,7 +153,8 @@ ip_xid_status(IpXid xid, IpXid horizon)
 	if (IpXidIsFinal(xid) || xid < horizon)
 		return IP_STATUS_COMMITTED;
 	if (d->number == xid / NEIGHBOURS && (d->known & decided_bit(xid)))
-		return (d->committed & decided_bit(xid)) ? IP_STATUS_COMMITTED : IP_STATUS_ABORTED;
+		return (d->committed & decided_bit(xid)) ? IP_STATUS_COMMITTED :
+			IP_STATUS_ABORTED;
 	if (TransactionIdIsCurrentTransactionId(xid32))
 		return IP_STATUS_MINE;
 	if (TransactionIdIsInProgress(xid32))
@@ -171,22 +182,25 @@ ip_xid_unflushed_commit(IpXid xid)
 	XLogRecPtr	lsn = InvalidXLogRecPtr;
 
 	LWLockAcquire(XactTruncationLock, LW_SHARED);
-	/* one that pg_xact has forgotten is on disk */
+	/* the commit of a transaction that is older than pg_xact is on disk */
 	if (!IpXidIsFinal(xid) && xid >= ip_xid_horizon())
 		lsn = TransactionIdGetCommitLSN((TransactionId) xid);
 	LWLockRelease(XactTruncationLock);
-	return lsn != InvalidXLogRecPtr && XLogNeedsFlush(lsn) ? lsn : InvalidXLogRecPtr;
+	return lsn != InvalidXLogRecPtr && XLogNeedsFlush(lsn) ? lsn :
+		InvalidXLogRecPtr;
 }
 
 /*
- * Core compares the low halves: one that is older by 2^31 or more it may take for a later one.  What pg_xact's horizon is does
- * not matter here: on a standby that may be beyond what the snapshot does not see.
+ * Core compares the low halves, so it may take an xid that is older by 2^31 or
+ * more for a later one.  pg_xact's horizon does not matter here: on a standby
+ * it may be newer than transactions that the snapshot does not see.
  */
 bool
 ip_xid_in_snapshot(IpXid xid, Snapshot snapshot)
 {
 	Assert(IsMVCCSnapshot(snapshot));
-	return !IpXidIsFinal(xid) && XidInMVCCSnapshot((TransactionId) xid, snapshot) &&
+	return !IpXidIsFinal(xid) &&
+		XidInMVCCSnapshot((TransactionId) xid, snapshot) &&
 		xid >= ip_xid_full(snapshot->xmin);
 }
 
