@@ -2,10 +2,11 @@
  * ip_keys.c
  *	  Index keys that updates in place have changed.
  *
- * The row changes first, and its page says that entries may be stale (I23); then come the
- * entries.  Whoever removes an entry holds the index page's lock from the look at the row to the
- * removal.  So if a row gets back a key that it had before, either its version is
- * seen, or its entry is inserted again.
+ * The row changes first, and its page then says that entries may be stale
+ * (I23); the entries are inserted after that.  A backend that removes an entry
+ * holds the index page's lock from reading the row to the removal.  So if a
+ * row gets back a key that it had before, either that backend sees the
+ * version, or the entry is inserted again.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -21,10 +22,16 @@
 #include "ip_version.h"
 #include "ip_xid.h"
 
-/* Versions of a row that are looked at, perhaps while an index page is locked, before its entries count as needed. */
+/*
+ * Versions of a row that are examined, perhaps while an index page is locked,
+ * before its entries are taken as needed.
+ */
 #define MAX_VERSIONS	32
 
-/* More often than that undo does not change under us: it is gone, since all see the version, or a deletion. */
+/*
+ * Undo that changes under us more often than this is taken to be gone, because
+ * the version or a deletion is visible to all.
+ */
 #define MAX_TRIES		3
 
 
@@ -33,18 +40,22 @@ ip_keys_can_follow(Relation index)
 {
 	const InplaceKeysIndex *am = inplace_keys_index();
 
-	return am != NULL && index->rd_indam->aminsert == am->insert && am->follows(index);
+	return am != NULL && index->rd_indam->aminsert == am->insert &&
+		am->follows(index);
 }
 
-/* An index that is being built, or dropped, does not; see ip_index_validate_scan. */
+/*
+ * Returns whether the index follows updates in place.  An index that is being
+ * built or dropped does not; see ip_index_validate_scan.
+ */
 static bool
 follows(Relation index)
 {
-	return index->rd_index->indisvalid && index->rd_index->indisready && index->rd_index->indislive &&
-		ip_keys_can_follow(index);
+	return index->rd_index->indisvalid && index->rd_index->indisready &&
+		index->rd_index->indislive && ip_keys_can_follow(index);
 }
 
-/* The columns that an index uses in any way. */
+/* Returns the columns that an index uses in any way. */
 static Bitmapset *
 columns_of(Relation index)
 {
@@ -54,14 +65,15 @@ columns_of(Relation index)
 	for (int i = 0; i < key->dim1; i++)
 	{
 		if (key->values[i] != 0)
-			columns = bms_add_member(columns, key->values[i] - FirstLowInvalidHeapAttributeNumber);
+			columns = bms_add_member(columns, key->values[i] -
+									 FirstLowInvalidHeapAttributeNumber);
 	}
 	pull_varattnos((Node *) RelationGetIndexExpressions(index), 1, &columns);
 	pull_varattnos((Node *) RelationGetIndexPredicate(index), 1, &columns);
 	return columns;
 }
 
-/* The index's columns, but for those that others have; its number is i. */
+/* Add the columns of index number i, except those of "others". */
 static void
 add_columns(IpFollowed *f, Relation index, int i, const Bitmapset *others)
 {
@@ -72,12 +84,13 @@ add_columns(IpFollowed *f, Relation index, int i, const Bitmapset *others)
 		int			at = 0;
 
 		Assert(key->values[k] > 0);
-		if (bms_is_member(key->values[k] - FirstLowInvalidHeapAttributeNumber, others))
+		if (bms_is_member(key->values[k] - FirstLowInvalidHeapAttributeNumber,
+						  others))
 			continue;
 		while (at < f->ncolumns && f->columns[at] != key->values[k])
 			at++;
 		if (at == IP_MAX_FOLLOWED_COLUMNS)
-			continue;			/* its changes move rows */
+			continue;			/* changes of this column move rows */
 		if (at == f->ncolumns)
 		{
 			f->columns[f->ncolumns++] = key->values[k];
@@ -87,7 +100,7 @@ add_columns(IpFollowed *f, Relation index, int i, const Bitmapset *others)
 	}
 }
 
-/* Two passes: what blocks, then what does not. */
+/* Two passes: first the indexes that do not follow, then those that do. */
 static void
 find_of_indexes(const List *oids, IpFollowed *f)
 {
@@ -117,8 +130,9 @@ find_of_indexes(const List *oids, IpFollowed *f)
 }
 
 /*
- * Catalog lookups on the way may hear of an index that has come, and nothing will speak of it again: what a list
- * says that is outdated must not be kept.  Core does likewise (RelationGetIndexAttrBitmap).
+ * Catalog lookups in between may process the only invalidation message about a
+ * new index.  So the result must not come from an outdated list of indexes.
+ * RelationGetIndexAttrBitmap in core repeats its work for the same reason.
  */
 static void
 find_followed(Relation rel, IpFollowed *f)
@@ -146,14 +160,15 @@ ip_keys_followed(Relation rel)
 	if (!ip_rel_cache(rel)->followed.known)
 	{
 		find_followed(rel, &found);
-		/* which may have taken the cache away */
+		/* find_followed may have freed the cache */
 		ip_rel_cache(rel)->followed = found;
 	}
 	return &ip_rel_cache(rel)->followed;
 }
 
 void
-ip_keys_insert(Relation rel, const Oid *indexes, uint16 which, TupleTableSlot *slot)
+ip_keys_insert(Relation rel, const Oid *indexes, uint16 which,
+			   TupleTableSlot *slot)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "inplace index entries",
 												  ALLOCSET_SMALL_SIZES);
@@ -170,7 +185,8 @@ ip_keys_insert(Relation rel, const Oid *indexes, uint16 which, TupleTableSlot *s
 			continue;
 		index = index_open(indexes[i], RowExclusiveLock);
 		for (int k = 0; k < index->rd_index->indnatts; k++)
-			values[k] = slot_getattr(slot, index->rd_index->indkey.values[k], &isnull[k]);
+			values[k] = slot_getattr(slot, index->rd_index->indkey.values[k],
+									 &isnull[k]);
 		am->add(index, values, isnull, &slot->tts_tid, rel);
 		index_close(index, NoLock);
 	}
@@ -178,7 +194,7 @@ ip_keys_insert(Relation rel, const Oid *indexes, uint16 which, TupleTableSlot *s
 	MemoryContextDelete(context);
 }
 
-/* ---- what a page says of its rows' entries ------------------------------------------ */
+/* ---- what a page says of its rows' entries ------------------------------- */
 
 void
 ip_keys_write(Relation rel, Buffer buffer, uint8 keys, Buffer map)
@@ -192,7 +208,10 @@ ip_keys_write(Relation rel, Buffer buffer, uint8 keys, Buffer map)
 	ip_change_apply(&change);
 }
 
-/* An entry stays, though nobody may need it: VACUUM is not to think that none of the page is stale (I23). */
+/*
+ * An entry stays, although it may not be needed: VACUUM must not conclude that
+ * no entry of the page is stale (I23).
+ */
 static void
 end_quiet(Relation rel, BlockNumber block)
 {
@@ -200,41 +219,46 @@ end_quiet(Relation rel, BlockNumber block)
 	Page		page = BufferGetPage(buffer);
 
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA && (IpPageGetSpecial(page)->keys & IP_KEYS_QUIET))
+	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA &&
+		(IpPageGetSpecial(page)->keys & IP_KEYS_QUIET))
 		ip_keys_write(rel, buffer, IP_KEYS_STALE, InvalidBuffer);
 	UnlockReleaseBuffer(buffer);
 }
 
-/* ---- entries that nobody needs ----------------------------------------------------- */
+/* ---- entries that are not needed ----------------------------------------- */
 
-/* The page of a row, pinned, if its entries may be stale. */
+/* Returns a row's page, pinned, if its entries may be stale. */
 static Buffer
 read_page(Relation rel, ItemPointer tid, Buffer *vm)
 {
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
 
-	if (visibilitymap_get_status(rel, block, vm) != 0 || !compat_has_block(rel, block))
+	if (visibilitymap_get_status(rel, block, vm) != 0 ||
+		!compat_has_block(rel, block))
 		return InvalidBuffer;
 	return ip_rel_read(rel, block);
 }
 
 /*
- * The row at tid, on the page in this buffer, which is released, if the page's
- * entries may be stale.  false: the entry counts as needed.
+ * Begin with the row at tid, on the page in this buffer, if the page's entries
+ * may be stale; releases the buffer.  False if the entry is taken as needed.
  */
 static bool
-begin_row(Relation rel, ItemPointer tid, Buffer buffer, IpVersion *v, uint8 *keys)
+begin_row(Relation rel, ItemPointer tid, Buffer buffer, IpVersion *v,
+		  uint8 *keys)
 {
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
 	IpvResult	result = IPV_NONE;
 	Page		page = BufferGetPage(buffer);
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	*keys = ip_page_kind(rel, block, page) == IP_PAGE_DATA ? IpPageGetSpecial(page)->keys : 0;
+	*keys = ip_page_kind(rel, block, page) == IP_PAGE_DATA ?
+		IpPageGetSpecial(page)->keys : 0;
 	if (*keys & IP_KEYS_STALE)
 	{
 		v->horizon = ip_xid_horizon();
-		result = ip_version_begin(v, rel, block, page, ItemPointerGetOffsetNumber(tid));
+		result = ip_version_begin(v, rel, block, page,
+								  ItemPointerGetOffsetNumber(tid));
 		if (result == IPV_OK)
 			ip_version_let_go(v);
 	}
@@ -243,13 +267,13 @@ begin_row(Relation rel, ItemPointer tid, Buffer buffer, IpVersion *v, uint8 *key
 }
 
 /*
- * A version that has the key, down to one that all see.  Rolled-back ones do not
- * count: they are never put back.  IPV_OK: there may be one; *newest: it is the
- * newest.
+ * Search for a version that has the key, down to the newest that is visible to
+ * all.  Versions that were rolled back do not count: they never become current
+ * again.  IPV_OK: there may be one; *newest: it is the newest version.
  */
 static IpvResult
-find_match(Relation rel, IpVersion *v, InplaceKeyMatch match, void *arg, TupleTableSlot *slot,
-		   TransactionId *conflict, bool *newest)
+find_match(Relation rel, IpVersion *v, InplaceKeyMatch match, void *arg,
+		   TupleTableSlot *slot, TransactionId *conflict, bool *newest)
 {
 	*newest = true;
 	for (int n = 0; n < MAX_VERSIONS; n++)
@@ -266,8 +290,8 @@ find_match(Relation rel, IpVersion *v, InplaceKeyMatch match, void *arg, TupleTa
 				return IPV_OK;
 
 			/*
-			 * the row has been deleted since, and its long values are gone; a
-			 * version below that has lost one is needed by nobody
+			 * the row has been deleted since, and its long values are gone;
+			 * an older version that has lost a value is not needed
 			 */
 			if (is_lost && n == 0)
 				return IPV_STALE;
@@ -275,7 +299,8 @@ find_match(Relation rel, IpVersion *v, InplaceKeyMatch match, void *arg, TupleTa
 		}
 		if (status == IP_STATUS_COMMITTED && ip_xid_removable(rel, v->xid))
 		{
-			*conflict = IpXidIsFinal(v->xid) ? InvalidTransactionId : (TransactionId) v->xid;
+			*conflict = IpXidIsFinal(v->xid) ? InvalidTransactionId :
+				(TransactionId) v->xid;
 			return IPV_NONE;
 		}
 		result = ip_version_older(v);
@@ -286,19 +311,23 @@ find_match(Relation rel, IpVersion *v, InplaceKeyMatch match, void *arg, TupleTa
 }
 
 /*
- * Is the row dead to everybody that has long values?  VACUUM of the TOAST table may have removed them, so its key cannot be told, but no
- * entry of it is needed.  That VACUUM's horizon may be newer than what ip_xid_removable knows.
+ * Returns whether the row has long values and is dead to all.  VACUUM of the
+ * TOAST table may have removed the values, so its key is unknown, but none of
+ * its entries is needed.  That VACUUM's horizon may be newer than the one that
+ * ip_xid_removable knows.
  */
 static bool
 has_died(Relation rel, IpVersion *v)
 {
-	return (v->state & IP_ROW_DELETED) && (v->hdr & IP_HDR_HASEXTERNAL) && ip_version_status(v) == IP_STATUS_COMMITTED &&
-		(ip_xid_removable(rel, v->xid) || v->xid < ip_xid_full(GetOldestNonRemovableTransactionId(rel)));
+	return (v->state & IP_ROW_DELETED) && (v->hdr & IP_HDR_HASEXTERNAL) &&
+		ip_version_status(v) == IP_STATUS_COMMITTED &&
+		(ip_xid_removable(rel, v->xid) ||
+		 v->xid < ip_xid_full(GetOldestNonRemovableTransactionId(rel)));
 }
 
 InplaceEntry
-ip_keys_judge(Relation rel, ItemPointer tid, InplaceKeyMatch match, void *arg, TupleTableSlot *slot,
-			  Buffer *vm, TransactionId *conflict)
+ip_keys_judge(Relation rel, ItemPointer tid, InplaceKeyMatch match, void *arg,
+			  TupleTableSlot *slot, Buffer *vm, TransactionId *conflict)
 {
 	IpVersion	version;
 	IpVersion  *v = &version;
@@ -307,10 +336,11 @@ ip_keys_judge(Relation rel, ItemPointer tid, InplaceKeyMatch match, void *arg, T
 	bool		newest = false;
 
 	/*
-	 * if the page is quiet, its flag will go when VACUUM has all answers: so
-	 * undo that changes under us is no reason to give up soon
+	 * if the page is quiet, its flag is removed when VACUUM has all answers,
+	 * so undo that changes under us is no reason to stop early
 	 */
-	for (int n = 0; result == IPV_STALE && (keys & IP_KEYS_QUIET) && n < MAX_TRIES; n++)
+	for (int n = 0; result == IPV_STALE && (keys & IP_KEYS_QUIET) &&
+		 n < MAX_TRIES; n++)
 	{
 		Buffer		buffer = read_page(rel, tid, vm);
 
@@ -332,8 +362,8 @@ ip_keys_judge(Relation rel, ItemPointer tid, InplaceKeyMatch match, void *arg, T
 		return INPLACE_ENTRY_CURRENT;
 
 	/*
-	 * On a quiet page there are no older versions with other keys: it could
-	 * not be told whether the entry is stale
+	 * on a quiet page there are no older versions with other keys, so it is
+	 * unknown whether the entry is stale
 	 */
 	if (keys & IP_KEYS_QUIET)
 		end_quiet(rel, ItemPointerGetBlockNumber(tid));
@@ -341,8 +371,9 @@ ip_keys_judge(Relation rel, ItemPointer tid, InplaceKeyMatch match, void *arg, T
 }
 
 /*
- * An update counts as one dead row, and may have left an entry in each index.  So
- * only as many dead rows have gone for sure as if all indexes had lost as many.
+ * An update counts as one dead row, and may have left an entry in each index.
+ * So the number of dead rows that have certainly been removed is n divided by
+ * the number of indexes.
  */
 void
 ip_keys_removed(Relation rel, int n)

@@ -1,6 +1,7 @@
 /*-------------------------------------------------------------------------
  * ip_memo.c
- *	  What core's last call asked for, where the next call is told too little.
+ *	  Notes about core's last call, where the next call gets too little
+ *	  information.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -17,7 +18,7 @@ typedef struct RowName
 	ItemPointerData tid;
 } RowName;
 
-/* What a command has done to a row. */
+/* A command's action on a row. */
 typedef struct RowAct
 {
 	RowName		name;
@@ -25,16 +26,16 @@ typedef struct RowAct
 	CommandId	cid;
 } RowAct;
 
-/* A row that is asked for. */
+/* A row that the trigger queue is about to fetch. */
 typedef struct NotedRow
 {
 	RowName		name;
 	int			fetches;
-	TransactionId end_xid;		/* of the deletion or move */
+	TransactionId end_xid;		/* xid of the deletion or move */
 	CommandId	end_cid;
 } NotedRow;
 
-/* What is over when its (sub)transaction is. */
+/* A (sub)transaction, with which notes end. */
 typedef struct Moment
 {
 	LocalTransactionId transaction;
@@ -42,13 +43,13 @@ typedef struct Moment
 } Moment;
 
 static IpSeen seen;
-static uint64 taken;			/* the last note that ip_memo_was_seen told of */
+static uint64 taken;			/* last note that ip_memo_was_seen returned */
 static Moment seen_at;
 static CommandId seen_cid;
 static RowAct locked;
 static RowAct blind;
 static LocalTransactionId rows_at = InvalidLocalTransactionId;
-static HTAB *rows;				/* in that transaction's memory */
+static HTAB *rows;				/* in memory of the transaction */
 static CommandId speculative_cid;
 static RowName updated;
 static Moment updated_at;
@@ -58,7 +59,7 @@ static Moment ended_at;
 static IpXid ended_by_xid;
 static IpPtr ended_by_ptr;
 
-/* As a key: all bytes count. */
+/* Set a name for use as a hash key, in which all bytes count. */
 static void
 set_name(RowName *name, Relation rel, const ItemPointerData *tid)
 {
@@ -68,7 +69,8 @@ set_name(RowName *name, Relation rel, const ItemPointerData *tid)
 }
 
 static void
-set_act(RowAct *act, Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid)
+set_act(RowAct *act, Relation rel, const ItemPointerData *tid,
+		TransactionId xid, CommandId cid)
 {
 	set_name(&act->name, rel, tid);
 	act->xid = xid;
@@ -79,7 +81,8 @@ static bool
 is_row(const RowName *name, Relation rel, const ItemPointerData *tid)
 {
 	return name->relid == RelationGetRelid(rel) &&
-		ItemPointerEquals(unconstify(ItemPointerData *, &name->tid), unconstify(ItemPointerData *, tid));
+		ItemPointerEquals(unconstify(ItemPointerData *, &name->tid),
+						  unconstify(ItemPointerData *, tid));
 }
 
 static Moment
@@ -93,7 +96,8 @@ now(void)
 static bool
 is_now(const Moment *moment)
 {
-	return moment->transaction == CompatMyLocalXid && moment->subtransaction == GetCurrentSubTransactionId();
+	return moment->transaction == CompatMyLocalXid &&
+		moment->subtransaction == GetCurrentSubTransactionId();
 }
 
 IpSeen
@@ -101,7 +105,8 @@ ip_memo_seen(IpVersion *v, bool by_index)
 {
 	return (IpSeen)
 	{
-		.relid = RelationGetRelid(v->rel),.tid = v->tid,.xid = v->xid,.ptr = v->ptr,.by_index = by_index
+		.relid = RelationGetRelid(v->rel),.tid = v->tid,
+			.xid = v->xid,.ptr = v->ptr,.by_index = by_index
 	};
 }
 
@@ -124,7 +129,8 @@ ip_memo_note_seen(IpSeen *version)
 void
 ip_memo_forget_seen(Relation rel, const ItemPointerData *tid)
 {
-	if (unlikely(seen.relid == RelationGetRelid(rel)) && ItemPointerEquals(&seen.tid, unconstify(ItemPointerData *, tid)))
+	if (unlikely(seen.relid == RelationGetRelid(rel)) &&
+		ItemPointerEquals(&seen.tid, unconstify(ItemPointerData *, tid)))
 		seen.relid = InvalidOid;
 }
 
@@ -138,7 +144,8 @@ ip_memo_note_seen_at_end(IpSeen *version)
 bool
 ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *result)
 {
-	if (seen.relid != RelationGetRelid(rel) || !ItemPointerEquals(&seen.tid, unconstify(ItemPointerData *, tid)))
+	if (seen.relid != RelationGetRelid(rel) ||
+		!ItemPointerEquals(&seen.tid, unconstify(ItemPointerData *, tid)))
 		return false;
 	*result = seen;
 	seen.relid = InvalidOid;
@@ -153,25 +160,32 @@ ip_memo_is_seen(IpVersion *v, const IpSeen *version)
 {
 	if (v->xid == version->xid && IpPtrEquals(v->ptr, version->ptr))
 		return true;
-	/* ON CONFLICT does not wait before it asks for the lock */
-	if (!IpXidIsFinal(version->xid) && ip_xid_status(version->xid, v->horizon) == IP_STATUS_ABORTED)
+	/* ON CONFLICT does not wait before it requests the lock */
+	if (!IpXidIsFinal(version->xid) &&
+		ip_xid_status(version->xid, v->horizon) == IP_STATUS_ABORTED)
 		return true;
-	/* a version that all see has not come since */
-	return IpXidIsFinal(v->xid) || (ip_xid_removable(v->rel, v->xid) && ip_xid_removable(v->rel, version->xid));
+	/* a version that is visible to all is not a new one */
+	return IpXidIsFinal(v->xid) ||
+		(ip_xid_removable(v->rel, v->xid) &&
+		 ip_xid_removable(v->rel, version->xid));
 }
 
 void
-ip_memo_note_locked(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid)
+ip_memo_note_locked(Relation rel, const ItemPointerData *tid, TransactionId xid,
+					CommandId cid)
 {
 	Assert(TransactionIdIsValid(xid) && !ip_tid_is_version(tid));
 	set_act(&locked, rel, tid, xid, cid);
 }
 
 bool
-ip_memo_locked_beside(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid)
+ip_memo_locked_beside(Relation rel, const ItemPointerData *tid,
+					  TransactionId xid, CommandId cid)
 {
-	return locked.xid == xid && locked.cid == cid && locked.name.relid == RelationGetRelid(rel) &&
-		ItemPointerGetBlockNumberNoCheck(&locked.name.tid) == ItemPointerGetBlockNumberNoCheck(tid);
+	return locked.xid == xid && locked.cid == cid &&
+		locked.name.relid == RelationGetRelid(rel) &&
+		ItemPointerGetBlockNumberNoCheck(&locked.name.tid) ==
+		ItemPointerGetBlockNumberNoCheck(tid);
 }
 
 bool
@@ -182,7 +196,8 @@ ip_memo_was_locked(Relation rel, const ItemPointerData *tid, CommandId cid)
 }
 
 void
-ip_memo_note_blind(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid)
+ip_memo_note_blind(Relation rel, const ItemPointerData *tid, TransactionId xid,
+				   CommandId cid)
 {
 	set_act(&blind, rel, tid, xid, cid);
 }
@@ -190,20 +205,26 @@ ip_memo_note_blind(Relation rel, const ItemPointerData *tid, TransactionId xid, 
 bool
 ip_memo_was_blind(const IpVersion *v)
 {
-	return is_row(&blind.name, v->rel, &v->tid) && blind.xid == (TransactionId) v->end_xid && blind.cid == v->end_cid;
+	return is_row(&blind.name, v->rel, &v->tid) &&
+		blind.xid == (TransactionId) v->end_xid && blind.cid == v->end_cid;
 }
 
 void
-ip_memo_note_asked_for(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid, int fetches)
+ip_memo_note_asked_for(Relation rel, const ItemPointerData *tid,
+					   TransactionId xid, CommandId cid, int fetches)
 {
 	NotedRow   *row;
 	RowName		name;
 
 	if (rows_at != CompatMyLocalXid)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(RowName),.entrysize = sizeof(NotedRow),.hcxt = TopTransactionContext};
+		HASHCTL		ctl = {
+			.keysize = sizeof(RowName),.entrysize = sizeof(NotedRow),
+			.hcxt = TopTransactionContext
+		};
 
-		rows = hash_create("inplace noted rows", 16, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		rows = hash_create("inplace noted rows", 16, &ctl,
+						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 		rows_at = CompatMyLocalXid;
 	}
 	set_name(&name, rel, tid);
@@ -222,7 +243,8 @@ ip_memo_is_asked_for(const IpVersion *v)
 	set_name(&name, v->rel, &v->tid);
 	if (rows_at == CompatMyLocalXid)
 		row = hash_search(rows, &name, HASH_FIND, NULL);
-	if (row == NULL || row->end_xid != (TransactionId) v->end_xid || row->end_cid != v->end_cid)
+	if (row == NULL || row->end_xid != (TransactionId) v->end_xid ||
+		row->end_cid != v->end_cid)
 		return false;
 	if (row->fetches != IP_MEMO_ALWAYS && --row->fetches == 0)
 		(void) hash_search(rows, &row->name, HASH_REMOVE, NULL);
@@ -252,8 +274,9 @@ ip_memo_note_updated(Relation rel, const ItemPointerData *tid, CommandId cid)
 bool
 ip_memo_was_updated(const IpVersion *v)
 {
-	bool		result = is_row(&updated, v->rel, &v->tid) && is_now(&updated_at) &&
-		updated_cid == v->end_cid && (TransactionId) v->end_xid == GetCurrentTransactionIdIfAny();
+	bool		result = is_row(&updated, v->rel, &v->tid) &&
+		is_now(&updated_at) && updated_cid == v->end_cid &&
+		(TransactionId) v->end_xid == GetCurrentTransactionIdIfAny();
 
 	if (result)
 		updated.relid = InvalidOid;
@@ -263,7 +286,8 @@ ip_memo_was_updated(const IpVersion *v)
 void
 ip_memo_note_ended(Relation rel, const IpTarget *target)
 {
-	ended.relid = target->next_xid == IP_XID_NONE ? InvalidOid : RelationGetRelid(rel);
+	ended.relid = target->next_xid == IP_XID_NONE ? InvalidOid :
+		RelationGetRelid(rel);
 	ended.tid = target->row;
 	ended_at = now();
 	ended_by_xid = target->next_xid;

@@ -1,21 +1,31 @@
 /*-------------------------------------------------------------------------
  * ip_memo.h
- *	  What core's last call asked for, where the next call is told too little.
+ *	  Notes about core's last call, where the next call gets too little
+ *	  information.
  *
- *	  Each of these is set by one callback and read by another one of the same backend,
- *	  with nothing in between that could ask for the same again.  None survives an error
- *	  harmfully: each names the row that it is about, a lock's and what was seen also the transaction and command,
- *	  and what the trigger queue needs the transaction and subtransaction.
+ *	  Each note is set by one callback and read by another one in the same
+ *	  backend, with nothing in between that could make the same request.  None
+ *	  does harm if it survives an error: each names the row that it is about.
+ *	  Notes of locks and of versions seen also name the transaction and
+ *	  command; notes for the trigger queue name the transaction and
+ *	  subtransaction.
  *
- *	                set by                            read by, and then
- *	  	seen     fetch with a dirty snapshot        row lock (ON CONFLICT, logical apply), fetch by TID (ON CONFLICT
- *	                                                DO SELECT); they and a change of the row forget it
- *	  	locked   row lock                           update; of no use after the command
- *	  	blind    change without an MVCC snapshot    fetch by TID; of no use after the command
- *	  	asked    deletion or move, a row            fetch of OLD for the trigger queue, which counts
- *	  	spec.    speculative insertion              its completion
- *	  	updated  update in place with triggers      fetch of OLD for the trigger queue, which forgets it
- *	  	ended    fetch of OLD by the trigger queue  the fetch of NEW, which is the next; forgets it
+ *	  	note     set by                        read by
+ *	  	seen     fetch with a dirty snapshot   row lock (ON CONFLICT, logical
+ *	                                           apply), fetch by TID (ON
+ *	                                           CONFLICT DO SELECT); they and a
+ *	                                           change of the row forget it
+ *	  	locked   row lock                      update; not used after the
+ *	                                           command
+ *	  	blind    change without an MVCC        fetch by TID; not used after
+ *	             snapshot                      the command
+ *	  	asked    deletion or move, for a row   fetch of OLD for the trigger
+ *	                                           queue, which counts
+ *	  	spec.    speculative insertion         its completion
+ *	  	updated  update in place with          fetch of OLD for the trigger
+ *	             triggers                      queue, which forgets it
+ *	  	ended    fetch of OLD by the trigger   the fetch of NEW, which is the
+ *	             queue                         next; forgets it
  *-------------------------------------------------------------------------
  */
 #ifndef IP_MEMO_H
@@ -31,80 +41,123 @@ typedef struct IpSeen
 	IpXid		xid;
 	IpPtr		ptr;
 	bool		by_index;
-	uint64		serial;			/* of the note */
+	uint64		serial;			/* serial number of the note */
 } IpSeen;
 
-/* Name v.  What v needs of undo is read here. */
+/* Make a note that names v.  This reads the undo that v needs. */
 extern IpSeen ip_memo_seen(IpVersion *v, bool by_index);
 
-/* It is returned to a caller; or (NULL) what was is not going to be locked.  Sets its serial number. */
+/*
+ * Note that the version is returned to a caller; NULL: the one noted before is
+ * not going to be locked.  Sets its serial number.
+ */
 extern void ip_memo_note_seen(IpSeen *seen);
 
-/* Another scan returns a version of this row. */
+/* Forget the row, as another scan returns a version of it. */
 extern void ip_memo_forget_seen(Relation rel, const ItemPointerData *tid);
 
 /*
- * The scan that returned it ends, and the row is still to be locked, unless it has been.  Index expressions, evaluated for it, may
- * have done anything meanwhile.
+ * The scan that returned the version ends, and the row is still to be locked,
+ * unless it has been.  Index expressions evaluated for it may have run any
+ * other calls in between.
  */
 extern void ip_memo_note_seen_at_end(IpSeen *seen);
 
-/* Was the row at tid the last one that was so returned, to the current command?  Then *seen is its version.  Forgets that row. */
-extern bool ip_memo_was_seen(Relation rel, const ItemPointerData *tid, IpSeen *seen);
+/*
+ * Returns whether the row at tid was the last one so returned to the current
+ * command; *seen is then its version.  Forgets that row.
+ */
+extern bool ip_memo_was_seen(Relation rel, const ItemPointerData *tid,
+							 IpSeen *seen);
 
-/* Is v, the row's newest version, that one, or what is left as that one was rolled back? */
+/*
+ * Returns whether v, the row's newest version, is the one that was seen, or is
+ * what is left after that one was rolled back.
+ */
 extern bool ip_memo_is_seen(IpVersion *v, const IpSeen *seen);
 
-/* The current transaction's command cid has locked the row. */
-extern void ip_memo_note_locked(Relation rel, const ItemPointerData *tid, TransactionId xid,
-								CommandId cid);
+/* Note that the current transaction's command cid has locked the row. */
+extern void ip_memo_note_locked(Relation rel, const ItemPointerData *tid,
+								TransactionId xid, CommandId cid);
 
 /*
- * Was that the transaction's last row lock?  Rows of our own need none, but core's xmax tells that they were
- * locked.
+ * Returns whether that was the transaction's last row lock.  Rows that we made
+ * need no lock, but core's xmax says that they were locked.
  */
-extern bool ip_memo_was_locked(Relation rel, const ItemPointerData *tid, CommandId cid);
-
-/* Was it a lock of a row of the same page, by this transaction and command? */
-extern bool ip_memo_locked_beside(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid);
+extern bool ip_memo_was_locked(Relation rel, const ItemPointerData *tid,
+							   CommandId cid);
 
 /*
- * The current transaction's command cid has changed the row without an MVCC snapshot, as logical replication does: the snapshot that is active may not see
- * the version that it has changed.
+ * Returns whether the last row lock was on a row of the same page, by this
+ * transaction and command.
  */
-extern void ip_memo_note_blind(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid);
+extern bool ip_memo_locked_beside(Relation rel, const ItemPointerData *tid,
+								  TransactionId xid, CommandId cid);
 
-/* Is v, which is not the newest version, the one before the last such change? */
+/*
+ * Note that the current transaction's command cid has changed the row without
+ * an MVCC snapshot, as logical replication does.  The active snapshot may not
+ * see the version that the command has changed.
+ */
+extern void ip_memo_note_blind(Relation rel, const ItemPointerData *tid,
+							   TransactionId xid, CommandId cid);
+
+/*
+ * Returns whether v, which is not the newest version, is the one before the
+ * last change noted by ip_memo_note_blind.
+ */
 extern bool ip_memo_was_blind(const IpVersion *v);
 
 /*
- * The current transaction's command cid has deleted or moved the row, of which a snapshot of it may see an older version: the row's
- * TID does not say for ever which version that was.  The trigger queue is about to ask for it so often, IP_MEMO_ALWAYS if that cannot be
- * told, and wants its own TID.
+ * Note that the current transaction's command cid has deleted or moved the
+ * row.  A snapshot of the transaction may see an older version, so the row's
+ * TID alone does not always identify the version that was deleted.  The
+ * trigger queue is about to fetch that version "times" times, or
+ * IP_MEMO_ALWAYS if the number is unknown, and needs the version's own TID.
  */
 #define IP_MEMO_ALWAYS	(-1)
-extern void ip_memo_note_asked_for(Relation rel, const ItemPointerData *tid, TransactionId xid, CommandId cid, int fetches);
+extern void ip_memo_note_asked_for(Relation rel, const ItemPointerData *tid,
+								   TransactionId xid, CommandId cid,
+								   int fetches);
 
-/* Is v, which is not the newest version, the one before that change, and the queue still to ask for it?  Counts. */
+/*
+ * Returns whether v, which is not the newest version, is the one before that
+ * change, and the queue is still to fetch it.  Counts the fetches.
+ */
 extern bool ip_memo_is_asked_for(const IpVersion *v);
 
-/* The command id of the speculative insertion; a backend has one at a time. */
+/*
+ * Note the command id of the speculative insertion; a backend has one at a
+ * time.
+ */
 extern void ip_memo_note_speculative(CommandId cid);
 extern CommandId ip_memo_speculative(void);
 
-/* The row has been updated in place, and the trigger queue is about to ask for the version before. */
-extern void ip_memo_note_updated(Relation rel, const ItemPointerData *tid, CommandId cid);
+/*
+ * Note that the row has been updated in place, and the trigger queue is about
+ * to fetch the version before.
+ */
+extern void ip_memo_note_updated(Relation rel, const ItemPointerData *tid,
+								 CommandId cid);
 
-/* Is v, which is not the newest version, the one before the last such update?  Then forgets it. */
+/*
+ * Returns whether v, which is not the newest version, is the one before the
+ * last such update; if so, forgets it.
+ */
 extern bool ip_memo_was_updated(const IpVersion *v);
 
 /*
- * A fetch by TID is about to return the target, which an update in place ended; or another version.
- * The trigger queue asks for NEW right after OLD.
+ * Note that a fetch by TID is about to return the target, which an update in
+ * place ended, or another version.  The trigger queue fetches NEW right after
+ * OLD.
  */
 extern void ip_memo_note_ended(Relation rel, const IpTarget *target);
 
-/* Was that the last fetch, of the row at tid?  Then *target is the version that the update made.  Forgets it anyway. */
-extern bool ip_memo_was_ended(Relation rel, const ItemPointerData *tid, IpTarget *target);
+/*
+ * Returns whether that was the last fetch, and of the row at tid; *target is
+ * then the version that the update made.  Forgets the note in any case.
+ */
+extern bool ip_memo_was_ended(Relation rel, const ItemPointerData *tid,
+							  IpTarget *target);
 
 #endif							/* IP_MEMO_H */

@@ -2,9 +2,9 @@
  * ip_rel.c
  *	  The relation: its metapage, reading its blocks, and its extension.
  *
- * A relation without rings has no metapage: its block is new, or beyond the end.
- * The backend that wants the first ring makes it, which a crash may undo at any point: what
- * that leaves is such a block again.
+ * A relation without rings has no metapage: the metapage's block is new, or
+ * beyond the end.  The backend that needs the first ring makes it.  A crash
+ * may interrupt that at any point, and leaves such a block again.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -21,23 +21,32 @@
 #include "ip_slot.h"
 #include "ip_xid.h"
 
-/* So often a buffer is used without looking up its block. */
+/* Number of times that a buffer is used without looking up its block. */
 #define RECENT_USES		16
 
-/* So many pages from either end of the table are looked at for one that tells its version: more than are made at once. */
+/*
+ * Number of pages at either end of the table that are searched for one that
+ * tells its version; more pages than an extension makes at once.
+ */
 #define VERSION_PAGES	64
 
-/* A damaged block is read again: another backend may have been writing it. */
+/*
+ * Number of reads of a damaged block: another backend may have been writing
+ * it.
+ */
 #define SOFT_TRIES		3
 
-/* The block's buffer, pinned, if it was used lately and the block is still there. */
+/*
+ * Returns the block's buffer, pinned, if it was used recently and still has
+ * the block.
+ */
 static Buffer
 read_again(Relation rel, BlockNumber block)
 {
 	IpRelCache *cache = rel->rd_amcache;
 	IpRecentBuffer *recent;
 
-	/* VACUUM's cost is counted by ReadBuffer only */
+	/* only ReadBuffer counts VACUUM's cost */
 	if (cache == NULL || VacuumCostActive)
 		return InvalidBuffer;
 	recent = &cache->recent[block % IP_RECENT_BUFFERS];
@@ -62,8 +71,9 @@ note_recent(Relation rel, BlockNumber block, Buffer buffer)
 }
 
 /*
- * The block's buffer, pinned, if it is in one; else, is the block sound in the file?  Nothing is left behind when it is not:
- * core's own read would leave an error, and a buffer that is not valid.
+ * Returns the block's buffer, pinned, if it is in one; else, *is_sound says
+ * whether the block is sound in the file.  If it is not, nothing is left
+ * behind, whereas core's read would leave an error and an invalid buffer.
  */
 static Buffer
 look_up(Relation rel, BlockNumber block, bool *is_sound)
@@ -76,7 +86,8 @@ look_up(Relation rel, BlockNumber block, bool *is_sound)
 
 	PG_TRY();
 	{
-		Buffer		recent = PrefetchBuffer(rel, MAIN_FORKNUM, block).recent_buffer;
+		Buffer		recent = PrefetchBuffer(rel, MAIN_FORKNUM,
+											block).recent_buffer;
 
 		if (BufferIsValid(recent) && compat_read_recent(rel, block, recent))
 			found = recent;
@@ -94,7 +105,7 @@ look_up(Relation rel, BlockNumber block, bool *is_sound)
 			PG_RE_THROW();
 		MemoryContextSwitchTo(context);
 		FlushErrorState();
-		/* the error has let interrupts in; the caller may hold locks */
+		/* the error has allowed interrupts; the caller may hold locks */
 		InterruptHoldoffCount = holdoff;
 	}
 	PG_END_TRY();
@@ -119,14 +130,18 @@ ip_rel_read_soft(Relation rel, BlockNumber block, BufferAccessStrategy strategy)
 		if (BufferIsValid(buffer))
 			CompatCountBufferHit(rel);
 		else if (sound)
-			buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+			buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL,
+										strategy);
 	}
 	if (BufferIsValid(buffer))
 		note_recent(rel, block, buffer);
 	return buffer;
 }
 
-/* What is wrong with the page, which is to be the metapage and is not new, or NULL. */
+/*
+ * Returns what is wrong with the page, which should be the metapage and is not
+ * new, or NULL.
+ */
 static const char *
 meta_problem(Page page)
 {
@@ -154,14 +169,16 @@ ip_rel_lock_meta(Relation rel, int mode)
 	return InvalidBuffer;
 }
 
-/* Do two pages say that they have one other version? */
+/* Returns whether two pages name the same version, not ours. */
 static bool
 versions_agree(uint32 a, uint32 b)
 {
 	return a != 0 && a == b;
 }
 
-/* A block more, unless the metapage's is there by now. */
+/*
+ * Extend the relation by a block, unless it already has the metapage's block.
+ */
 static void
 extend_to_meta(Relation rel)
 {
@@ -174,8 +191,9 @@ extend_to_meta(Relation rel)
 }
 
 /*
- * A tool may have put a heap's file there, of which the metapage's block is a page of rows, or the table may have another format.  meta: what is
- * there now, or NULL.
+ * Raise an error if the file is not ours.  A tool may have put a heap's file
+ * there, whose block for the metapage is a page of rows, or the table may have
+ * another format.  meta: the current page, or NULL.
  */
 static void
 refuse_foreign_file(Relation rel, Page meta)
@@ -189,12 +207,18 @@ refuse_foreign_file(Relation rel, Page meta)
 		return;
 	page = BufferGetPage(buffer);
 	ip_page_refuse_heap(rel, IP_DECOY_BLOCK, page);
-	if (meta != NULL && versions_agree(ip_page_other_version(page), ip_page_other_version(meta)))
-		ip_page_refuse_version(rel, IP_DECOY_BLOCK, ip_page_other_version(page));
+	if (meta != NULL &&
+		versions_agree(ip_page_other_version(page),
+					   ip_page_other_version(meta)))
+		ip_page_refuse_version(rel, IP_DECOY_BLOCK,
+							   ip_page_other_version(page));
 	ReleaseBuffer(buffer);
 }
 
-/* The metapage's block, locked exclusively; what is wrong with it, or NULL: nothing is, or it is new. */
+/*
+ * Read the metapage's block and lock it exclusively.  *problem is what is
+ * wrong with it, or NULL if it is sound or new.
+ */
 static Buffer
 read_meta_block(Relation rel, const char **problem)
 {
@@ -206,8 +230,9 @@ read_meta_block(Relation rel, const char **problem)
 	else
 	{
 		refuse_foreign_file(rel, NULL);
-		/* it is all zeros then, if nobody else has made it */
-		buffer = ReadBufferExtended(rel, MAIN_FORKNUM, IP_META_BLOCK, RBM_ZERO_AND_LOCK, NULL);
+		/* it is then all zeros, unless another backend has made it */
+		buffer = ReadBufferExtended(rel, MAIN_FORKNUM, IP_META_BLOCK,
+									RBM_ZERO_AND_LOCK, NULL);
 	}
 	if (!PageIsNew(BufferGetPage(buffer)))
 		*problem = meta_problem(BufferGetPage(buffer));
@@ -216,7 +241,10 @@ read_meta_block(Relation rel, const char **problem)
 	return buffer;
 }
 
-/* The metapage in the buffer, which is locked exclusively, is made, or made anew. */
+/*
+ * Make the metapage in the buffer, which is locked exclusively, or make it
+ * again.
+ */
 static void
 init_meta(Relation rel, Buffer buffer, const char *problem)
 {
@@ -231,7 +259,7 @@ init_meta(Relation rel, Buffer buffer, const char *problem)
 	if (problem && !keeps)
 		ip_change_lost(&change);
 	ip_change_apply(&change);
-	/* not to the client, which might keep us waiting while we hold locks */
+	/* not to the client, which might make us wait while we hold locks */
 	if (problem)
 		ereport(LOG_SERVER_ONLY,
 				(errcode(ERRCODE_DATA_CORRUPTED),
@@ -239,7 +267,10 @@ init_meta(Relation rel, Buffer buffer, const char *problem)
 						RelationGetRelationName(rel), problem)));
 }
 
-/* It is called for each row that is locked: a sound metapage takes no more than its buffer. */
+/*
+ * This is called for each row that is locked, so for a sound metapage it only
+ * reads the buffer.
+ */
 Buffer
 ip_rel_make_meta(Relation rel)
 {
@@ -251,7 +282,7 @@ ip_rel_make_meta(Relation rel)
 	while (!compat_has_block(rel, IP_META_BLOCK))
 		extend_to_meta(rel);
 	buffer = read_meta_block(rel, &problem);
-	/* it may be the first of several backends that has made it */
+	/* another backend may have made it in the meantime */
 	if (problem != NULL || PageIsNew(BufferGetPage(buffer)))
 		init_meta(rel, buffer, problem);
 	return buffer;
@@ -286,7 +317,8 @@ ip_rel_open_to_inspect(Oid relid)
 	if (rel->rd_tableam == NULL || table_slot_callbacks(rel) != &ip_slot_ops)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an inplace table", RelationGetRelationName(rel))));
+				 errmsg("\"%s\" is not an inplace table",
+						RelationGetRelationName(rel))));
 	if (RELATION_IS_OTHER_TEMP(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -313,8 +345,10 @@ ip_rel_cache(Relation rel)
 }
 
 /*
- * Another page tells whether the version that block 0 says it has is right: the first one that is found from both ends of the table
- * on.  Not new pages, of which a bulk insertion, or a crash, may leave many, nor those that cannot be read.  If there is none, it is right.
+ * Returns whether the version that block 0 names is right.  Another page
+ * decides: the first that is found from both ends of the table.  New pages, of
+ * which a bulk insertion or a crash may leave many, and unreadable pages do
+ * not count.  If there is no other page, the version is right.
  */
 static bool
 is_of_version(Relation rel, uint32 version)
@@ -331,7 +365,8 @@ is_of_version(Relation rel, uint32 version)
 		if (!BufferIsValid(buffer))
 			continue;
 		tells = !PageIsNew(BufferGetPage(buffer));
-		agrees = versions_agree(version, ip_page_other_version(BufferGetPage(buffer)));
+		agrees = versions_agree(version,
+								ip_page_other_version(BufferGetPage(buffer)));
 		ReleaseBuffer(buffer);
 		if (tells)
 			return agrees;
@@ -339,14 +374,15 @@ is_of_version(Relation rel, uint32 version)
 	return true;
 }
 
-/* Each other page tells when it is read. */
+/* Checks block 0; the version of other pages is checked when they are read. */
 void
 ip_rel_check_format(Relation rel)
 {
 	uint32		version = 0;
 	Buffer		buffer;
 
-	if (ip_rel_cache(rel)->format_checked || RelationGetNumberOfBlocks(rel) == 0)
+	if (ip_rel_cache(rel)->format_checked ||
+		RelationGetNumberOfBlocks(rel) == 0)
 		return;
 	buffer = ip_rel_read_soft(rel, IP_DECOY_BLOCK, NULL);
 	if (BufferIsValid(buffer))
@@ -360,7 +396,7 @@ ip_rel_check_format(Relation rel)
 	ip_rel_cache(rel)->format_checked = true;
 }
 
-/* ReadBuffer, of a block that is mostly the same as one of the last ones. */
+/* ReadBuffer, for a block that mostly is one of those read last. */
 static Buffer
 read_recent(Relation rel, BlockNumber block)
 {
@@ -391,14 +427,15 @@ ip_rel_read(Relation rel, BlockNumber block)
 						RelationGetRelationName(rel), block),
 				 ip_page_check_hint(rel)));
 	buffer = read_recent(rel, block);
-	/* both ends are looked at first, when the page is locked */
+	/* both ends are read first when the page is locked */
 	__builtin_prefetch(BufferGetPage(buffer));
 	__builtin_prefetch(IpPageGetSpecial(BufferGetPage(buffer)));
 	return buffer;
 }
 
 Buffer
-ip_rel_extend(Relation rel, BufferAccessStrategy strategy, uint32 n, uint32 *extended)
+ip_rel_extend(Relation rel, BufferAccessStrategy strategy, uint32 n,
+			  uint32 *extended)
 {
 	Buffer		buffer;
 
@@ -407,7 +444,7 @@ ip_rel_extend(Relation rel, BufferAccessStrategy strategy, uint32 n, uint32 *ext
 	buffer = compat_extend(rel, strategy, n, extended);
 	if (BufferGetBlockNumber(buffer) == IP_META_BLOCK)
 	{
-		/* it is left as it is until somebody wants a ring */
+		/* it stays as it is until a backend needs a ring */
 		UnlockReleaseBuffer(buffer);
 		buffer = compat_extend(rel, strategy, n, extended);
 	}

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  * ip_sight.c
- *	  What a row's page alone tells of what a snapshot sees of the row.
+ *	  Finding out from a row's page alone what a snapshot sees of the row.
  *
- * After changes of many rows, of whatever outcome, that is nearly all that a
- * scan needs, and takes half of what a walk takes.
+ * After changes of many rows, whether committed or aborted, a scan needs
+ * hardly anything else, and this takes half as long as a walk.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -17,8 +17,8 @@
 #include "ip_xid.h"
 
 /*
- * Does the MVCC snapshot see what xid did?  False also if that is not to be
- * said here: xid is not s->known->unseen then.
+ * Returns whether the MVCC snapshot sees what xid did.  False also if that
+ * cannot be decided here; xid is then not s->known->unseen.
  */
 static inline bool
 sees(IpSight *s, IpXid xid)
@@ -49,7 +49,10 @@ sees(IpSight *s, IpXid xid)
 	return status == IP_STATUS_COMMITTED;
 }
 
-/* An overlaid row's first bytes are taken from its undo record, if that can be had. */
+/*
+ * Take an overlaid row's first bytes from its undo record, if that is
+ * available.
+ */
 static bool
 uncover(IpSight *s)
 {
@@ -59,9 +62,11 @@ uncover(IpSight *s)
 
 	if (s->row.bodylen > BLCKSZ)
 		return false;
-	saved = ip_undo_peek_saved(s->rel, s->row.ptr, &s->tid, s->row.xid, s->page);
+	saved = ip_undo_peek_saved(s->rel, s->row.ptr, &s->tid, s->row.xid,
+							   s->page);
 	if (saved == NULL && s->is_copy &&
-		ip_undo_peek(s->rel, s->row.ptr, &s->tid, s->row.xid, s->page, recbuf, &rec))
+		ip_undo_peek(s->rel, s->row.ptr, &s->tid, s->row.xid, s->page, recbuf,
+					 &rec))
 		saved = rec.saved;
 	if (saved == NULL)
 		return false;
@@ -70,20 +75,26 @@ uncover(IpSight *s)
 	return true;
 }
 
-/* The version before the newest one, which the snapshot does not see and which has an undo record. */
+/*
+ * Decide about the version before the newest.  The snapshot does not see the
+ * newest version, which has an undo record.
+ */
 static IpSightOf
 previous(IpSight *s)
 {
-	bool		is_home = s->row.ptr.block == ItemPointerGetBlockNumberNoCheck(&s->tid);
+	bool		is_home = s->row.ptr.block ==
+		ItemPointerGetBlockNumberNoCheck(&s->tid);
 	uint8		recbuf[BLCKSZ];
 	IpUndoRec	rec;
 	int			len;
 
 	if ((!is_home && !s->is_copy) ||
-		!ip_undo_peek(s->rel, s->row.ptr, &s->tid, s->row.xid, s->page, recbuf, &rec))
+		!ip_undo_peek(s->rel, s->row.ptr, &s->tid, s->row.xid, s->page, recbuf,
+					  &rec))
 		return IP_SIGHT_WALK;
 	if (!sees(s, rec.prev_xid))
-		return rec.prev_inserted && rec.prev_xid == s->known->unseen ? IP_SIGHT_NOTHING : IP_SIGHT_WALK;
+		return rec.prev_inserted && rec.prev_xid == s->known->unseen ?
+			IP_SIGHT_NOTHING : IP_SIGHT_WALK;
 	len = ip_undo_body(&s->row, &rec, s->space, BLCKSZ);
 	if (len < 0)
 		return IP_SIGHT_WALK;
@@ -99,14 +110,18 @@ previous(IpSight *s)
 	return IP_SIGHT_PREVIOUS;
 }
 
-/* A row that is not deleted, or not by a change that the snapshot sees. */
+/*
+ * Decide about a row that is not deleted, or not by a change that the snapshot
+ * sees.
+ */
 static IpSightOf
 sight_of_change(IpSight *s)
 {
 	if (sees(s, s->row.xid))
 	{
 		Assert(!(s->row.state & IP_ROW_DELETED));
-		return !(s->row.state & IP_ROW_OVERLAID) || uncover(s) ? IP_SIGHT_NEWEST : IP_SIGHT_WALK;
+		return !(s->row.state & IP_ROW_OVERLAID) || uncover(s) ?
+			IP_SIGHT_NEWEST : IP_SIGHT_WALK;
 	}
 	if (s->row.xid != s->known->unseen)
 		return IP_SIGHT_WALK;
@@ -120,18 +135,24 @@ ip_sight(IpSight *s)
 {
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&s->tid);
 	ItemId		lp = PageGetItemId(s->page, off);
-	bool		is_mvcc = s->snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable();
+	bool		is_mvcc = s->snapshot->snapshot_type == SNAPSHOT_MVCC &&
+		!IsolationIsSerializable();
 
-	Assert(ip_page_is_locked(s->page, false) && (!s->is_copy || !ip_page_in_buffers(s->page)));
+	Assert(ip_page_is_locked(s->page, false) &&
+		   (!s->is_copy || !ip_page_in_buffers(s->page)));
 	s->end_xid = IP_XID_NONE;
 	s->end_cid = 0;
-	if (is_mvcc && s->item != NULL && ip_row_read_live(s->page, s->item, ItemIdGetLength(lp), s->hdr, &s->row))
+	if (is_mvcc && s->item != NULL &&
+		ip_row_read_live(s->page, s->item, ItemIdGetLength(lp), s->hdr,
+						 &s->row))
 		return sight_of_change(s);
-	if (!ip_row_read_deleted(s->rel, ItemPointerGetBlockNumberNoCheck(&s->tid), s->page, off, &s->row))
+	if (!ip_row_read_deleted(s->rel, ItemPointerGetBlockNumberNoCheck(&s->tid),
+							 s->page, off, &s->row))
 		return IP_SIGHT_WALK;
 	if (ip_version_deletion_hides(s->row.xid, s->snapshot, s->horizon))
 		return IP_SIGHT_NOTHING;
-	return is_mvcc && !sees(s, s->row.xid) && s->row.xid == s->known->unseen && ip_row_is_changed(&s->row) ?
+	return is_mvcc && !sees(s, s->row.xid) && s->row.xid == s->known->unseen &&
+		ip_row_is_changed(&s->row) ?
 		previous(s) : IP_SIGHT_WALK;
 }
 
@@ -140,7 +161,8 @@ ip_sight_id(const IpSight *s, IpVersionId *id)
 {
 	const IpRow *row = &s->row;
 
-	id->xmin = IpXidIsFinal(row->xid) ? FrozenTransactionId : (TransactionId) row->xid;
+	id->xmin = IpXidIsFinal(row->xid) ? FrozenTransactionId :
+		(TransactionId) row->xid;
 	id->cmin = (row->state & IP_ROW_INSERTED) ? (CommandId) row->ptr.block : 0;
 	id->ptr = row->ptr;
 	id->xmax = (TransactionId) s->end_xid;

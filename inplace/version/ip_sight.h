@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  * ip_sight.h
- *	  What a row's page alone tells of what a snapshot sees of the row.
+ *	  Finding out from a row's page alone what a snapshot sees of the row.
  *
- *	  Scans, bitmap scans, ANALYZE and index fetches ask this first.  The rest
- *	  is for a walk through the row's versions (ip_version_satisfy).
+ *	  Scans, bitmap scans, ANALYZE and index fetches try this first.  Rows that
+ *	  it cannot decide need a walk through the row's versions
+ *	  (ip_version_satisfy).
  *-------------------------------------------------------------------------
  */
 #ifndef IP_SIGHT_H
@@ -13,31 +14,31 @@
 
 typedef enum IpSightOf
 {
-	IP_SIGHT_NEWEST,			/* the snapshot sees the newest version */
-	IP_SIGHT_PREVIOUS,			/* it sees the version before that */
-	IP_SIGHT_NOTHING,			/* it sees none */
-	IP_SIGHT_WALK				/* the page does not tell */
+	IP_SIGHT_NEWEST,			/* the snapshot sees the newest version ... */
+	IP_SIGHT_PREVIOUS,			/* ... the version before the newest */
+	IP_SIGHT_NOTHING,			/* ... no version */
+	IP_SIGHT_WALK				/* the page alone does not say */
 } IpSightOf;
 
-/* What a scan has found out, of the last xids it met: IP_XID_NONE is none. */
+/* What a scan knows about the last xids that it met, or IP_XID_NONE. */
 typedef struct IpKnownXids
 {
 	IpXid		seen;			/* the scan's snapshot sees it */
-	IpXid		unseen;			/* it does not */
+	IpXid		unseen;			/* the scan's snapshot does not see it */
 } IpKnownXids;
 
-/* A question about one row, and the answer. */
+/* Input and result of ip_sight, about one row. */
 typedef struct IpSight
 {
 	Relation	rel;
-	Page		page;			/* locked, or (is_copy) a private copy */
-	bool		is_copy;		/* undo pages may be read, too */
-	Snapshot	snapshot;		/* of any kind */
+	Page		page;			/* locked, or a private copy if is_copy */
+	bool		is_copy;		/* undo pages may be read too */
+	Snapshot	snapshot;		/* any kind of snapshot */
 	IpXid		horizon;		/* as for ip_version_begin_copy */
 	IpKnownXids *known;
 	uint8	   *space;			/* BLCKSZ, for a body that is not on the page */
 	ItemPointerData tid;
-	const uint8 *item;			/* of the row, as ip_row_sound_item has it */
+	const uint8 *item;			/* the row's item, as from ip_row_sound_item */
 	uint16		hdr;
 	/* NEWEST, PREVIOUS: the version; NOTHING: the row on its page */
 	IpRow		row;
@@ -47,14 +48,14 @@ typedef struct IpSight
 } IpSight;
 
 /*
- * Of the row at s->tid, which is no undo record, and in range.  NOTHING sets a
- * dirty snapshot's results.  No error but for a row that is damaged and
- * deleted, as ip_row_read has it.  Lock: share, or is_copy; undo pages for a
- * moment if is_copy.
+ * Decide about the row at s->tid, which is in range and not an undo record.
+ * NOTHING sets a dirty snapshot's results.  Errors: those of ip_row_read, only
+ * for a row that is damaged and deleted.  Lock: share, or is_copy; undo pages
+ * for a moment if is_copy.
  */
 extern IpSightOf ip_sight(IpSight *s);
 
-/* Of the version that is seen. */
+/* Get the id of the version that is seen. */
 extern void ip_sight_id(const IpSight *s, IpVersionId *id);
 
 #endif							/* IP_SIGHT_H */

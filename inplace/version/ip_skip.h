@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_skip.h
- *	  Skip lists in long version chains: which undo record becomes part of one.
+ *	  Skip lists in long version chains: which undo records become part of one.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_SKIP_H
@@ -8,13 +8,19 @@
 
 #include "ip_version.h"
 
-/* inplace.debug_skip_lists, for tests: without it, no record becomes part of one. */
+/*
+ * inplace.debug_skip_lists, for tests: without it, no record becomes part of
+ * one.
+ */
 extern bool ip_skip_enabled;
 
 /*
- * Shall the record of an update by xid and cid of the row that v stands on the newest version of, to a body of newlen bytes, be part of
- * the chain's skip list?  Then *skip is filled in.  Lock: as v; undo pages for a moment.
+ * Returns whether the record of an update, by xid and cid, of the row on whose
+ * newest version v stands, to a body of newlen bytes, is to be part of the
+ * chain's skip list; if so, fills in *skip.  Lock: as for v; undo pages for a
+ * moment.
  */
-extern bool ip_skip_make(IpVersion *v, TransactionId xid, CommandId cid, uint32 newlen, IpUndoSkip *skip);
+extern bool ip_skip_make(IpVersion *v, TransactionId xid, CommandId cid,
+						 uint32 newlen, IpUndoSkip *skip);
 
 #endif							/* IP_SKIP_H */

@@ -22,7 +22,8 @@ ip_version_missing(IpVersion *v)
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("undo record (%u,%u) of row (%u,%u) of relation \"%s\" is missing",
 					v->ptr.block, v->ptr.off,
-					ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid),
+					ItemPointerGetBlockNumber(&v->tid),
+					ItemPointerGetOffsetNumber(&v->tid),
 					RelationGetRelationName(v->rel)),
 			 ip_page_check_hint(v->rel)));
 }
@@ -35,7 +36,8 @@ ip_version_damaged(IpVersion *v)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("corrupted version of row (%u,%u) of relation \"%s\"",
-						ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid),
+						ItemPointerGetBlockNumber(&v->tid),
+						ItemPointerGetOffsetNumber(&v->tid),
 						RelationGetRelationName(v->rel)),
 				 ip_page_check_hint(v->rel)));
 }
@@ -47,7 +49,8 @@ ip_version_target(Relation rel, const ItemPointerData *tid, IpTarget *target)
 	IpUndoRec	rec;
 	IpPtr		ptr;
 
-	OffsetNumber kind = ItemPointerGetOffsetNumberNoCheck(tid) & IP_TID_KIND_MASK;
+	OffsetNumber kind =
+		ItemPointerGetOffsetNumberNoCheck(tid) & IP_TID_KIND_MASK;
 
 	target->row = *tid;
 	target->exact = ip_tid_is_version(tid);
@@ -95,7 +98,8 @@ ip_version_tid(const IpVersion *v, ItemPointer tid)
 {
 	Assert(!IpXidIsFinal(v->xid) && !(v->state & IP_ROW_DELETED));
 	if (v->state & IP_ROW_INSERTED)
-		ItemPointerSet(tid, ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid) + IP_TID_INSERTED);
+		ItemPointerSet(tid, ItemPointerGetBlockNumber(&v->tid),
+					   ItemPointerGetOffsetNumber(&v->tid) + IP_TID_INSERTED);
 	else
 		ItemPointerSet(tid, v->ptr.block, v->ptr.off + IP_TID_ABOVE);
 }
@@ -105,7 +109,8 @@ ip_version_is_target(IpVersion *v, const IpTarget *target)
 {
 	if (target->inserted)
 		return (v->state & IP_ROW_INSERTED) || IpXidIsFinal(v->xid);
-	return target->exact && v->xid == target->xid && IpPtrEquals(v->ptr, target->ptr);
+	return target->exact && v->xid == target->xid &&
+		IpPtrEquals(v->ptr, target->ptr);
 }
 
 MemoryContext
@@ -116,13 +121,13 @@ ip_version_work_begin(void)
 	if (context == NULL)
 		context = AllocSetContextCreate(TopMemoryContext, "inplace work",
 										ALLOCSET_DEFAULT_SIZES);
-	/* what is in it is needed until the call ends, and calls do not nest */
+	/* its contents are needed until the call ends, and calls do not nest */
 	Assert(CurrentMemoryContext != context);
 	MemoryContextReset(context);
 	return MemoryContextSwitchTo(context);
 }
 
-/* An overlaid row's first bytes are in the newest record of its chain. */
+/* Load an overlaid row's first bytes from the newest record of its chain. */
 static IpvResult
 load_overlaid(IpVersion *v, const IpRow *row)
 {
@@ -142,7 +147,8 @@ load_overlaid(IpVersion *v, const IpRow *row)
 }
 
 static IpvResult
-begin(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNumber off)
+begin(IpVersion *v, Relation rel, BlockNumber block, Page page,
+	  OffsetNumber off)
 {
 	IpRow		row;
 
@@ -170,8 +176,8 @@ begin(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNumber off
 	v->bodycur = 0;
 
 	/*
-	 * I3: with no version block, all see it, or the page's default inserter
-	 * made it, or its default changer
+	 * I3: without a version block, it is visible to all, or the page's
+	 * default inserter or default changer made it
 	 */
 	Assert((v->state & (IP_ROW_VERSION | IP_ROW_CHANGED)) || v->state == 0 ||
 		   v->state == IP_ROW_INSERTED);
@@ -181,7 +187,8 @@ begin(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNumber off
 }
 
 static IpvResult
-begin_locked(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNumber off, bool soft)
+begin_locked(IpVersion *v, Relation rel, BlockNumber block, Page page,
+			 OffsetNumber off, bool soft)
 {
 	Assert(ip_page_is_locked(page, false));
 	v->soft = soft;
@@ -192,13 +199,15 @@ begin_locked(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNum
 }
 
 IpvResult
-ip_version_begin(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNumber off)
+ip_version_begin(IpVersion *v, Relation rel, BlockNumber block, Page page,
+				 OffsetNumber off)
 {
 	return begin_locked(v, rel, block, page, off, false);
 }
 
 IpvResult
-ip_version_begin_soft(IpVersion *v, Relation rel, BlockNumber block, Page page, OffsetNumber off)
+ip_version_begin_soft(IpVersion *v, Relation rel, BlockNumber block, Page page,
+					  OffsetNumber off)
 {
 	return begin_locked(v, rel, block, page, off, true);
 }
@@ -240,7 +249,8 @@ ip_version_is_newest(const IpVersion *v, Page page)
 
 	return ip_row_read(v->rel, ItemPointerGetBlockNumber(&v->tid), page,
 					   ItemPointerGetOffsetNumber(&v->tid), &row) &&
-		row.state == v->top_state && row.xid == v->top_xid && IpPtrEquals(row.ptr, v->top_ptr);
+		row.state == v->top_state && row.xid == v->top_xid &&
+		IpPtrEquals(row.ptr, v->top_ptr);
 }
 
 void
@@ -279,7 +289,8 @@ ip_version_fetch_newest(IpVersion *v, Relation rel, const ItemPointerData *tid)
 }
 
 bool
-ip_version_store_plain(Relation rel, BlockNumber block, Page page, OffsetNumber off, TupleTableSlot *slot)
+ip_version_store_plain(Relation rel, BlockNumber block, Page page,
+					   OffsetNumber off, TupleTableSlot *slot)
 {
 	static const IpVersionId final_id = {.xmin = FrozenTransactionId};
 	const uint8 *item;
@@ -288,21 +299,26 @@ ip_version_store_plain(Relation rel, BlockNumber block, Page page, OffsetNumber 
 	ItemId		lp;
 
 	Assert(ip_page_is_locked(page, false));
-	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page) || !ip_row_is_plain(page, off))
+	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page) ||
+		!ip_row_is_plain(page, off))
 		return false;
 	lp = PageGetItemId(page, off);
 	item = (const uint8 *) page + ip_item_start(lp);
 	memcpy(&stored, item, sizeof(stored));
 	ItemPointerSet(&tid, block, off);
-	ip_slot_store(slot, IpHdrLoad(stored), item + IP_ROW_HDRSZ, ItemIdGetLength(lp) - IP_ROW_HDRSZ,
-				  &tid, &final_id);
+	ip_slot_store(slot, IpHdrLoad(stored), item + IP_ROW_HDRSZ,
+				  ItemIdGetLength(lp) - IP_ROW_HDRSZ, &tid, &final_id);
 	slot->tts_tableOid = RelationGetRelid(rel);
 	return true;
 }
 
-/* Into the slot, if there is one, and the row is plain; else v begins there. */
+/*
+ * Fetch the row into the slot, if there is one and the row is plain; else
+ * begin with v there.
+ */
 static IpvResult
-fetch(IpVersion *v, Relation rel, const ItemPointerData *tid, bool soft, TupleTableSlot *slot, bool *plain)
+fetch(IpVersion *v, Relation rel, const ItemPointerData *tid, bool soft,
+	  TupleTableSlot *slot, bool *plain)
 {
 	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
@@ -332,7 +348,9 @@ ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerData *tid)
 }
 
 IpvResult
-ip_version_fetch_unless_plain(IpVersion *v, Relation rel, const ItemPointerData *tid, TupleTableSlot *slot, bool *plain)
+ip_version_fetch_unless_plain(IpVersion *v, Relation rel,
+							  const ItemPointerData *tid, TupleTableSlot *slot,
+							  bool *plain)
 {
 	*plain = false;
 	return fetch(v, rel, tid, false, slot, plain);
@@ -347,7 +365,8 @@ read_undo(IpVersion *v, IpXid xid, uint8 *buf, IpUndoRec *rec)
 
 	if (!v->soft)
 		return ip_undo_read(v->rel, v->ptr, &v->tid, xid, v->page, buf, rec);
-	found = ip_undo_find(v->rel, v->ptr, &v->tid, xid, v->page, true, buf, rec, &problem);
+	found = ip_undo_find(v->rel, v->ptr, &v->tid, xid, v->page, true, buf, rec,
+						 &problem);
 	v->damaged |= problem != NULL;
 	return found;
 }
@@ -389,8 +408,11 @@ ip_version_load_rec(IpVersion *v)
 		Assert(v->state & IP_ROW_DELETED);
 		v->rec = (IpUndoRec)
 		{
-			.kind = IP_UNDO_DELETE,.xid = v->xid,.row = v->tid,.cid = v->ptr.block,
-				.flags = !(v->state & IP_ROW_MOVED) || v->changed.keys ? IP_REC_KEYS : 0,.prev_xid = v->changed.inserter,
+			.kind = IP_UNDO_DELETE,.xid = v->xid,.row = v->tid,
+				.cid = v->ptr.block,
+				.flags = !(v->state & IP_ROW_MOVED) || v->changed.keys ?
+				IP_REC_KEYS : 0,
+				.prev_xid = v->changed.inserter,
 				.prev_ptr = ip_ptr_cid(v->changed.inserter_cid)
 		};
 		if (!IpXidIsFinal(v->rec.prev_xid))
@@ -426,8 +448,8 @@ ip_version_skip(IpVersion *v, int which)
 	v->ptr = skip.ptr[which];
 	v->state = IP_ROW_VERSION;
 	v->rec_loaded = false;
-	if (ip_version_load_rec(v) == IPV_OK && v->rec.has_skip && v->rec.skip.index < skip.index &&
-		v->rec.skip.newlen <= BLCKSZ)
+	if (ip_version_load_rec(v) == IPV_OK && v->rec.has_skip &&
+		v->rec.skip.index < skip.index && v->rec.skip.newlen <= BLCKSZ)
 	{
 		if (v->body != NULL)
 		{
@@ -443,11 +465,15 @@ ip_version_skip(IpVersion *v, int which)
 	return false;
 }
 
-/* Has xid, which is not ours, aborted; or (there is a snapshot) does the snapshot not see it? */
+/*
+ * Returns whether xid, which is not ours, has aborted or, if there is a
+ * snapshot, is not seen by it.
+ */
 static bool
 is_hidden(IpVersion *v, IpXid xid, Snapshot snapshot)
 {
-	if (IpXidIsFinal(xid) || TransactionIdIsCurrentTransactionId((TransactionId) xid))
+	if (IpXidIsFinal(xid) ||
+		TransactionIdIsCurrentTransactionId((TransactionId) xid))
 		return false;
 	return (snapshot != NULL && ip_xid_in_snapshot(xid, snapshot)) ||
 		ip_xid_status(xid, v->horizon) == IP_STATUS_ABORTED;
@@ -456,7 +482,8 @@ is_hidden(IpVersion *v, IpXid xid, Snapshot snapshot)
 void
 ip_version_skip_hidden(IpVersion *v, Snapshot snapshot)
 {
-	while (ip_version_load_rec(v) == IPV_OK && v->rec.has_skip && v->steps < v->limit)
+	while (ip_version_load_rec(v) == IPV_OK && v->rec.has_skip &&
+		   v->steps < v->limit)
 	{
 		IpXidStatus status = ip_version_status(v);
 		int			which = v->rec.skip.n - 1;
@@ -464,7 +491,8 @@ ip_version_skip_hidden(IpVersion *v, Snapshot snapshot)
 		if (status == IP_STATUS_MINE || v->forgotten)
 			return;
 		while (which >= 0 &&
-			   !is_hidden(v, v->rec.skip.xid[which], status == IP_STATUS_ABORTED ? NULL : snapshot))
+			   !is_hidden(v, v->rec.skip.xid[which],
+						  status == IP_STATUS_ABORTED ? NULL : snapshot))
 			which--;
 		if (which < 0 || !ip_version_skip(v, which))
 			return;
@@ -475,10 +503,11 @@ ip_version_skip_hidden(IpVersion *v, Snapshot snapshot)
 }
 
 /*
- * Count a step.  A chain may have any length, but must not lead back to where it was: by
- * Brent's algorithm, the versions with numbers 1, 2, 4, ... are remembered, each until the next,
- * and none that follows is the same.  (That xids do not increase is no such test: after a
- * subtransaction, its parent's smaller xid may come on top.)
+ * Count a step.  A chain may have any length, but must not contain a cycle.
+ * By Brent's algorithm, the versions with numbers 1, 2, 4, ... are remembered,
+ * each until the next, and no later version may be equal.  (Testing that xids
+ * do not increase would be wrong: after a subtransaction, its parent's smaller
+ * xid may come on top.)
  */
 static bool
 note_step(IpVersion *v)
@@ -523,7 +552,8 @@ ip_version_older(IpVersion *v)
 	{
 		ByteReader	r = {v->rec.delta, v->rec.delta + v->rec.deltalen, false};
 		int			to = 1 - v->bodycur;
-		int			len = ip_delta_apply(&r, v->body, v->bodylen, v->bodybuf[to], BLCKSZ);
+		int			len = ip_delta_apply(&r, v->body, v->bodylen,
+										 v->bodybuf[to], BLCKSZ);
 
 		if (r.p != r.end)
 			len = -1;
@@ -536,7 +566,8 @@ ip_version_older(IpVersion *v)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
 					 errmsg("undo record (%u,%u) of relation \"%s\" does not fit its row (%u,%u)",
-							v->ptr.block, v->ptr.off, RelationGetRelationName(v->rel),
+							v->ptr.block, v->ptr.off,
+							RelationGetRelationName(v->rel),
 							ItemPointerGetBlockNumber(&v->tid),
 							ItemPointerGetOffsetNumber(&v->tid))));
 		v->bodycur = to;
@@ -575,8 +606,8 @@ ip_version_skip_aborted(IpVersion *v)
 }
 
 COMPAT_STOP IpvResult
-ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid, bool soft,
-					Buffer *buffer)
+ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid,
+					bool soft, Buffer *buffer)
 {
 	IpvResult	result;
 	bool		same;
@@ -585,22 +616,23 @@ ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid, bool
 	result = fetch(v, rel, tid, soft, NULL, NULL);
 
 	/*
-	 * a change that is not aborted has come meanwhile: there is nothing to
-	 * pass
+	 * a change that has not aborted has been made in the meantime: there is
+	 * nothing to pass
 	 */
 	if (result != IPV_OK || ip_version_status(v) != IP_STATUS_ABORTED)
 		return IPV_STALE;
 	result = ip_version_skip_aborted(v);
 	*buffer = ip_rel_read(rel, ItemPointerGetBlockNumberNoCheck(tid));
 	LockBuffer(*buffer, BUFFER_LOCK_EXCLUSIVE);
-	same = ip_page_kind(rel, BufferGetBlockNumber(*buffer), BufferGetPage(*buffer)) == IP_PAGE_DATA &&
+	same = ip_page_kind(rel, BufferGetBlockNumber(*buffer),
+						BufferGetPage(*buffer)) == IP_PAGE_DATA &&
 		ip_version_is_newest(v, BufferGetPage(*buffer));
 	v->locked = same;
 	v->page = same ? BufferGetPage(*buffer) : NULL;
 	if (same && result != IPV_STALE)
 		return result;
 	UnlockReleaseBuffer(*buffer);
-	/* the row needs undo that is not there? */
+	/* unless undo that the row needs is missing */
 	if (same && !v->forgotten)
 	{
 		if (!v->soft)
@@ -616,12 +648,12 @@ ip_version_cid(IpVersion *v)
 	Assert(ip_version_status(v) == IP_STATUS_MINE);
 	if (v->state & IP_ROW_INSERTED)
 	{
-		/* a speculative row is not visible to anything of its own yet */
+		/* a speculative row is not yet visible to its own transaction */
 		if (v->hdr & IP_HDR_SPECULATIVE)
 			return InvalidCommandId;
 		return (CommandId) v->ptr.block;
 	}
-	/* our own records cannot be gone */
+	/* records of our own changes cannot be gone */
 	if (ip_version_load_rec(v) != IPV_OK)
 		ip_version_missing(v);
 	return v->rec.cid;
@@ -630,7 +662,8 @@ ip_version_cid(IpVersion *v)
 void
 ip_version_id(IpVersion *v, IpVersionId *id)
 {
-	id->xmin = IpXidIsFinal(v->xid) ? FrozenTransactionId : (TransactionId) v->xid;
+	id->xmin = IpXidIsFinal(v->xid) ? FrozenTransactionId :
+		(TransactionId) v->xid;
 	id->cmin = 0;
 	if (v->state & IP_ROW_INSERTED)
 		id->cmin = (CommandId) v->ptr.block;

@@ -3,10 +3,10 @@
  *	  The versions of one row, newest first, and what a snapshot sees.
  *
  * An IpVersion stands on one version of a row.  It begins on the newest, which
- * is on the data page, and goes to older ones through undo.  A backend that does not
- * hold the data page's lock may find that an undo record is gone (an aborted
- * change was put back and its undo page used again): IPV_STALE, start again
- * from the row.
+ * is on the data page, and goes to older ones through undo.  A backend that
+ * does not hold the data page's lock may find that an undo record is gone,
+ * because an aborted change was rolled back and its undo page used again.  The
+ * result is then IPV_STALE, and the caller starts again from the row.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_VERSION_H
@@ -25,23 +25,26 @@
 
 typedef enum IpvResult
 {
-	IPV_OK,						/* here is a version */
+	IPV_OK,						/* there is a version */
 	IPV_NONE,					/* there is none */
 	IPV_STALE,					/* undo changed under us: start again */
 	IPV_FAR						/* too far down for a backend that holds the
 								 * page's lock */
 } IpvResult;
 
-/* A backend that holds a data page's lock reads no more undo records of a row than this. */
+/*
+ * A backend that holds a data page's lock reads no more undo records of a row
+ * than this.
+ */
 #define IP_MAX_LOCKED_STEPS	200
 
 typedef struct IpVersion
 {
 	Relation	rel;
 	ItemPointerData tid;
-	Page		page;			/* the row's, as long as it is locked, or a
+	Page		page;			/* the row's page, while it is locked, or a
 								 * copy; has its undo records at home */
-	IpChanged	changed;		/* by the page's default changer */
+	IpChanged	changed;		/* change by the page's default changer */
 	/* this version */
 	uint16		hdr;
 	uint8		state;			/* IP_ROW_* */
@@ -50,12 +53,12 @@ typedef struct IpVersion
 								 * cid */
 	const uint8 *body;
 	uint32		bodylen;
-	IpXid		horizon;		/* of pg_xact when the page was locked, or
-								 * before */
-	bool		locked;			/* and it still is: what pg_xact forgets
-								 * meanwhile has committed */
-	bool		forgotten;		/* it is not, and pg_xact has forgotten an xid
-								 * since: IPV_STALE */
+	IpXid		horizon;		/* pg_xact's horizon when the page was locked,
+								 * or earlier */
+	bool		locked;			/* the page is still locked: xids that pg_xact
+								 * drops meanwhile have committed */
+	bool		forgotten;		/* it is not locked, and pg_xact has dropped
+								 * an xid since: IPV_STALE */
 	/* the row on its page */
 	uint8		top_state;
 	uint32		top_itemlen;	/* bytes that its item takes */
@@ -64,16 +67,16 @@ typedef struct IpVersion
 	/* the change that made the next newer version, if this is not the newest */
 	IpXid		end_xid;
 	CommandId	end_cid;
-	IpXid		pending;		/* of what a dirty snapshot sees: see
+	IpXid		pending;		/* for a dirty snapshot: see
 								 * ip_version_has_before */
 	uint64		steps;			/* versions passed ... */
-	uint64		limit;			/* ... and how many may be: then IPV_FAR */
-	uint64		mark_at;		/* this one, a power of two, is marked: see
-								 * note_step */
+	uint64		limit;			/* ... and their limit: then IPV_FAR */
+	uint64		mark_at;		/* number of the marked version, a power of
+								 * two: see note_step */
 	IpXid		mark_xid;
 	IpPtr		mark_ptr;
-	bool		soft;			/* undo that cannot be read is no error, ... */
-	bool		damaged;		/* ... but told here */
+	bool		soft;			/* unreadable undo is not an error, ... */
+	bool		damaged;		/* ... but noted here */
 	/* record at ptr, if loaded */
 	bool		rec_loaded;
 	IpUndoRec	rec;
@@ -82,15 +85,16 @@ typedef struct IpVersion
 	uint8		bodybuf[2][BLCKSZ];
 	int			bodycur;
 	uint8		recbuf[BLCKSZ];
-	/* of the row; asked for, and true, while its page is locked */
+	/* the row's lockers; read, and valid, while its page is locked */
 	bool		lockers_known;
 	IpLockers	lockers;
 } IpVersion;
 
 /*
- * What core asks for by TID: a row, or exactly one version of it.  The latter has an offset beyond those of rows: that of the
- * undo record of the update that ended the version (below), or made it (above), or that of the row whose
- * insertion made it (inserted).  Such a TID never reaches an index.
+ * What a TID from core names: a row, or exactly one version of it.  The TID of
+ * a version has an offset beyond those of rows.  It comes from the undo record
+ * of the update that ended the version (below) or made it (above), or from the
+ * row whose insertion made it (inserted).  Such a TID never reaches an index.
  */
 #define IP_VERSION_TID_OFFSET	0x1000
 #define IP_TID_BELOW			IP_VERSION_TID_OFFSET
@@ -103,7 +107,7 @@ StaticAssertDecl(BLCKSZ / IP_HOME_MIN_SZ < IP_VERSION_TID_OFFSET, "no item has a
 typedef struct IpTarget
 {
 	ItemPointerData row;
-	bool		exact;			/* the version with this maker and pointer ... */
+	bool		exact;			/* version with this maker and pointer ... */
 	bool		inserted;		/* ... or the one that was inserted */
 	IpXid		xid;
 	IpPtr		ptr;
@@ -114,128 +118,170 @@ typedef struct IpTarget
 #define ip_tid_is_version(tid) \
 	(ItemPointerGetOffsetNumberNoCheck(tid) >= IP_VERSION_TID_OFFSET)
 
-/* Errors: data_corrupted if it is a version's TID, but not of the current transaction. */
-extern void ip_version_target(Relation rel, const ItemPointerData *tid, IpTarget *target);
+/*
+ * Set the target that tid names.  Errors: data_corrupted if it is a version's
+ * TID, but not of the current transaction.
+ */
+extern void ip_version_target(Relation rel, const ItemPointerData *tid,
+							  IpTarget *target);
 
-/* The TID of the version below the undo record at ptr; that of v, which is not visible to all, and no deletion. */
+/*
+ * Make the TID of the version below the undo record at ptr; or that of v,
+ * which is not visible to all and not a deletion.
+ */
 extern void ip_version_tid_below(IpPtr ptr, ItemPointer tid);
 extern void ip_version_tid(const IpVersion *v, ItemPointer tid);
 
-/* Is v the exact version that the target names? */
+/* Returns whether v is the exact version that the target names. */
 extern bool ip_version_is_target(IpVersion *v, const IpTarget *target);
 
 /*
- * Stand on the newest version of the row at off of page, which is the locked data page, and
- * stays locked as long as v is used, or until ip_version_let_go.  IPV_NONE: no row.
+ * Stand on the newest version of the row at off of page.  The page is the
+ * locked data page and stays locked as long as v is used, or until
+ * ip_version_let_go.  IPV_NONE: no row.
  */
 extern IpvResult ip_version_begin(IpVersion *v, Relation rel, BlockNumber block,
 								  Page page, OffsetNumber off);
 
 /*
- * Like ip_version_begin, but damaged undo is recorded in v->damaged instead of raised: what
- * needs undo finds IPV_STALE.
+ * Like ip_version_begin, but damaged undo does not raise an error: it sets
+ * v->damaged, and functions that need the undo return IPV_STALE.
  */
-extern IpvResult ip_version_begin_soft(IpVersion *v, Relation rel, BlockNumber block,
-									   Page page, OffsetNumber off);
+extern IpvResult ip_version_begin_soft(IpVersion *v, Relation rel,
+									   BlockNumber block, Page page,
+									   OffsetNumber off);
 
 /*
- * The same for a copy of the page that outlives the use of v.  horizon was
- * ip_xid_horizon() before the page was copied.
+ * Like ip_version_begin, for a copy of the page that outlives the use of v.
+ * horizon was ip_xid_horizon() before the page was copied.
  */
-extern IpvResult ip_version_begin_copy(IpVersion *v, Relation rel, BlockNumber block,
-									   Page copy, OffsetNumber off, IpXid horizon);
+extern IpvResult ip_version_begin_copy(IpVersion *v, Relation rel,
+									   BlockNumber block, Page copy,
+									   OffsetNumber off, IpXid horizon);
 
 /*
- * Stand on the version that v stands on, without its body: for a look at the xids of the changes.
- * v keeps its place.
+ * Stand on the version that v stands on, without its body, to examine the xids
+ * of older changes.  v keeps its place.
  */
 extern void ip_version_begin_below(IpVersion *below, IpVersion *v);
 
-/* The same with the body, which is copied. */
+/* Like ip_version_begin_below, but with a copy of the body. */
 extern void ip_version_fork(IpVersion *below, IpVersion *v);
 
 /*
- * Before the page is unlocked: make v->body a private copy.  From now on there is no limit to
- * the versions that v may pass, nor is undo sure to stay (IPV_STALE).
+ * Before the page is unlocked: make v->body a private copy.  From now on v may
+ * pass any number of versions, and undo may disappear (IPV_STALE).
  */
 extern void ip_version_let_go(IpVersion *v);
 
 /*
- * For a row with more aborted changes than may be passed while its page is locked: pass them
- * with no lock held, then lock the page.  IPV_OK and IPV_NONE as for ip_version_skip_aborted: the
- * buffer is locked exclusively, and the row's newest change is still the one that v began with,
- * which has aborted.  IPV_STALE: it is another one, or v->damaged; nothing is locked.  Errors:
- * data_corrupted, unless soft.
+ * For a row with more aborted changes than may be passed while its page is
+ * locked: pass them with no lock held, then lock the page.  IPV_OK and
+ * IPV_NONE as for ip_version_skip_aborted: the buffer is locked exclusively,
+ * and the row's newest change is still the one that v began with, which has
+ * aborted.  IPV_STALE: the newest change is another one, or v->damaged;
+ * nothing is locked.  Errors: data_corrupted, unless soft.
  */
-extern IpvResult ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid,
-									 bool soft, Buffer *buffer);
+extern IpvResult ip_version_find_far(IpVersion *v, Relation rel,
+									 const ItemPointerData *tid, bool soft,
+									 Buffer *buffer);
 
-/* Is the row's newest change the one that v began with?  Lock: the page, share. */
+/*
+ * Returns whether the row's newest change is the one that v began with.  Lock:
+ * the page, share.
+ */
 extern bool ip_version_is_newest(const IpVersion *v, Page page);
 
 /*
- * What became of the transaction that made this version.  If pg_xact has forgotten it since
- * the page was unlocked, the change counts as aborted, and there is no older version to go to
- * (IPV_STALE).
+ * Returns the status of the transaction that made this version.  If pg_xact
+ * has dropped it since the page was unlocked, the change counts as aborted,
+ * and going to an older version gives IPV_STALE.
  */
 extern IpXidStatus ip_version_status(IpVersion *v);
 
-/* The same by TID, with the page locked for a moment; the body is copied. */
-extern IpvResult ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerData *tid);
+/*
+ * Stand on the newest version of the row at tid.  Locks the page for a moment;
+ * the body is copied.
+ */
+extern IpvResult ip_version_fetch(IpVersion *v, Relation rel,
+								  const ItemPointerData *tid);
 
 /*
- * The same, but a row that is plain, so that each snapshot sees what it is, is stored in the slot at once: then *plain becomes
- * true, and v is not set.
+ * Like ip_version_fetch, but a plain row, which all snapshots see as it is, is
+ * stored in the slot at once: *plain is then true, and v is not set.
  */
-extern IpvResult ip_version_fetch_unless_plain(IpVersion *v, Relation rel, const ItemPointerData *tid,
-											   TupleTableSlot *slot, bool *plain);
+extern IpvResult ip_version_fetch_unless_plain(IpVersion *v, Relation rel,
+											   const ItemPointerData *tid,
+											   TupleTableSlot *slot,
+											   bool *plain);
 
-/* Store the row in the slot if it is plain; else false.  Any off.  Lock: share. */
-extern bool ip_version_store_plain(Relation rel, BlockNumber block, Page page, OffsetNumber off,
-								   TupleTableSlot *slot);
+/*
+ * Store the row in the slot if it is plain; else false.  Any off.  Lock:
+ * share.
+ */
+extern bool ip_version_store_plain(Relation rel, BlockNumber block, Page page,
+								   OffsetNumber off, TupleTableSlot *slot);
 
-/* ip_version_fetch, again and again while undo changes under us; false: no row. */
-extern bool ip_version_fetch_newest(IpVersion *v, Relation rel, const ItemPointerData *tid);
+/*
+ * ip_version_fetch, repeated while undo changes under us; false if there is no
+ * row.
+ */
+extern bool ip_version_fetch_newest(IpVersion *v, Relation rel,
+									const ItemPointerData *tid);
 
-/* A reader that finds undo gone starts again; it cannot happen for ever. */
+/*
+ * A reader that finds undo gone starts again, but at most this often: it
+ * cannot happen for ever.
+ */
 #define IP_MAX_STALE	1000
 
 /* Make v->body a private copy. */
 extern void ip_version_own_body(IpVersion *v);
 
-/* Are the row's overlaid bytes, if it has such, in an undo record at home? */
+/*
+ * Returns whether the row's overlaid bytes, if it has any, are in an undo
+ * record at home.
+ */
 static inline bool
 ip_version_saved_at_home(const IpVersion *v)
 {
 	return v->saved != NULL &&
-		ip_row_bytes_at_home(v->top_state, v->top_ptr, ItemPointerGetBlockNumberNoCheck(&v->tid));
+		ip_row_bytes_at_home(v->top_state, v->top_ptr,
+							 ItemPointerGetBlockNumberNoCheck(&v->tid));
 }
 
 /* Load v->rec.  IPV_NONE: the version was inserted, or is visible to all. */
 extern IpvResult ip_version_load_rec(IpVersion *v);
 
 /*
- * v stands on a version that the MVCC snapshot does not see, or (none) one that has aborted.  Stand, not on that, but on an older one of
- * the same kind, on the way to those that are not, if the chain has pointers for that: v->body is not its body, but ip_version_older
- * goes from there.  Between the two all are hidden.  For others' changes are made one after the other's end, so if a snapshot does not
- * see the older one, it sees none that came later; and aborted ones are put back before others come on top.  Below
- * a change of our own that is not so: our snapshot may be older than the end of the transaction that we waited for.
+ * v stands on a hidden version: one that the MVCC snapshot does not see or,
+ * without a snapshot, one that has aborted.  Move v to an older hidden
+ * version, on the way to the first that is not hidden, if the chain has
+ * pointers for that.  v->body is then not that version's body, but
+ * ip_version_older can go on from there.  All versions between the two are
+ * hidden: each change by another transaction is made after the previous one
+ * has ended, so if a snapshot does not see the older change, it sees none of
+ * the later ones; and aborted changes are rolled back before others are made.
+ * Below a change of our own this does not hold: our snapshot may be older than
+ * the end of the transaction that we waited for.
  */
 extern void ip_version_skip_hidden(IpVersion *v, Snapshot snapshot);
 
 /*
- * The same to the place that one of the pointers in v->rec leads to; false, and v stays where it is: that is not there.
+ * Move v, like ip_version_skip_hidden, to where pointer number "which" in
+ * v->rec leads; false if the record there is gone, and then v stays where it
+ * is.
  */
 extern bool ip_version_skip(IpVersion *v, int which);
 
 /* Go to the next older version. */
 extern IpvResult ip_version_older(IpVersion *v);
 
-/* Go below aborted changes.  IPV_NONE: the insertion is one of them. */
+/* Go below aborted changes.  IPV_NONE: the insertion has aborted too. */
 extern IpvResult ip_version_skip_aborted(IpVersion *v);
 
 /*
- * The command that made this version or deleted the row; the current
+ * Returns the command that made this version or deleted the row; the current
  * transaction made it.
  */
 extern CommandId ip_version_cid(IpVersion *v);
@@ -243,18 +289,23 @@ extern CommandId ip_version_cid(IpVersion *v);
 extern void ip_version_id(IpVersion *v, IpVersionId *id);
 
 /*
- * A memory context for the work of one call of the access method: what is
- * palloc'd in it is gone at the next call.  Returns the caller's context.
+ * Switch to a memory context for the work of one call of the access method;
+ * the next call resets it.  Returns the caller's context.
  */
 extern MemoryContext ip_version_work_begin(void);
 
 /* Put the version into a slot, by copying it. */
 extern void ip_version_to_slot(IpVersion *v, TupleTableSlot *slot);
 
-/* Corruption, or a bug: the row's undo record is missing. */
+/*
+ * Raise the error that the row's undo record is missing: corruption, or a bug.
+ */
 pg_noreturn extern void ip_version_missing(IpVersion *v);
 
-/* Corruption: what v stands on cannot have been the row.  An error, or noted in v if that is soft. */
+/*
+ * Report corruption: v's version cannot have been the row.  An error, or noted
+ * in v if that is soft.
+ */
 extern void ip_version_damaged(IpVersion *v);
 
 #endif							/* IP_VERSION_H */

@@ -1,6 +1,7 @@
 /*-------------------------------------------------------------------------
  * ip_version_satisfy.c
- *	  Which version of a row a snapshot sees, and what serializable transactions conflict with.
+ *	  The version of a row that a snapshot sees, and conflicts of serializable
+ *	  transactions.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -27,7 +28,10 @@ ip_version_change_visible(IpVersion *v, Snapshot snapshot)
 		ip_version_status(v) == IP_STATUS_COMMITTED;
 }
 
-/* Serializable transactions: somebody has written what we do not see. */
+/*
+ * For serializable transactions: another transaction has written a change that
+ * we do not see.
+ */
 static void
 note_conflict_out(IpVersion *v, Snapshot snapshot)
 {
@@ -43,7 +47,10 @@ note_conflict_out(IpVersion *v, Snapshot snapshot)
 		CheckForSerializableConflictOut(v->rel, xid, snapshot);
 }
 
-/* The TID of v's undo record, which stands for the version; false if it has none. */
+/*
+ * Get the TID of v's undo record, which stands for the version; false if it
+ * has none.
+ */
 static bool
 version_tid(IpVersion *v, ItemPointer tid)
 {
@@ -77,7 +84,8 @@ ip_version_check_write(IpVersion *v)
 		CheckForSerializableConflictIn(v->rel, &v->tid, block);
 		return;
 	}
-	CheckForSerializableConflictIn(v->rel, &tid, ItemPointerGetBlockNumber(&tid));
+	CheckForSerializableConflictIn(v->rel, &tid,
+								   ItemPointerGetBlockNumber(&tid));
 	CheckForSerializableConflictIn(v->rel, NULL, block);
 }
 
@@ -100,7 +108,7 @@ satisfy_mvcc(IpVersion *v, Snapshot snapshot)
 	return (v->state & IP_ROW_DELETED) ? IPV_NONE : IPV_OK;
 }
 
-/* The version that is current for us: committed or our own. */
+/* Go to the version that is current for us: committed or our own. */
 static IpvResult
 satisfy_self(IpVersion *v)
 {
@@ -118,7 +126,7 @@ satisfy_self(IpVersion *v)
 	}
 }
 
-/* v's change is running: tell the snapshot. */
+/* Report in the snapshot that v's change is running. */
 static void
 note_running(IpVersion *v, Snapshot snapshot)
 {
@@ -126,11 +134,15 @@ note_running(IpVersion *v, Snapshot snapshot)
 
 	snapshot->xmin = inserted ? (TransactionId) v->xid : InvalidTransactionId;
 	snapshot->xmax = inserted ? InvalidTransactionId : (TransactionId) v->xid;
-	snapshot->speculativeToken = inserted && (v->hdr & IP_HDR_SPECULATIVE) ? v->ptr.block : 0;
+	snapshot->speculativeToken = inserted && (v->hdr & IP_HDR_SPECULATIVE) ?
+		v->ptr.block : 0;
 	v->pending = inserted ? IP_XID_NONE : v->xid;
 }
 
-/* The same, but changes in progress count, and the snapshot reports them. */
+/*
+ * Go to the version that a dirty snapshot sees: changes in progress count, and
+ * the snapshot reports them.
+ */
 static IpvResult
 satisfy_dirty(IpVersion *v, Snapshot snapshot)
 {
@@ -145,7 +157,8 @@ satisfy_dirty(IpVersion *v, Snapshot snapshot)
 		if (status == IP_STATUS_RUNNING)
 		{
 			note_running(v, snapshot);
-			return (v->state & IP_ROW_DELETED) ? ip_version_satisfy_before(v, snapshot) : IPV_OK;
+			return (v->state & IP_ROW_DELETED) ?
+				ip_version_satisfy_before(v, snapshot) : IPV_OK;
 		}
 		if (status != IP_STATUS_ABORTED)
 			return (v->state & IP_ROW_DELETED) ? IPV_NONE : IPV_OK;
@@ -175,7 +188,10 @@ ip_version_satisfy_before(IpVersion *v, Snapshot snapshot)
 		}
 		if (status != IP_STATUS_ABORTED)
 		{
-			/* that transaction may have ended by now: waiting for it tells */
+			/*
+			 * that transaction may have ended meanwhile; the caller finds out
+			 * by waiting for it
+			 */
 			snapshot->xmin = InvalidTransactionId;
 			snapshot->xmax = (TransactionId) v->pending;
 			v->pending = IP_XID_NONE;
@@ -185,7 +201,7 @@ ip_version_satisfy_before(IpVersion *v, Snapshot snapshot)
 	}
 }
 
-/* What was not rolled back, deleted rows included. */
+/* Go to the newest version that was not rolled back, including deleted rows. */
 static IpvResult
 satisfy_any(IpVersion *v)
 {
@@ -197,11 +213,9 @@ satisfy_any(IpVersion *v)
 	status = ip_version_status(v);
 	result = ip_version_older(v);
 
-	/*
-	 * the undo of a committed delete is gone when the row is dead to
-	 * everybody
-	 */
-	return (result == IPV_STALE && status == IP_STATUS_COMMITTED) ? IPV_NONE : result;
+	/* the undo of a committed delete is gone when the row is dead to all */
+	return (result == IPV_STALE && status == IP_STATUS_COMMITTED) ? IPV_NONE :
+		result;
 }
 
 bool
@@ -217,23 +231,26 @@ ip_version_is_dead(Relation rel, uint8 state, IpXid xid, IpXid horizon)
 XLogRecPtr
 ip_version_deletion_unflushed(Relation rel, IpXid xid)
 {
-	return RelationIsPermanent(rel) ? ip_xid_unflushed_commit(xid) : InvalidXLogRecPtr;
+	return RelationIsPermanent(rel) ? ip_xid_unflushed_commit(xid) :
+		InvalidXLogRecPtr;
 }
 
 static bool
 removable_for(Snapshot snapshot, IpXid xid)
 {
 	return IpXidIsFinal(xid) ||
-		CompatIsRemovableFullXid(snapshot->vistest, FullTransactionIdFromU64(xid));
+		CompatIsRemovableFullXid(snapshot->vistest,
+								 FullTransactionIdFromU64(xid));
 }
 
-/* What somebody may still see. */
+/* Go to a version that some transaction may still see. */
 static IpvResult
 satisfy_non_vacuumable(IpVersion *v, Snapshot snapshot)
 {
 	if (v->state & IP_ROW_DELETED)
 	{
-		if (ip_version_status(v) == IP_STATUS_COMMITTED && removable_for(snapshot, v->xid))
+		if (ip_version_status(v) == IP_STATUS_COMMITTED &&
+			removable_for(snapshot, v->xid))
 			return IPV_NONE;
 	}
 	return satisfy_any(v);
@@ -266,7 +283,7 @@ ip_version_satisfy(IpVersion *v, Snapshot snapshot)
 	return IPV_NONE;			/* not reached */
 }
 
-/* Is the change current for us: committed or our own? */
+/* Returns whether the change is current for us: committed or our own. */
 static bool
 is_current(IpXid xid, IpXid horizon)
 {
@@ -290,15 +307,16 @@ ip_version_deletion_hides(IpXid xid, Snapshot snapshot, IpXid horizon)
 			snapshot->speculativeToken = 0;
 			return is_current(xid, horizon);
 		case SNAPSHOT_NON_VACUUMABLE:
-			return ip_xid_status(xid, horizon) == IP_STATUS_COMMITTED && removable_for(snapshot, xid);
+			return ip_xid_status(xid, horizon) == IP_STATUS_COMMITTED &&
+				removable_for(snapshot, xid);
 		default:
 			return false;
 	}
 }
 
 IpvResult
-ip_version_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid, Snapshot snapshot,
-						 bool *all_dead)
+ip_version_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid,
+						 Snapshot snapshot, bool *all_dead)
 {
 	IpvResult	result;
 
@@ -311,13 +329,13 @@ ip_version_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid,
 			result = ip_version_satisfy(v, snapshot);
 			if (result == IPV_NONE && all_dead)
 			{
-				/*
-				 * the newest version says whether the row is dead to
-				 * everybody
-				 */
+				/* the newest version says whether the row is dead to all */
 				result = ip_version_fetch(v, rel, tid);
-				*all_dead = result == IPV_OK && ip_version_is_dead(rel, v->state, v->xid, v->horizon) &&
-					(!(v->state & IP_ROW_DELETED) || ip_version_deletion_unflushed(rel, v->xid) == InvalidXLogRecPtr);
+				*all_dead = result == IPV_OK &&
+					ip_version_is_dead(rel, v->state, v->xid, v->horizon) &&
+					(!(v->state & IP_ROW_DELETED) ||
+					 ip_version_deletion_unflushed(rel, v->xid) ==
+					 InvalidXLogRecPtr);
 				return IPV_NONE;
 			}
 		}
@@ -330,18 +348,19 @@ ip_version_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid,
 	return IPV_NONE;			/* not reached */
 }
 
-/* ---- the versions below one ---------------------------------------------------------- */
+/* ---- the versions below one ---------------------------------------------- */
 
 static bool
 is_far(const IpFar *far, IpVersion *v)
 {
-	return far != NULL && far->known && v->xid == far->xid && IpPtrEquals(v->ptr, far->ptr) &&
-		ip_version_status(v) == far->status;
+	return far != NULL && far->known && v->xid == far->xid &&
+		IpPtrEquals(v->ptr, far->ptr) && ip_version_status(v) == far->status;
 }
 
-/* ip_version_keys_changed from where "below" stands. */
+/* ip_version_keys_changed, from the version of "below" on. */
 static IpvResult
-keys_changed_below(IpVersion *below, Snapshot snapshot, const IpFar *far, bool *changed)
+keys_changed_below(IpVersion *below, Snapshot snapshot, const IpFar *far,
+				   bool *changed)
 {
 	IpvResult	result;
 
@@ -362,14 +381,15 @@ keys_changed_below(IpVersion *below, Snapshot snapshot, const IpFar *far, bool *
 				ip_version_status(below) == IP_STATUS_COMMITTED;
 			result = ip_version_older(below);
 		}
-		if (result != IPV_OK)	/* none: visible to all */
+		if (result != IPV_OK)	/* no older version: visible to all */
 			return result == IPV_NONE ? IPV_OK : result;
 	}
 	return IPV_OK;
 }
 
 IpvResult
-ip_version_keys_changed(IpVersion *v, Snapshot snapshot, const IpFar *far, bool *changed)
+ip_version_keys_changed(IpVersion *v, Snapshot snapshot, const IpFar *far,
+						bool *changed)
 {
 	IpVersion	below;
 
@@ -381,7 +401,9 @@ ip_version_keys_changed(IpVersion *v, Snapshot snapshot, const IpFar *far, bool 
 }
 
 IpvResult
-ip_version_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *target, LockTupleMode mode, bool *newer)
+ip_version_below_is_newer(IpVersion *v, Snapshot snapshot,
+						  const IpTarget *target, LockTupleMode mode,
+						  bool *newer)
 {
 	IpVersion	below;
 	IpXidStatus status;
@@ -392,16 +414,19 @@ ip_version_below_is_newer(IpVersion *v, Snapshot snapshot, const IpTarget *targe
 		return IPV_OK;
 	ip_version_begin_below(&below, v);
 	while ((below.state & IP_ROW_DELETED) ||
-		   (status = ip_version_status(&below)) == IP_STATUS_RUNNING || status == IP_STATUS_ABORTED)
+		   (status = ip_version_status(&below)) == IP_STATUS_RUNNING ||
+		   status == IP_STATUS_ABORTED)
 	{
 		CHECK_FOR_INTERRUPTS();
 		result = ip_version_older(&below);
-		if (result != IPV_OK)	/* none: inserted by the running transaction */
+		if (result != IPV_OK)	/* no older version: the running transaction
+								 * inserted it */
 			return result == IPV_NONE ? IPV_OK : result;
 	}
 	if (mode == LockTupleKeyShare)
 		return keys_changed_below(&below, snapshot, NULL, newer);
-	*newer = !ip_version_change_visible(&below, snapshot) && !ip_version_is_target(&below, target);
+	*newer = !ip_version_change_visible(&below, snapshot) &&
+		!ip_version_is_target(&below, target);
 	return below.forgotten ? IPV_STALE : IPV_OK;
 }
 

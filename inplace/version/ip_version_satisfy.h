@@ -1,6 +1,7 @@
 /*-------------------------------------------------------------------------
  * ip_version_satisfy.h
- *	  Which version of a row a snapshot sees, and what serializable transactions conflict with.
+ *	  The version of a row that a snapshot sees, and conflicts of serializable
+ *	  transactions.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_VERSION_SATISFY_H
@@ -15,9 +16,12 @@
 extern IpvResult ip_version_satisfy(IpVersion *v, Snapshot snapshot);
 
 /*
- * A dirty snapshot sees, of a row that a running transaction has changed in place, all versions that it made, the newest first
- * (ip_version_satisfy), and the one before them: a backend that looks for one of them has to wait, as heap's versions say.  Has v, which a
- * dirty snapshot sees, such a one before it?  Then ip_version_satisfy_before goes there.
+ * Of a row that a running transaction has changed in place, a dirty snapshot
+ * sees all versions that the transaction made, the newest first
+ * (ip_version_satisfy), and the one before them.  As with heap, a backend that
+ * looks for one of these must wait.  Returns whether there is such a version
+ * before v, which a dirty snapshot sees.  If so, ip_version_satisfy_before
+ * goes there.
  */
 static inline bool
 ip_version_has_before(const IpVersion *v)
@@ -28,44 +32,52 @@ ip_version_has_before(const IpVersion *v)
 extern IpvResult ip_version_satisfy_before(IpVersion *v, Snapshot snapshot);
 
 /*
- * Serializable transactions: we have read version v, or are about to replace it,
- * the row's newest (page: locked).  A version is locked by its row's TID and, if it
- * has one, that of its undo record, and checked by the latter alone as long as it
- * has it: a reader of an older version does not conflict with a writer that replaces v.
+ * For serializable transactions: we have read version v, or are about to
+ * replace it, which is the row's newest (page: locked).  A version is locked
+ * by its row's TID and, if it has an undo record, by that record's TID.  It is
+ * checked by the latter alone as long as it has one: a reader of an older
+ * version does not conflict with a writer that replaces v.
  */
 extern void ip_version_predicate_lock(IpVersion *v, Snapshot snapshot);
 extern void ip_version_check_write(IpVersion *v);
 
-/* Does an MVCC snapshot see the change that made v's state? */
+/* Returns whether an MVCC snapshot sees the change that made v's state. */
 extern bool ip_version_change_visible(IpVersion *v, Snapshot snapshot);
 
 /*
- * Is the row dead to everybody for ever?  state and xid are those of the row on its page, and
- * horizon is as for ip_xid_status.
+ * Returns whether the row is dead to all.  state and xid are those of the row
+ * on its page, and horizon is as for ip_xid_status.
  */
-extern bool ip_version_is_dead(Relation rel, uint8 state, IpXid xid, IpXid horizon);
+extern bool ip_version_is_dead(Relation rel, uint8 state, IpXid xid,
+							   IpXid horizon);
 
 /*
- * A position up to which WAL has to be flushed before no crash can take back the deletion of such a row by xid; invalid if none can.
+ * Returns the position up to which WAL must be flushed so that no crash can
+ * undo the deletion of a dead row by xid; invalid if no crash can.
  */
 extern XLogRecPtr ip_version_deletion_unflushed(Relation rel, IpXid xid);
 
 /*
- * Does a row's deletion by xid alone hide it from the snapshot, whatever it
- * was?  Sets the results of a dirty snapshot.  horizon as for ip_xid_status.
+ * Returns whether a row's deletion by xid alone hides it from the snapshot,
+ * whatever its versions.  Sets the results of a dirty snapshot.  horizon as
+ * for ip_xid_status.
  */
-extern bool ip_version_deletion_hides(IpXid xid, Snapshot snapshot, IpXid horizon);
+extern bool ip_version_deletion_hides(IpXid xid, Snapshot snapshot,
+									  IpXid horizon);
 
 /*
  * Stand on the version of the row at tid that the snapshot sees; never
- * IPV_STALE.  *all_dead (may be NULL): nobody will ever see the row again.
+ * IPV_STALE.  *all_dead (may be NULL): no transaction will ever see the row
+ * again.
  */
-extern IpvResult ip_version_fetch_satisfy(IpVersion *v, Relation rel, const ItemPointerData *tid,
+extern IpvResult ip_version_fetch_satisfy(IpVersion *v, Relation rel,
+										  const ItemPointerData *tid,
 										  Snapshot snapshot, bool *all_dead);
 
 /*
- * What is known of a change that may be far below the row's newest one by now, with the page unlocked: as long as the change is there, and
- * of that status, what is below it stays, and so do the answers.
+ * What is known about a change that may meanwhile be far below the row's
+ * newest one, as the page was unlocked.  As long as the change exists and has
+ * that status, the versions below it stay, and so these answers remain valid.
  */
 typedef struct IpFar
 {
@@ -73,26 +85,30 @@ typedef struct IpFar
 	IpXidStatus status;
 	IpXid		xid;
 	IpPtr		ptr;
-	bool		keys_changed;	/* answers to the questions below, of this
+	bool		keys_changed;	/* results of the functions below, for this
 								 * change */
 	IpXid		inserter;
 } IpFar;
 
 /*
- * Questions about the versions below v, which keeps its place.  IPV_OK: here is the answer;
- * IPV_FAR, IPV_STALE: as for ip_version_older.
+ * Functions about the versions below v, which keeps its place.  IPV_OK: the
+ * result is set; IPV_FAR, IPV_STALE: as for ip_version_older.
  *
- * below_is_newer: v's last change is running, or a delete: is the version that it started from
- * one that the snapshot does not see either?  Then the row was updated before, and the outcome
- * need not be waited for.  For LockTupleKeyShare only updates of the key count.
- * keys_changed: does v, or a version below it, come from a committed change of the key that the
- * snapshot does not see?
- * inserter: the transaction that inserted v's row; IP_XID_NONE if it does not matter any more.
- * far, or NULL: the walk ends at that change.
+ * below_is_newer: v's last change is running, or is a delete.  The result is
+ * whether the snapshot does not see the version that it started from either.
+ * Then the row was updated before, and the caller need not wait for the
+ * outcome.  For LockTupleKeyShare only updates of the key count.
+ * keys_changed: whether v, or a version below it, comes from a committed
+ * change of the key that the snapshot does not see.  inserter: the transaction
+ * that inserted v's row; IP_XID_NONE if it no longer matters.  far, or NULL:
+ * the walk ends at that change.
  */
 extern IpvResult ip_version_below_is_newer(IpVersion *v, Snapshot snapshot,
-										   const IpTarget *target, LockTupleMode mode, bool *newer);
-extern IpvResult ip_version_keys_changed(IpVersion *v, Snapshot snapshot, const IpFar *far, bool *changed);
-extern IpvResult ip_version_inserter(IpVersion *v, const IpFar *far, IpXid *inserter);
+										   const IpTarget *target,
+										   LockTupleMode mode, bool *newer);
+extern IpvResult ip_version_keys_changed(IpVersion *v, Snapshot snapshot,
+										 const IpFar *far, bool *changed);
+extern IpvResult ip_version_inserter(IpVersion *v, const IpFar *far,
+									 IpXid *inserter);
 
 #endif							/* IP_VERSION_SATISFY_H */
