@@ -16,7 +16,7 @@
 #include "ip_update.h"
 #include "ip_vacuum.h"
 
-/* ---- changes, VACUUM ----------------------------------------------------------------- */
+/* ---- changes, VACUUM ----------------------------------------------------- */
 
 #if PG_VERSION_NUM < 190000
 
@@ -27,38 +27,47 @@ compat_index_fetch_begin(Relation rel)
 }
 
 TM_Result
-compat_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot, Snapshot crosscheck,
-					bool wait, TM_FailureData *tmfd, bool changing_part)
+compat_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
+					Snapshot snapshot, Snapshot crosscheck, bool wait,
+					TM_FailureData *tmfd, bool changing_part)
 {
-	return ip_update_delete(rel, tid, cid, changing_part ? TABLE_DELETE_CHANGING_PARTITION : 0, snapshot, crosscheck,
-							wait, tmfd);
+	return ip_update_delete(rel, tid, cid,
+							changing_part ? TABLE_DELETE_CHANGING_PARTITION : 0,
+							snapshot, crosscheck, wait, tmfd);
 }
 
 TM_Result
-compat_tuple_update(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId cid, Snapshot snapshot,
-					Snapshot crosscheck, bool wait, TM_FailureData *tmfd, LockTupleMode *lockmode,
+compat_tuple_update(Relation rel, ItemPointer tid, TupleTableSlot *slot,
+					CommandId cid, Snapshot snapshot, Snapshot crosscheck,
+					bool wait, TM_FailureData *tmfd, LockTupleMode *lockmode,
 					CompatUpdateIndexes *update_indexes)
 {
-	return ip_update_tuple(rel, tid, slot, cid, 0, snapshot, crosscheck, wait, tmfd, lockmode, update_indexes);
+	return ip_update_tuple(rel, tid, slot, cid, 0, snapshot, crosscheck, wait,
+						   tmfd, lockmode, update_indexes);
 }
 
 void
-compat_copy_for_cluster(Relation old, Relation new, Relation index, bool use_sort, TransactionId oldest_xmin,
-						TransactionId *xid_cutoff, MultiXactId *multi_cutoff, double *num_tuples,
+compat_copy_for_cluster(Relation old, Relation new, Relation index,
+						bool use_sort, TransactionId oldest_xmin,
+						TransactionId *xid_cutoff, MultiXactId *multi_cutoff,
+						double *num_tuples,
 						double *tups_vacuumed, double *tups_recently_dead)
 {
-	ip_rewrite_for_cluster(old, new, index, use_sort, oldest_xmin, NULL, xid_cutoff, multi_cutoff, num_tuples,
-						   tups_vacuumed, tups_recently_dead);
+	ip_rewrite_for_cluster(old, new, index, use_sort, oldest_xmin, NULL,
+						   xid_cutoff, multi_cutoff, num_tuples, tups_vacuumed,
+						   tups_recently_dead);
 }
 
 void
-compat_vacuum(Relation rel, VacuumParams *params, BufferAccessStrategy bstrategy)
+compat_vacuum(Relation rel, VacuumParams *params,
+			  BufferAccessStrategy bstrategy)
 {
 	ip_vacuum_relation(rel, params, bstrategy);
 }
 
 bool
-compat_scan_analyze_next_tuple(TableScanDesc scan, TransactionId oldest_xmin, double *liverows, double *deadrows,
+compat_scan_analyze_next_tuple(TableScanDesc scan, TransactionId oldest_xmin,
+							   double *liverows, double *deadrows,
 							   TupleTableSlot *slot)
 {
 	return ip_scan_analyze_next_tuple(scan, liverows, deadrows, slot);
@@ -66,7 +75,10 @@ compat_scan_analyze_next_tuple(TableScanDesc scan, TransactionId oldest_xmin, do
 
 #else
 
-/* Core keeps the blocks of a TID range, though a scan that begins again may have another range. */
+/*
+ * Core keeps the blocks of a TID range, although a scan that starts again may
+ * have another range.
+ */
 void
 compat_parallelscan_reinitialize(Relation rel, ParallelTableScanDesc pscan)
 {
@@ -81,15 +93,17 @@ compat_parallelscan_reinitialize(Relation rel, ParallelTableScanDesc pscan)
 
 #endif
 
-/* ---- ANALYZE ------------------------------------------------------------------------- */
+/* ---- ANALYZE ------------------------------------------------------------- */
 
 #if PG_VERSION_NUM < 170000
 
 bool
-compat_scan_analyze_next_block(TableScanDesc scan, BlockNumber block, BufferAccessStrategy strategy)
+compat_scan_analyze_next_block(TableScanDesc scan, BlockNumber block,
+							   BufferAccessStrategy strategy)
 {
 	if (!ip_scan_analyze_undo(scan, block))
-		ip_scan_analyze_page(scan, ReadBufferExtended(scan->rs_rd, MAIN_FORKNUM, block, RBM_NORMAL,
+		ip_scan_analyze_page(scan, ReadBufferExtended(scan->rs_rd, MAIN_FORKNUM,
+													  block, RBM_NORMAL,
 													  strategy));
 	return true;
 }
@@ -109,7 +123,7 @@ compat_scan_analyze_next_block(TableScanDesc scan, ReadStream *stream)
 
 #endif
 
-/* ---- bitmaps ------------------------------------------------------------------------- */
+/* ---- bitmaps ------------------------------------------------------------- */
 
 #if PG_VERSION_NUM < 180000
 
@@ -118,14 +132,16 @@ compat_scan_bitmap_next_block(TableScanDesc scan, TBMIterateResult *tbmres)
 {
 	if (tbmres->blockno >= ip_scan_bitmap_nblocks(scan))
 		return false;
-	ip_scan_bitmap_page(scan, ReadBufferExtended(scan->rs_rd, MAIN_FORKNUM, tbmres->blockno,
-												 RBM_NORMAL, NULL),
+	ip_scan_bitmap_page(scan, ReadBufferExtended(scan->rs_rd, MAIN_FORKNUM,
+												 tbmres->blockno, RBM_NORMAL,
+												 NULL),
 						tbmres->offsets, tbmres->ntuples);
 	return true;
 }
 
 bool
-compat_scan_bitmap_next_tuple(TableScanDesc scan, TBMIterateResult *tbmres, TupleTableSlot *slot)
+compat_scan_bitmap_next_tuple(TableScanDesc scan, TBMIterateResult *tbmres,
+							  TupleTableSlot *slot)
 {
 	return ip_scan_bitmap_row(scan, slot);
 }
@@ -148,15 +164,20 @@ bitmap_next_block(void *state, void *per_block)
 	return tbmres->blockno;
 }
 
-/* The executor sets the bitmap's iterator when the scan has begun: its reads begin here. */
+/*
+ * The executor sets the bitmap's iterator after the scan has begun, so its
+ * reads begin here.
+ */
 bool
-compat_scan_bitmap_next_tuple(TableScanDesc scan, TupleTableSlot *slot, bool *recheck,
-							  uint64 *lossy_pages, uint64 *exact_pages)
+compat_scan_bitmap_next_tuple(TableScanDesc scan, TupleTableSlot *slot,
+							  bool *recheck, uint64 *lossy_pages,
+							  uint64 *exact_pages)
 {
 	CompatReads **reads = ip_scan_bitmap_reads(scan);
 
 	if (*reads == NULL)
-		*reads = compat_reads_begin(scan->rs_rd, COMPAT_READ_BITMAP, NULL, bitmap_next_block, scan,
+		*reads = compat_reads_begin(scan->rs_rd, COMPAT_READ_BITMAP,
+									NULL, bitmap_next_block, scan,
 									sizeof(TBMIterateResult));
 	while (!ip_scan_bitmap_row(scan, slot))
 	{
@@ -169,7 +190,8 @@ compat_scan_bitmap_next_tuple(TableScanDesc scan, TupleTableSlot *slot, bool *re
 		if (!BufferIsValid(buffer))
 			return false;
 		if (!tbmres->lossy)
-			noffsets = tbm_extract_page_tuple(tbmres, offsets, TBM_MAX_TUPLES_PER_PAGE);
+			noffsets = tbm_extract_page_tuple(tbmres, offsets,
+											  TBM_MAX_TUPLES_PER_PAGE);
 		*recheck = tbmres->recheck;
 		*(tbmres->lossy ? lossy_pages : exact_pages) += 1;
 		ip_scan_bitmap_page(scan, buffer, offsets, noffsets);

@@ -3,7 +3,7 @@
  *	  Callbacks of the table access method whose parameters differ between
  *	  PostgreSQL's versions.
  *
- * What the modules below have for them gets 19's parameters.
+ * The modules below implement them with 19's parameters.
  *-------------------------------------------------------------------------
  */
 #ifndef PG_INPLACE_COMPAT_TABLE_H
@@ -15,21 +15,33 @@
 #include "access/tableam.h"
 #include "nodes/tidbitmap.h"
 
-/* ---- members of TableAmRoutine ------------------------------------------------------- */
+/* ---- members of TableAmRoutine ------------------------------------------- */
 
 #if PG_VERSION_NUM < 190000
 extern IndexFetchTableData *compat_index_fetch_begin(Relation rel);
-extern TM_Result compat_tuple_delete(Relation rel, ItemPointer tid, CommandId cid, Snapshot snapshot, Snapshot crosscheck,
-									 bool wait, TM_FailureData *tmfd, bool changing_part);
-extern TM_Result compat_tuple_update(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId cid, Snapshot snapshot,
-									 Snapshot crosscheck, bool wait, TM_FailureData *tmfd, LockTupleMode *lockmode,
+extern TM_Result compat_tuple_delete(Relation rel, ItemPointer tid,
+									 CommandId cid, Snapshot snapshot,
+									 Snapshot crosscheck, bool wait,
+									 TM_FailureData *tmfd, bool changing_part);
+extern TM_Result compat_tuple_update(Relation rel, ItemPointer tid,
+									 TupleTableSlot *slot, CommandId cid,
+									 Snapshot snapshot, Snapshot crosscheck,
+									 bool wait, TM_FailureData *tmfd,
+									 LockTupleMode *lockmode,
 									 CompatUpdateIndexes *update_indexes);
-extern void compat_copy_for_cluster(Relation old, Relation new, Relation index, bool use_sort, TransactionId oldest_xmin,
-									TransactionId *xid_cutoff, MultiXactId *multi_cutoff, double *num_tuples,
-									double *tups_vacuumed, double *tups_recently_dead);
-extern void compat_vacuum(Relation rel, VacuumParams *params, BufferAccessStrategy bstrategy);
-extern bool compat_scan_analyze_next_tuple(TableScanDesc scan, TransactionId oldest_xmin, double *liverows,
-										   double *deadrows, TupleTableSlot *slot);
+extern void compat_copy_for_cluster(Relation old, Relation new, Relation index,
+									bool use_sort, TransactionId oldest_xmin,
+									TransactionId *xid_cutoff,
+									MultiXactId *multi_cutoff,
+									double *num_tuples,
+									double *tups_vacuumed,
+									double *tups_recently_dead);
+extern void compat_vacuum(Relation rel, VacuumParams *params,
+						  BufferAccessStrategy bstrategy);
+extern bool compat_scan_analyze_next_tuple(TableScanDesc scan,
+										   TransactionId oldest_xmin,
+										   double *liverows, double *deadrows,
+										   TupleTableSlot *slot);
 
 #define COMPAT_TABLE_METHODS \
 	.parallelscan_reinitialize = table_block_parallelscan_reinitialize, \
@@ -40,7 +52,8 @@ extern bool compat_scan_analyze_next_tuple(TableScanDesc scan, TransactionId old
 	.relation_vacuum = compat_vacuum, \
 	.scan_analyze_next_tuple = compat_scan_analyze_next_tuple
 #else
-extern void compat_parallelscan_reinitialize(Relation rel, ParallelTableScanDesc pscan);
+extern void compat_parallelscan_reinitialize(Relation rel,
+											 ParallelTableScanDesc pscan);
 
 #define COMPAT_TABLE_METHODS \
 	.parallelscan_reinitialize = compat_parallelscan_reinitialize, \
@@ -52,26 +65,32 @@ extern void compat_parallelscan_reinitialize(Relation rel, ParallelTableScanDesc
 	.scan_analyze_next_tuple = ip_scan_analyze_next_tuple
 #endif
 
-/* ---- scans --------------------------------------------------------------------------- */
+/* ---- scans --------------------------------------------------------------- */
 
 #if PG_VERSION_NUM < 170000
-extern bool compat_scan_analyze_next_block(TableScanDesc scan, BlockNumber block,
+extern bool compat_scan_analyze_next_block(TableScanDesc scan,
+										   BlockNumber block,
 										   BufferAccessStrategy strategy);
 #else
-extern bool compat_scan_analyze_next_block(TableScanDesc scan, ReadStream *stream);
+extern bool compat_scan_analyze_next_block(TableScanDesc scan,
+										   ReadStream *stream);
 #endif
 
 #if PG_VERSION_NUM < 180000
-extern bool compat_scan_bitmap_next_block(TableScanDesc scan, TBMIterateResult *tbmres);
-extern bool compat_scan_bitmap_next_tuple(TableScanDesc scan, TBMIterateResult *tbmres,
+extern bool compat_scan_bitmap_next_block(TableScanDesc scan,
+										  TBMIterateResult *tbmres);
+extern bool compat_scan_bitmap_next_tuple(TableScanDesc scan,
+										  TBMIterateResult *tbmres,
 										  TupleTableSlot *slot);
 
 #define COMPAT_SCAN_BITMAP_METHODS \
 	.scan_bitmap_next_block = compat_scan_bitmap_next_block, \
 	.scan_bitmap_next_tuple = compat_scan_bitmap_next_tuple
 #else
-extern bool compat_scan_bitmap_next_tuple(TableScanDesc scan, TupleTableSlot *slot, bool *recheck,
-										  uint64 *lossy_pages, uint64 *exact_pages);
+extern bool compat_scan_bitmap_next_tuple(TableScanDesc scan,
+										  TupleTableSlot *slot,
+										  bool *recheck, uint64 *lossy_pages,
+										  uint64 *exact_pages);
 
 #define COMPAT_SCAN_BITMAP_METHODS \
 	.scan_bitmap_next_tuple = compat_scan_bitmap_next_tuple

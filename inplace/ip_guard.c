@@ -1,18 +1,19 @@
 /*-------------------------------------------------------------------------
  * ip_guard.c
- *	  Keeps code that takes every table for a heap away from ours.
+ *	  Keeps code that takes every table for a heap away from our tables.
  *
  * Extensions write into their own tables with heap's functions, pg_visibility
- * and pageinspect look at rows as heap tuples, pg_repack swaps files between
- * tables.  What such code does to our pages is in docs/internals/heap-code.md; here it is
- * stopped before it begins, where that is possible:
+ * and pageinspect read rows as heap tuples, and pg_repack swaps files between
+ * tables.  docs/internals/heap-code.md says what such code does to our pages.
+ * Where possible, this module stops the code before it begins:
  *
  * A function manager hook puts a test before those functions.
  *
- * A parse analysis hook sees to it that tables of an extension are heap tables
- * unless its script says otherwise, and refuses pg_repack's copy of a table if
- * it would be of another access method, and REPACK (CONCURRENTLY), as core does.
- * ProcessUtility_hook and planner_hook are left alone: Citus refuses to be loaded behind a library that has set them.
+ * A parse analysis hook makes tables of an extension heap tables unless its
+ * script says otherwise.  It also refuses pg_repack's copy of a table if that
+ * would have another access method, and REPACK (CONCURRENTLY), as core does.
+ * ProcessUtility_hook and planner_hook are not used: Citus refuses to be
+ * loaded after a library that has set them.
  *
  * pglogical's workers are kept from getting slots of our tables.
  *-------------------------------------------------------------------------
@@ -39,16 +40,18 @@
 #include "ip_guard.h"
 #include "ip_page.h"
 
-/* the table of the access method's functions, which is what makes it ours */
+/* our access methods are those that have this table of functions */
 static const TableAmRoutine *our_methods;
 
 static needs_fmgr_hook_type next_needs_fmgr_hook;
 static fmgr_hook_type next_fmgr_hook;
 static post_parse_analyze_hook_type next_post_parse_analyze_hook;
 
-/* ---- access methods -------------------------------------------------------------------- */
+/* ---- access methods ------------------------------------------------------ */
 
-/* Is it an access method of this library, under whatever name? */
+/*
+ * Returns whether the access method is one of this library, whatever its name.
+ */
 static bool
 is_our_am(Oid am)
 {
@@ -58,12 +61,16 @@ is_our_am(Oid am)
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	ours = ((Form_pg_am) GETSTRUCT(tuple))->amtype == AMTYPE_TABLE &&
-		GetTableAmRoutine(((Form_pg_am) GETSTRUCT(tuple))->amhandler) == our_methods;
+		GetTableAmRoutine(((Form_pg_am) GETSTRUCT(tuple))->amhandler) ==
+		our_methods;
 	ReleaseSysCache(tuple);
 	return ours;
 }
 
-/* A table's access method; InvalidOid if there is no such table, or it has none. */
+/*
+ * Returns a table's access method; InvalidOid if there is no such table, or it
+ * has none.
+ */
 static Oid
 am_of_table(Oid table)
 {
@@ -78,8 +85,8 @@ am_of_table(Oid table)
 }
 
 /*
- * pg_repack is going to give the table the file of its copy, which has this access method.  It
- * does not change pg_class.relam with it.
+ * Check the swap of a table's file with that of pg_repack's copy, which has
+ * this access method.  pg_repack does not swap pg_class.relam.
  */
 static void
 check_swap(Oid table, Oid am_of_copy)
@@ -99,7 +106,7 @@ check_swap(Oid table, Oid am_of_copy)
 					 get_am_name(am))));
 }
 
-/* ---- functions that take every table for a heap ------------------------------------------ */
+/* ---- functions that take every table for a heap -------------------------- */
 
 static void
 check_table(const char *function, Datum table)
@@ -109,7 +116,8 @@ check_table(const char *function, Datum table)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("%s cannot read inplace table \"%s\"",
 						function, get_rel_name(DatumGetObjectId(table))),
-				 errhint("Use inplace_check('%s').", get_rel_name(DatumGetObjectId(table)))));
+				 errhint("Use inplace_check('%s').",
+						 get_rel_name(DatumGetObjectId(table)))));
 }
 
 static void
@@ -119,7 +127,7 @@ check_page(const char *function, Datum raw_page)
 	Page		page = palloc(BLCKSZ);	/* aligned */
 
 	if (VARSIZE_ANY_EXHDR(bytes) != BLCKSZ)
-		return;					/* for the function to complain about */
+		return;					/* the function itself reports the error */
 	memcpy(page, VARDATA_ANY(bytes), BLCKSZ);
 	if (ip_page_is_ours(page))
 		ereport(ERROR,
@@ -137,10 +145,14 @@ check_repack_swap(const char *function, Datum table)
 
 	snprintf(copy, sizeof(copy), "table_%u", DatumGetObjectId(table));
 	if (OidIsValid(schema))
-		check_swap(DatumGetObjectId(table), am_of_table(get_relname_relid(copy, schema)));
+		check_swap(DatumGetObjectId(table),
+				   am_of_table(get_relname_relid(copy, schema)));
 }
 
-/* By name and type of the first argument, which is what the test looks at. */
+/*
+ * A guarded function: its name, and the type of its first argument, which the
+ * test examines.
+ */
 typedef struct GuardedFunction
 {
 	const char *name;
@@ -155,7 +167,10 @@ static const GuardedFunction guarded[] = {
 	{"repack_swap", OIDOID, check_repack_swap}
 };
 
-/* Asked for every function that is not built in.  NULL if it is none of these. */
+/*
+ * Returns the guarded function with that OID, or NULL.  This is called for
+ * every function that is not built in.
+ */
 static const GuardedFunction *
 find_guarded(Oid function)
 {
@@ -179,7 +194,7 @@ find_guarded(Oid function)
 	return found;
 }
 
-/* The address of a C function, as pg_proc tells it. */
+/* Returns the address of a C function, from pg_proc. */
 static PGFunction
 address_of(Oid function)
 {
@@ -195,13 +210,16 @@ address_of(Oid function)
 	library = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_probin, &isnull);
 	if (isnull)
 		elog(ERROR, "null probin for C function %u", function);
-	address = load_external_function(TextDatumGetCString(library), TextDatumGetCString(symbol),
-									 true, NULL);
+	address = load_external_function(TextDatumGetCString(library),
+									 TextDatumGetCString(symbol), true, NULL);
 	ReleaseSysCache(tuple);
 	return address;
 }
 
-/* Called in place of a guarded function, once: a function that returns rows goes on by itself. */
+/*
+ * Called in place of a guarded function, but only once: a function that
+ * returns rows is then called directly.
+ */
 static Datum
 check_and_call(PG_FUNCTION_ARGS)
 {
@@ -223,22 +241,25 @@ guard_needs_fmgr_hook(Oid function)
 static void
 guard_fmgr_hook(FmgrHookEventType event, FmgrInfo *flinfo, Datum *arg)
 {
-	if (event == FHET_START && flinfo->fn_extra == NULL && find_guarded(flinfo->fn_oid) != NULL)
+	if (event == FHET_START && flinfo->fn_extra == NULL &&
+		find_guarded(flinfo->fn_oid) != NULL)
 		flinfo->fn_addr = check_and_call;
 	if (next_fmgr_hook)
 		next_fmgr_hook(event, flinfo, arg);
 }
 
-/* ---- pglogical ------------------------------------------------------------------------------- */
+/* ---- pglogical ----------------------------------------------------------- */
 
 /*
- * pglogical's workers cast the slots that they get for a table to HeapTupleTableSlot, use the tuple
- * that they find there, and delete with simple_heap_delete.
+ * pglogical's workers cast the slots that they get for a table to
+ * HeapTupleTableSlot, use the tuple in the slot, and delete with
+ * simple_heap_delete.
  */
 void
 ip_guard_slot(Relation rel)
 {
-	if (MyBgworkerEntry != NULL && strcmp(MyBgworkerEntry->bgw_library_name, "pglogical") == 0)
+	if (MyBgworkerEntry != NULL &&
+		strcmp(MyBgworkerEntry->bgw_library_name, "pglogical") == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("pglogical cannot apply changes to inplace table \"%s\"",
@@ -246,34 +267,41 @@ ip_guard_slot(Relation rel)
 				 errhint("Make the subscriber's table a heap table, or use CREATE SUBSCRIPTION.")));
 }
 
-/* ---- tables of extensions -------------------------------------------------------------------- */
+/* ---- tables of extensions ------------------------------------------------ */
 
 /*
- * Set for the rest of an extension's script from its first statement on.  A parameter, though
- * nobody can set it, because the script has a nesting level of parameters of its own: whatever way
- * the script ends, its end undoes both this and default_table_access_method.
+ * Set from the first statement of an extension's script to its end.  It is a
+ * parameter, although users cannot set it, because the script has its own
+ * nesting level of parameters: however the script ends, its end restores both
+ * this and default_table_access_method.
  */
 static bool in_extension_script;
 
 /*
- * C code of the extension is likely to take its tables for heaps.  A script that sets
- * default_table_access_method itself does so later than this.
+ * Make the extension's tables heaps, because its C code is likely to take them
+ * for heaps.  A script that sets default_table_access_method itself does so
+ * later.
  */
 static void
 begin_extension_script(void)
 {
-	(void) set_config_option("inplace.in_extension_script", "on", PGC_INTERNAL, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
+	(void) set_config_option("inplace.in_extension_script", "on", PGC_INTERNAL,
+							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	if (is_our_am(get_am_oid(default_table_access_method, true)))
-		(void) set_config_option("default_table_access_method", "heap", PGC_USERSET, PGC_S_SESSION,
-								 GUC_ACTION_SAVE, true, 0, false);
+		(void) set_config_option("default_table_access_method", "heap",
+								 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
+								 true, 0, false);
 }
 
-/* The copy of table n is made by CREATE TABLE repack.table_n ... AS. */
+/*
+ * pg_repack makes the copy of table n with CREATE TABLE repack.table_n ...
+ * AS.
+ */
 static void
 check_repack_copy(const IntoClause *into)
 {
-	const char *am = into->accessMethod ? into->accessMethod : default_table_access_method;
+	const char *am = into->accessMethod ? into->accessMethod :
+		default_table_access_method;
 	unsigned int table;
 	int			end = 0;
 
@@ -283,7 +311,7 @@ check_repack_copy(const IntoClause *into)
 		check_swap((Oid) table, get_am_oid(am, true));
 }
 
-/* Core, which repacks heap tables only, does not say what to do instead. */
+/* Core repacks heap tables only, but does not say what to do instead. */
 static void
 check_concurrent_repack(const RangeVar *name)
 {
@@ -293,15 +321,18 @@ check_concurrent_repack(const RangeVar *name)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("cannot execute REPACK (CONCURRENTLY) on relation \"%s\"", get_rel_name(table)),
+			 errmsg("cannot execute REPACK (CONCURRENTLY) on relation \"%s\"",
+					get_rel_name(table)),
 			 errdetail("This operation is only supported for the \"heap\" access method."),
 			 errhint("Use REPACK without CONCURRENTLY, which locks the table, or VACUUM.")));
 }
 
 static void
-guard_post_parse_analyze(ParseState *pstate, Query *query, CompatJumbleState *jstate)
+guard_post_parse_analyze(ParseState *pstate, Query *query,
+						 CompatJumbleState *jstate)
 {
-	const RangeVar *repacked = query->utilityStmt ? compat_concurrent_repack(query->utilityStmt) : NULL;
+	const RangeVar *repacked = query->utilityStmt ?
+		compat_concurrent_repack(query->utilityStmt) : NULL;
 
 	if (creating_extension && !in_extension_script)
 		begin_extension_script();
@@ -320,8 +351,8 @@ ip_guard_init(const TableAmRoutine *methods)
 	DefineCustomBoolVariable("inplace.in_extension_script",
 							 "An extension's script is being executed.", NULL,
 							 &in_extension_script, false, PGC_INTERNAL,
-							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
-							 NULL, NULL, NULL);
+							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE |
+							 GUC_DISALLOW_IN_FILE, NULL, NULL, NULL);
 	next_needs_fmgr_hook = needs_fmgr_hook;
 	next_fmgr_hook = fmgr_hook;
 	next_post_parse_analyze_hook = post_parse_analyze_hook;

@@ -9,12 +9,15 @@
 #include "access/tableam.h"
 
 /*
- * Install the hooks; when the library is loaded.  methods is what the access
- * method's handler returns.
+ * Install the hooks when the library is loaded.  methods: the result of the
+ * access method's handler.
  */
 extern void ip_guard_init(const TableAmRoutine *methods);
 
-/* Before the backend gets a slot for the table: is it one that would take the slot for heap's? */
+/*
+ * Called before the backend gets a slot for the table.  Raises an error in a
+ * process that would take the slot for one of heap.
+ */
 extern void ip_guard_slot(Relation rel);
 
 #endif							/* IP_GUARD_H */

@@ -41,12 +41,16 @@ ip_slot_callbacks(Relation rel)
 	return &ip_slot_ops;
 }
 
-/* ---- storage --------------------------------------------------------------------------- */
+/* ---- storage ------------------------------------------------------------- */
 
-/* An empty table has no blocks, and an unlogged one's init fork has none either. */
+/*
+ * An empty table has no blocks, and an unlogged one's init fork has none
+ * either.
+ */
 static void
-ip_set_new_filelocator(Relation rel, const RelFileLocator *locator, char persistence,
-					   TransactionId *freezeXid, MultiXactId *minmulti)
+ip_set_new_filelocator(Relation rel, const RelFileLocator *locator,
+					   char persistence, TransactionId *freezeXid,
+					   MultiXactId *minmulti)
 {
 	SMgrRelation srel;
 
@@ -95,9 +99,9 @@ ip_copy_data(Relation rel, const RelFileLocator *locator)
 	smgrclose(dst);
 }
 
-/* ---- sizes --------------------------------------------------------------------------------- */
+/* ---- sizes --------------------------------------------------------------- */
 
-/* Without statistics, core takes a table for no smaller. */
+/* Without statistics, core estimates at least this number of pages. */
 #define ESTIMATE_MIN_PAGES	10
 
 static Oid
@@ -107,14 +111,18 @@ ip_toast_am(Relation rel)
 }
 
 /*
- * What of the table is undo or locks, and the metapage with it, has no rows, and is not read.  Core has taken it to be as full of rows as the rest: so it is where
- * it has been counted with the rest, in relpages, but not what has come since.
+ * Subtract pages of undo and locks, and the metapage, which have no rows and
+ * are not read.  Core has estimated the same density of rows for all pages.
+ * This is right for pages that relpages counts, as the density includes them,
+ * but not for pages added since.
  */
 static void
-leave_out_undo(Relation rel, BlockNumber *pages, double *tuples, double *allvisfrac)
+leave_out_undo(Relation rel, BlockNumber *pages, double *tuples,
+			   double *allvisfrac)
 {
 	BlockNumber known = rel->rd_rel->relpages;
-	BlockNumber rings = *pages > ESTIMATE_MIN_PAGES ? ip_ring_pages_without_rows(rel) : 0;
+	BlockNumber rings = *pages > ESTIMATE_MIN_PAGES ?
+		ip_ring_pages_without_rows(rel) : 0;
 	BlockNumber undo = rings + 1;
 	BlockNumber fresh;
 
@@ -127,18 +135,20 @@ leave_out_undo(Relation rel, BlockNumber *pages, double *tuples, double *allvisf
 }
 
 static void
-ip_estimate_size(Relation rel, int32 *attr_widths, BlockNumber *pages, double *tuples,
-				 double *allvisfrac)
+ip_estimate_size(Relation rel, int32 *attr_widths, BlockNumber *pages,
+				 double *tuples, double *allvisfrac)
 {
-	table_block_relation_estimate_size(rel, attr_widths, pages, tuples, allvisfrac,
+	table_block_relation_estimate_size(rel, attr_widths, pages, tuples,
+									   allvisfrac,
 									   IP_ROW_HDRSZ + sizeof(ItemIdData),
-									   BLCKSZ - SizeOfPageHeaderData - sizeof(IpSpecial));
+									   BLCKSZ - SizeOfPageHeaderData -
+									   sizeof(IpSpecial));
 
 	leave_out_undo(rel, pages, tuples, allvisfrac);
 
 	/*
-	 * without statistics, narrow rows would be taken to fill a page with more
-	 * than it can hold
+	 * without statistics, the estimate for narrow rows would exceed what a
+	 * page can hold
 	 */
 	*tuples = Min(*tuples, (double) *pages * IP_MAX_ROWS_PER_PAGE);
 }

@@ -11,7 +11,7 @@
 /* rd_tableam of every inplace table. */
 extern const TableAmRoutine ip_handler_methods;
 
-/* What is published for index access methods. */
+/* The functions that are published for index access methods. */
 extern const InplaceKeysTable ip_handler_keys;
 
 #endif							/* IP_HANDLER_H */

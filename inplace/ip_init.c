@@ -32,7 +32,7 @@ static const RmgrData ip_rmgr = {
 void
 _PG_init(void)
 {
-	/* without the resource manager a crash could not be recovered from */
+	/* without the resource manager, crash recovery would not be possible */
 	if (!process_shared_preload_libraries_in_progress)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -45,17 +45,20 @@ _PG_init(void)
 							 "Keeps undo records on their rows' pages, while these have room.",
 							 "For tests of undo rings: off, all undo goes to them, and backends share them by slot only.",
 							 &ip_home_enabled, true, PGC_SUSET,
-							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL,
+							 NULL);
 	DefineCustomBoolVariable("inplace.debug_skip_lists",
 							 "Gives long version chains skip lists.",
 							 "For tests of chains of which many versions have to be passed.",
 							 &ip_skip_enabled, true, PGC_SUSET,
-							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL,
+							 NULL);
 	DefineCustomBoolVariable("inplace.debug_heal",
 							 "Lets readers put pages in order that nobody changes any more.",
 							 "For tests of pages that they would put in order.",
 							 &ip_heal_enabled, true, PGC_SUSET,
-							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL,
+							 NULL);
 	ip_guard_init(&ip_handler_methods);
 	MarkGUCPrefixReserved("inplace");
 }

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_heal.c
- *	  Readers put the pages in order that they meet.
+ *	  Pruning by readers of the pages that they read.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -15,30 +15,38 @@
 bool		ip_heal_enabled = true;
 
 /*
- * A standby's pages are the primary's work.  Who has locked the table to change it, or its rows, does not read to have it in order:
- * an UPDATE would log a prune before each of its changes, and clear the bits again.
+ * Returns whether this backend may prune as a reader.  On a standby, only the
+ * primary prunes.  A backend that has locked the table to change it, or its
+ * rows, is not a reader: an UPDATE would log a prune before each of its
+ * changes, and clear the bits again.
  */
 static bool
 may_heal(Relation rel, IpHeals *heals)
 {
 	if (*heals == IP_HEALS_UNKNOWN)
-		*heals = ip_heal_enabled && !RecoveryInProgress() && !CheckRelationLockedByMe(rel, RowShareLock, true) ? IP_HEALS_YES : IP_HEALS_NO;
+		*heals = ip_heal_enabled && !RecoveryInProgress() &&
+			!CheckRelationLockedByMe(rel, RowShareLock, true) ?
+			IP_HEALS_YES : IP_HEALS_NO;
 	return *heals == IP_HEALS_YES;
 }
 
 /*
- * Rows move on the page, but no reader keeps pointers into it without its lock.  Whoever has that lock does more for the page than we
- * would, or reads it: then the next reader may do this.
+ * Rows move on the page, but no reader keeps pointers into it without its
+ * lock.  If another backend has that lock, it either does more for the page
+ * than we would, or reads it; then the next reader may prune.
  */
 void
 ip_heal_page(Relation rel, Buffer buffer, IpHeals *heals)
 {
 	Buffer		map = InvalidBuffer;
 
-	/* a scan asks once whether it may, but at each row if it is worth it */
+	/*
+	 * a scan checks once whether it may prune, but for each row whether that
+	 * is worthwhile
+	 */
 	if (!may_heal(rel, heals) || !ip_prune_is_worth(rel, BufferGetPage(buffer)))
 		return;
-	/* this may read the map's page, or make it */
+	/* this may read or make the map's page */
 	visibilitymap_pin(rel, BufferGetBlockNumber(buffer), &map);
 	if (ConditionalLockBuffer(buffer))
 	{
@@ -49,7 +57,9 @@ ip_heal_page(Relation rel, Buffer buffer, IpHeals *heals)
 }
 
 bool
-ip_heal_is_costly(Relation rel, BlockNumber block, uint8 state, IpXid xid, IpPtr ptr)
+ip_heal_is_costly(Relation rel, BlockNumber block, uint8 state, IpXid xid,
+				  IpPtr ptr)
 {
-	return (state & (IP_ROW_VERSION | IP_ROW_INSERTED)) == IP_ROW_VERSION && ptr.block != block && ip_xid_removable(rel, xid);
+	return (state & (IP_ROW_VERSION | IP_ROW_INSERTED)) == IP_ROW_VERSION &&
+		ptr.block != block && ip_xid_removable(rel, xid);
 }

@@ -1,9 +1,11 @@
 /*-------------------------------------------------------------------------
  * ip_heal.h
- *	  Readers put the pages in order that they meet.
+ *	  Pruning by readers of the pages that they read.
  *
- *	  Where nobody changes a page any more, and nothing counts as dead, nobody else comes: without readers, rows would stay overlaid or
- *	  rolled back, so that each scan reads their undo, and no bit in the visibility map would come back.
+ *	  If a page is no longer changed, and has nothing that counts as dead, only
+ *	  readers visit it.  Without them, rows would stay overlaid or with aborted
+ *	  changes, so that each scan reads their undo, and the page's bits in the
+ *	  visibility map would stay clear.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_HEAL_H
@@ -17,7 +19,10 @@
 /* Setting, for tests. */
 extern bool ip_heal_enabled;
 
-/* May a scan do that?  It asks when it first meets a page that may be worth it. */
+/*
+ * Whether a scan may prune.  It finds out when it first reads a page for which
+ * that may be worthwhile.
+ */
 typedef enum IpHeals
 {
 	IP_HEALS_UNKNOWN = 0,
@@ -25,23 +30,31 @@ typedef enum IpHeals
 	IP_HEALS_NO
 } IpHeals;
 
-/* Is there nothing to do, as most pages say at once?  Any page; no lock: an old answer does no harm. */
+/*
+ * Returns whether the page needs nothing, which most pages say at once.  Any
+ * page; no lock is needed, because an outdated answer does no harm.
+ */
 static inline bool
 ip_heal_is_healthy(Page page)
 {
-	return ((PageHeader) page)->pd_prune_xid == InvalidTransactionId || PageIsAllVisible(page);
+	return ((PageHeader) page)->pd_prune_xid == InvalidTransactionId ||
+		PageIsAllVisible(page);
 }
 
 /*
- * Prune the page of the buffer, which is pinned, and set its bits in the visibility map, if that is worth it, legal, and no other backend
- * uses the page.  What damage is in the way is left for others to report.  Lock: none is held.
+ * Prune the page of the buffer, which is pinned, and set its bits in the
+ * visibility map, if that is worthwhile and allowed, and no other backend uses
+ * the page.  Damage that prevents it is left for others to report.  Lock: none
+ * is held.
  */
 extern void ip_heal_page(Relation rel, Buffer buffer, IpHeals *heals);
 
 /*
- * Do readers of a row of the block have to read an undo page, although all see
- * its newest change, of this state, xid and pointer, or that was rolled back?
+ * Returns whether readers of a row of the block must read an undo page,
+ * although its newest change, with this state, xid and pointer, is visible to
+ * all or was rolled back.
  */
-extern bool ip_heal_is_costly(Relation rel, BlockNumber block, uint8 state, IpXid xid, IpPtr ptr);
+extern bool ip_heal_is_costly(Relation rel, BlockNumber block, uint8 state,
+							  IpXid xid, IpPtr ptr);
 
 #endif							/* IP_HEAL_H */

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_home.c
- *	  Undo records at home: which of a page's nobody needs any more.
+ *	  Undo records at home: finding those of a page that are no longer needed.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -11,7 +11,8 @@
 bool		ip_home_enabled = true;
 
 void
-ip_home_note(IpHomes *homes, BlockNumber block, Page page, const IpItemList *list)
+ip_home_note(IpHomes *homes, BlockNumber block, Page page,
+			 const IpItemList *list)
 {
 	static uint8 buf[BLCKSZ];
 
@@ -33,7 +34,8 @@ ip_home_note(IpHomes *homes, BlockNumber block, Page page, const IpItemList *lis
 		home->row = ItemPointerGetOffsetNumberNoCheck(&rec.row);
 		home->xid = rec.xid;
 		home->prev_xid = rec.prev_xid;
-		home->status = homes->n > 0 && home[-1].xid == rec.xid ? home[-1].status : ip_xid_status_locked(rec.xid);
+		home->status = homes->n > 0 && home[-1].xid == rec.xid ?
+			home[-1].status : ip_xid_status_locked(rec.xid);
 		if (home->row <= IP_MAX_ROWS_PER_PAGE)
 			homes->n++;
 	}
@@ -42,13 +44,14 @@ ip_home_note(IpHomes *homes, BlockNumber block, Page page, const IpItemList *lis
 void
 ip_home_keep_bytes(IpHomes *homes, BlockNumber block, uint8 state, IpPtr ptr)
 {
-	if (ip_row_bytes_at_home(state, ptr, block) && ptr.off <= IP_MAX_ROWS_PER_PAGE)
+	if (ip_row_bytes_at_home(state, ptr, block) &&
+		ptr.off <= IP_MAX_ROWS_PER_PAGE)
 		homes->has_bytes[ptr.off] = true;
 }
 
 int
-ip_home_useless(const IpHomes *homes, Relation rel, IpXid horizon, OffsetNumber *offs,
-				IpXid *conflict, IpXid *oldest)
+ip_home_useless(const IpHomes *homes, Relation rel, IpXid horizon,
+				OffsetNumber *offs, IpXid *conflict, IpXid *oldest)
 {
 	int			n = 0;
 
@@ -56,9 +59,11 @@ ip_home_useless(const IpHomes *homes, Relation rel, IpXid horizon, OffsetNumber 
 	{
 		const IpHomeRecord *home = &homes->records[i];
 
-		if (home->status == IP_STATUS_ABORTED && !homes->keep[home->row] && !homes->has_bytes[home->off])
+		if (home->status == IP_STATUS_ABORTED && !homes->keep[home->row] &&
+			!homes->has_bytes[home->off])
 			offs[n++] = home->off;
-		else if (home->status == IP_STATUS_COMMITTED && !homes->has_bytes[home->off] &&
+		else if (home->status == IP_STATUS_COMMITTED &&
+				 !homes->has_bytes[home->off] &&
 				 (home->xid < horizon || ip_xid_removable(rel, home->xid)))
 		{
 			*conflict = Max(*conflict, home->xid);

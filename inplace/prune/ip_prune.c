@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  * ip_prune.c
- *	  Pruning a page: aborted changes are rolled back, rows that all see are
- *	  frozen, dead rows become dead items, and undo records at home go that
- *	  nobody needs.
+ *	  Pruning a page: aborted changes are rolled back, rows that are visible to
+ *	  all are frozen, dead rows become dead items, and undo records at home
+ *	  that are not needed are removed.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -25,9 +25,10 @@
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
-/* The same for all of its rows: prune_page follows. */
+/* Begin a prune of all rows of a page; prune_page follows. */
 static void
-begin_page(IpPrune *p, Relation rel, Buffer buffer, bool thorough, bool soft, IpXid horizon, Buffer map)
+begin_page(IpPrune *p, Relation rel, Buffer buffer, bool thorough, bool soft,
+		   IpXid horizon, Buffer map)
 {
 	ip_prune_begin(p, rel, buffer, thorough, horizon);
 	p->soft = soft;
@@ -35,7 +36,10 @@ begin_page(IpPrune *p, Relation rel, Buffer buffer, bool thorough, bool soft, Ip
 	ip_row_list(p->page, &p->list);
 }
 
-/* Put the operation for these rows: before undo records at home go, which may have their bytes. */
+/*
+ * Put the operation for frozen rows.  It must precede the removal of undo
+ * records at home, which may have their bytes.
+ */
 static void
 put_frozen(IpPrune *p)
 {
@@ -44,8 +48,8 @@ put_frozen(IpPrune *p)
 }
 
 /*
- * The default inserter's rows need it no more, if it has ended: they are
- * visible to all, or (it has aborted) they have become dead just before.
+ * Clear the default inserter, if it has ended: its rows are visible to all or,
+ * if it has aborted, they have just become dead.
  */
 static void
 prune_default(IpPrune *p, IpXid xid, IpXidStatus status)
@@ -56,7 +60,8 @@ prune_default(IpPrune *p, IpXid xid, IpXidStatus status)
 		p->change.conflict = Max(p->change.conflict, xid);
 	else if (status != IP_STATUS_ABORTED)
 	{
-		p->waits |= status != IP_STATUS_COMMITTED || !ip_prune_is_removable(p, xid);
+		p->waits |= status != IP_STATUS_COMMITTED ||
+			!ip_prune_is_removable(p, xid);
 		p->oldest = Min(p->oldest, xid);
 		return;
 	}
@@ -64,7 +69,7 @@ prune_default(IpPrune *p, IpXid xid, IpXidStatus status)
 	p->changed = true;
 }
 
-/* Likewise the default changer. */
+/* Clear the default changer, if no row needs it. */
 static void
 prune_changer(IpPrune *p)
 {
@@ -82,13 +87,14 @@ prune_changer(IpPrune *p)
 	p->changed = true;
 }
 
-/* Drop undo records at home that nobody needs. */
+/* Drop undo records at home that are not needed. */
 static void
 prune_homes(IpPrune *p)
 {
 	OffsetNumber offs[IP_MAX_ROWS_PER_PAGE];
 	IpXid		oldest = IP_XID_MAX;
-	int			n = ip_home_useless(&p->homes, p->rel, p->horizon, offs, &p->change.conflict, &oldest);
+	int			n = ip_home_useless(&p->homes, p->rel, p->horizon, offs,
+									&p->change.conflict, &oldest);
 
 	p->waits |= oldest != IP_XID_MAX;
 	p->oldest = Min(p->oldest, oldest);
@@ -99,7 +105,7 @@ prune_homes(IpPrune *p)
 	p->nrows += n;
 }
 
-/* Clean the row at off, and note what stays of it. */
+/* Prune the row at off, and note what stays of it. */
 static void
 prune_row(IpPrune *p, OffsetNumber off)
 {
@@ -114,10 +120,12 @@ prune_row(IpPrune *p, OffsetNumber off)
 		case IPV_OK:
 			action = ip_prune_version(p, v);
 			p->damaged |= v->damaged;
-			if (action != PRUNE_DEAD && action != PRUNE_FREEZE && !IpXidIsFinal(v->xid))
+			if (action != PRUNE_DEAD && action != PRUNE_FREEZE &&
+				!IpXidIsFinal(v->xid))
 			{
-				/* but for what only kept_from keeps */
-				p->waits |= action != PRUNE_KEEP || !ip_prune_is_removable(p, v->xid);
+				/* except for what stays only because of kept_from */
+				p->waits |= action != PRUNE_KEEP ||
+					!ip_prune_is_removable(p, v->xid);
 				p->oldest = Min(p->oldest, v->xid);
 			}
 			break;
@@ -132,35 +140,49 @@ prune_row(IpPrune *p, OffsetNumber off)
 }
 
 /*
- * May all see all rows of the page?  Exactly, if nothing has been done to it;
- * else IP_OP_VISIBLE and IP_OP_KEYS look again.
+ * Returns whether all rows of the page may be visible to all.  The answer is
+ * exact if the page has not been changed; else IP_OP_VISIBLE and IP_OP_KEYS
+ * check again.
  */
 static bool
 may_be_plain(IpPrune *p, IpXid next)
 {
-	return p->oldest >= next && p->nfar == 0 && (p->changed || ip_map_is_plain(p->page));
+	return p->oldest >= next && p->nfar == 0 &&
+		(p->changed || ip_map_is_plain(p->page));
 }
 
-/* Can VACUUM be told that each row of the page has one version? */
+/*
+ * Returns whether VACUUM may learn that each row of the page has one version.
+ */
 static bool
 may_be_quiet(IpPrune *p, IpXid next)
 {
-	return p->quiets && IpPageGetSpecial(p->page)->keys == IP_KEYS_STALE && may_be_plain(p, next);
+	return p->quiets && IpPageGetSpecial(p->page)->keys == IP_KEYS_STALE &&
+		may_be_plain(p, next);
 }
 
-/* Can the page become all-visible, or its bits in the map be set? */
+/*
+ * Returns whether the page may become all-visible, or its bits in the map be
+ * set.
+ */
 static bool
 may_be_visible(IpPrune *p, IpXid next)
 {
 	const uint8 both = VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN;
 
-	if (BufferIsInvalid(p->map) || IpPageGetSpecial(p->page)->keys != 0 || !may_be_plain(p, next))
+	if (BufferIsInvalid(p->map) || IpPageGetSpecial(p->page)->keys != 0 ||
+		!may_be_plain(p, next))
 		return false;
 	return p->changed || (ip_map_is_visible(p->page) &&
-						  (!PageIsAllVisible(p->page) || visibilitymap_get_status(p->rel, p->block, &p->map) != both));
+						  (!PageIsAllVisible(p->page) ||
+						   visibilitymap_get_status(p->rel, p->block,
+													&p->map) != both));
 }
 
-/* Write the changes; false if the page is so damaged that they might fail. */
+/*
+ * Write the changes; false if the page is damaged in a way that might make
+ * them fail.
+ */
 static bool
 apply_prune(IpPrune *p)
 {
@@ -175,8 +197,8 @@ apply_prune(IpPrune *p)
 }
 
 /*
- * Clean all rows on p->list; p->far has those for which the page would have to
- * be unlocked.  Nothing is done if p is soft, and there is damage.
+ * Prune all rows on p->list; p->far gets those for which the page would have
+ * to be unlocked.  Nothing is done if p is soft and there is damage.
  */
 static void
 prune_page(IpPrune *p)
@@ -189,10 +211,10 @@ prune_page(IpPrune *p)
 	Assert(IpPageGetSpecial(p->page)->kind == IP_PAGE_DATA);
 
 	/*
-	 * The inserter's status is what it was before we look at rows: if it
-	 * aborts while we do, they have been kept.  Unless it has aborted, a row
-	 * that is its own, and nobody else's, stays, or IP_OP_CLEAR_DEFAULT does
-	 * what is to be done.
+	 * The inserter's status is read before its rows are examined, so if it
+	 * aborts in between, they are kept.  Unless it has aborted, a row that
+	 * only it has changed stays as it is, or IP_OP_CLEAR_DEFAULT does the
+	 * rest.
 	 */
 	ip_home_note(&p->homes, p->block, p->page, &p->list);
 	p->changer_is_over = ip_page_changer_is_over(p->page);
@@ -202,9 +224,11 @@ prune_page(IpPrune *p)
 	{
 		OffsetNumber off = p->list.off[i];
 
-		if (nrestored < p->change.nrestored && p->change.restored[nrestored].off == off)
+		if (nrestored < p->change.nrestored &&
+			p->change.restored[nrestored].off == off)
 			nrestored++;
-		else if (inserter_status == IP_STATUS_ABORTED || ip_row_may_be(p->page, off, IP_ROW_VERSION | IP_ROW_CHANGED))
+		else if (inserter_status == IP_STATUS_ABORTED ||
+				 ip_row_may_be(p->page, off, IP_ROW_VERSION | IP_ROW_CHANGED))
 			prune_row(p, off);
 	}
 	if (p->damaged)
@@ -242,11 +266,12 @@ prune_page(IpPrune *p)
 }
 
 void
-ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from, Buffer map, bool quiets)
+ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from,
+			  Buffer map, bool quiets)
 {
 	IpPrune		p;
 
-	/* once more at most, unless others roll back as many changes again */
+	/* at most twice, unless other backends roll back as many changes again */
 	do
 	{
 		begin_page(&p, rel, buffer, true, false, horizon, map);
@@ -271,29 +296,38 @@ ip_prune_for_base(Relation rel, Buffer buffer)
 	return p.nfar == 0 && !p.damaged;
 }
 
-/* Does the page's head, or a row, name a transaction that has not begun?  What became of it nobody may ask; records' are known to be old. */
+/*
+ * Returns whether the page's special space or a row names a transaction that
+ * has not begun.  The status of such a transaction must not be looked up.  The
+ * xids of records have been checked already.
+ */
 static bool
 names_future(IpPrune *p)
 {
 	IpXid		next = ip_xid_next();
-	bool		found = ip_page_default_inserter(p->page) >= next || ip_page_default_changer(p->page) >= next;
+	bool		found = ip_page_default_inserter(p->page) >= next ||
+		ip_page_default_changer(p->page) >= next;
 
 	for (int i = 0; i < p->list.n && !found; i++)
 	{
 		IpRow		row;
 
-		found = ip_row_read_sound(p->page, p->list.off[i], IP_ROW_VERSION, &row) && row.xid >= next;
+		found = ip_row_read_sound(p->page, p->list.off[i], IP_ROW_VERSION,
+								  &row) && row.xid >= next;
 	}
 	return found;
 }
 
-/* Damage of one row is not to stop reads or changes of others: no error, but nothing is done. */
+/*
+ * Damage to one row must not prevent reads or changes of others, so it causes
+ * no error, but nothing is done.
+ */
 static bool
 prune_softly(IpPrune *p, Relation rel, Buffer buffer, Buffer map)
 {
 	begin_page(p, rel, buffer, false, true, IP_XID_NONE, map);
-	if (PageGetMaxOffsetNumber(p->page) > IP_MAX_ROWS_PER_PAGE || !ip_undo_rows_are_sound(p->block, p->page, &p->list) ||
-		names_future(p))
+	if (PageGetMaxOffsetNumber(p->page) > IP_MAX_ROWS_PER_PAGE ||
+		!ip_undo_rows_are_sound(p->block, p->page, &p->list) || names_future(p))
 		return false;
 	prune_page(p);
 	return !p->damaged;
@@ -304,7 +338,8 @@ ip_prune_page_opt(Relation rel, Buffer buffer)
 {
 	IpPrune		p;
 
-	return !ip_prune_is_useless(rel, BufferGetPage(buffer)) && prune_softly(&p, rel, buffer, InvalidBuffer) && p.changed;
+	return !ip_prune_is_useless(rel, BufferGetPage(buffer)) &&
+		prune_softly(&p, rel, buffer, InvalidBuffer) && p.changed;
 }
 
 void
@@ -313,17 +348,18 @@ ip_prune_page_heal(Relation rel, Buffer buffer, Buffer map)
 	Page		page = BufferGetPage(buffer);
 	IpPrune		p;
 
-	/* others may have been here before us */
-	if (!PageIsNew(page) && ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
+	/* another backend may have pruned the page before us */
+	if (!PageIsNew(page) && ip_page_is_ours(page) &&
+		IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
 		!ip_prune_is_useless(rel, page) && !prune_softly(&p, rel, buffer, map))
 		ip_prune_put_off(page);
 }
 
 /*
- * A row that stays overlaid, or is put back and stays so: could a rollback
- * make the version that v stands on, or one below, current again whose first
- * bytes are in undo_block?  One that has been rolled back since we found it
- * running could.
+ * For a row that stays overlaid, or is rolled back to a state that is: returns
+ * whether a rollback could make current again a version, v's own or an older
+ * one, whose first bytes are in undo_block.  A transaction that has been
+ * rolled back since we found it running could.
  */
 static bool
 needs_saved_bytes(IpVersion *v, BlockNumber undo_block)
@@ -339,10 +375,10 @@ needs_saved_bytes(IpVersion *v, BlockNumber undo_block)
 		if (status != IP_STATUS_COMMITTED)
 			result = ip_version_older(v);
 	} while (status != IP_STATUS_COMMITTED && result == IPV_OK);
-	return result == IPV_FAR;	/* perhaps */
+	return result == IPV_FAR;	/* unknown, so assume it */
 }
 
-/* Clean one row so that it does not need the undo page. */
+/* Prune one row so that it does not need the undo page. */
 static IpNeed
 prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 {
@@ -363,7 +399,7 @@ prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 		case IPV_STALE:
 			return IP_NEED_BAD;
 	}
-	/* nobody must ask what became of a transaction that is still to come */
+	/* the status of a transaction that has not begun must not be looked up */
 	if (v->xid >= ip_xid_next())
 		return IP_NEED_BAD;
 	action = ip_prune_version(p, v);
@@ -371,17 +407,20 @@ prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 		return IP_NEED_BAD;
 	if (action == PRUNE_DAMAGED || action == PRUNE_FAR)
 		return IP_NEED_NOW;
-	if ((action == PRUNE_KEEP || (action == PRUNE_RESTORE && !IpXidIsFinal(v->xid))) &&
+	if ((action == PRUNE_KEEP ||
+		 (action == PRUNE_RESTORE && !IpXidIsFinal(v->xid))) &&
 		(v->top_state & IP_ROW_OVERLAID) && needs_saved_bytes(v, undo_block))
 		return IP_NEED_NOW;
 	return v->damaged ? IP_NEED_BAD : IP_NEED_NONE;
 }
 
-/* ip_prune_rows, but for rows in p->far: the page is locked meanwhile. */
+/* ip_prune_rows, except for rows in p->far; the page stays locked. */
 static IpNeed
-prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids, BlockNumber undo_block)
+prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids,
+		   BlockNumber undo_block)
 {
-	Buffer		buffer = ip_rel_read_soft(rel, ItemPointerGetBlockNumber(tids), NULL);
+	Buffer		buffer = ip_rel_read_soft(rel, ItemPointerGetBlockNumber(tids),
+										  NULL);
 	IpNeed		need = IP_NEED_NONE;
 	Page		page;
 
@@ -393,13 +432,15 @@ prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids, Blo
 	ip_prune_begin(p, rel, buffer, true, IP_XID_NONE);
 
 	/*
-	 * The rows may be gone, and the page be an undo page, with more items
-	 * than a data page has.  If only its kind says so, they are there.
+	 * The rows may be gone, and the page may now be an undo page, with more
+	 * items than a data page has.  If only its kind is wrong, the rows are
+	 * still there.
 	 */
 	if (!ip_page_is_ours(page))
 		need = PageIsNew(page) ? IP_NEED_NONE : IP_NEED_BAD;
 	else if (IpPageGetSpecial(page)->kind != IP_PAGE_DATA)
-		need = ip_page_problem(page, p->block) == NULL ? IP_NEED_NONE : IP_NEED_BAD;
+		need = ip_page_problem(page, p->block) == NULL ? IP_NEED_NONE :
+			IP_NEED_BAD;
 	else if (PageGetMaxOffsetNumber(page) > IP_MAX_ROWS_PER_PAGE)
 		need = IP_NEED_BAD;
 	else
@@ -409,7 +450,10 @@ prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids, Blo
 			OffsetNumber off = ItemPointerGetOffsetNumber(&tids[i]);
 			IpNeed		of_row = prune_for_undo(p, off, undo_block);
 
-			/* each row once: its operation is about the row as it is */
+			/*
+			 * each row only once: its operation applies to the row's current
+			 * state
+			 */
 			Assert(ItemPointerGetBlockNumber(&tids[i]) == p->block);
 			Assert(i == 0 || off > ItemPointerGetOffsetNumber(&tids[i - 1]));
 			need = Max(need, of_row);
@@ -423,7 +467,8 @@ prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids, Blo
 }
 
 IpNeed
-ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber undo_block)
+ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids,
+			  BlockNumber undo_block)
 {
 	BlockNumber block = ItemPointerGetBlockNumber(tids);
 	IpNeed		need;
@@ -442,7 +487,7 @@ ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids, BlockNumber 
 	return prune_rows(&p, rel, tids, ntids, undo_block);
 }
 
-/* ---- is a page worth a prune? ------------------------------------------------------- */
+/* ---- whether a prune is worthwhile --------------------------------------- */
 
 #define MAX_BASE_AGE	(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
 
@@ -452,7 +497,9 @@ ip_prune_put_off(Page page)
 	TransactionId own = GetTopTransactionIdIfAny();
 
 	Assert(ip_page_is_locked(page, true));
-	((PageHeader) page)->pd_prune_xid = ip_hint_of(TransactionIdIsValid(own) ? own : (TransactionId) ip_xid_next());
+	((PageHeader) page)->pd_prune_xid =
+		ip_hint_of(TransactionIdIsValid(own) ? own :
+				   (TransactionId) ip_xid_next());
 }
 
 void
@@ -467,7 +514,7 @@ ip_prune_set_hint(Page page, bool waits)
 void
 ip_prune_at_once(Page page)
 {
-	/* not the one of a new page, which the first change takes away */
+	/* not the hint of a new page, which the first change clears */
 	((PageHeader) page)->pd_prune_xid = ip_hint_of(BootstrapTransactionId);
 }
 
@@ -480,13 +527,15 @@ ip_prune_is_worth(Relation rel, Page page)
 
 	if (stored == InvalidTransactionId)
 		return false;
-	hint = ip_xid_after(ip_data_xid_base(IpPageGetSpecial(page)), stored - IP_HINT_OFFSET);
+	hint = ip_xid_after(ip_data_xid_base(IpPageGetSpecial(page)),
+						stored - IP_HINT_OFFSET);
 
 	/*
-	 * what is not older than our own transaction cannot be removable: that
-	 * takes no look at others
+	 * an xid that is not older than our own cannot be removable; this test
+	 * needs no snapshots
 	 */
-	return (!TransactionIdIsValid(own) || hint < ip_xid_full(own)) && ip_xid_removable(rel, hint);
+	return (!TransactionIdIsValid(own) || hint < ip_xid_full(own)) &&
+		ip_xid_removable(rel, hint);
 }
 
 bool
@@ -500,5 +549,6 @@ ip_prune_is_useless(Relation rel, Page page)
 bool
 ip_prune_base_is_old(Page page)
 {
-	return ip_xid_next() > ip_data_xid_base(IpPageGetSpecial(page)) + MAX_BASE_AGE;
+	return ip_xid_next() >
+		ip_data_xid_base(IpPageGetSpecial(page)) + MAX_BASE_AGE;
 }

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_prune_row.c
- *	  What a prune of a page does with each of its rows.
+ *	  Pruning single rows of a page.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -12,7 +12,8 @@
 #include "ip_version_satisfy.h"
 
 void
-ip_prune_begin(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizon)
+ip_prune_begin(IpPrune *p, Relation rel, Buffer buffer, bool thorough,
+			   IpXid horizon)
 {
 	Assert(ip_page_is_locked(BufferGetPage(buffer), true));
 	p->rel = rel;
@@ -36,28 +37,30 @@ int
 ip_prune_frozen_length(IpVersion *v)
 {
 	int			column;
-	int			len = ip_body_measure(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen, &column);
+	int			len = ip_body_measure(RelationGetDescr(v->rel), v->hdr, v->body,
+									  v->bodylen, &column);
 
 	if (len < 0)
 		ip_version_damaged(v);
 	return Max(IP_ROW_MIN_BODY, len);
 }
 
-/* A row that xid has deleted for everybody becomes a dead item. */
+/* Note that a row that xid has deleted for all becomes a dead item. */
 static void
 note_death(IpPrune *p, IpXid xid)
 {
 	XLogRecPtr	unflushed;
 
-	Assert(ip_xid_status_locked(xid) == IP_STATUS_COMMITTED && ip_prune_is_removable(p, xid));
+	Assert(ip_xid_status_locked(xid) == IP_STATUS_COMMITTED &&
+		   ip_prune_is_removable(p, xid));
 	if (xid == p->killer)
 		return;
 	unflushed = ip_version_deletion_unflushed(p->rel, xid);
 	if (unflushed != InvalidXLogRecPtr && !RelationNeedsWAL(p->rel))
 	{
 		/*
-		 * wal_level = minimal, and the file is new, but indexes' may not be:
-		 * no record of ours is behind the commit
+		 * with wal_level = minimal and a new file, no WAL record of ours
+		 * follows the commit, but the files of indexes may be older
 		 */
 		XLogFlush(unflushed);
 		unflushed = InvalidXLogRecPtr;
@@ -67,13 +70,18 @@ note_death(IpPrune *p, IpXid xid)
 	p->change.conflict = Max(p->change.conflict, xid);
 }
 
-/* All see the row's newest change, by xid.  saved: its overlaid bytes that are not at home, or NULL. */
+/*
+ * Note a row whose newest change, by xid, is visible to all.  saved: its
+ * overlaid bytes if these are not at home, or NULL.
+ */
 static void
-note_frozen(IpPrune *p, OffsetNumber off, IpXid xid, uint32 bodylen, const uint8 *saved)
+note_frozen(IpPrune *p, OffsetNumber off, IpXid xid, uint32 bodylen,
+			const uint8 *saved)
 {
 	IpFrozen   *frozen = &p->frozen[p->nfrozen++];
 
-	Assert(ip_xid_status_locked(xid) == IP_STATUS_COMMITTED && ip_prune_is_removable(p, xid));
+	Assert(ip_xid_status_locked(xid) == IP_STATUS_COMMITTED &&
+		   ip_prune_is_removable(p, xid));
 	p->change.conflict = Max(p->change.conflict, xid);
 	frozen->off = off;
 	frozen->bodylen = bodylen;
@@ -84,7 +92,7 @@ note_frozen(IpPrune *p, OffsetNumber off, IpXid xid, uint32 bodylen, const uint8
 	p->nrows++;
 }
 
-/* The same for the row whose newest version v stands on. */
+/* Freeze the row on whose newest version v stands. */
 static IpPruneAction
 freeze(IpPrune *p, IpVersion *v)
 {
@@ -95,18 +103,23 @@ freeze(IpPrune *p, IpVersion *v)
 	bodylen = ip_prune_frozen_length(v);
 	if (v->damaged)
 		return PRUNE_DAMAGED;
-	note_frozen(p, ItemPointerGetOffsetNumber(&v->tid), v->xid, bodylen < v->bodylen ? bodylen : 0,
+	note_frozen(p, ItemPointerGetOffsetNumber(&v->tid), v->xid,
+				bodylen < v->bodylen ? bodylen : 0,
 				ip_version_saved_at_home(v) ? NULL : v->saved);
 	return PRUNE_FREEZE;
 }
 
-/* Put the operation for the row whose newest version v stands on, if there is one; op: what is rolled back to. */
+/*
+ * Put the operation, if one is needed, for the row on whose newest version v
+ * stands; op: the state to which it is rolled back.
+ */
 static IpPruneAction
 put_version(IpPrune *p, IpVersion *v, IpRowOp *op)
 {
 	IpXidStatus status;
 
-	if (!(v->top_state & (IP_ROW_VERSION | IP_ROW_CHANGED)) && !(v->state & IP_ROW_INSERTED))
+	if (!(v->top_state & (IP_ROW_VERSION | IP_ROW_CHANGED)) &&
+		!(v->state & IP_ROW_INSERTED))
 		return PRUNE_KEEP;
 	status = ip_version_status(v);
 	if (status == IP_STATUS_MINE || status == IP_STATUS_RUNNING)
@@ -165,15 +178,19 @@ ip_prune_version(IpPrune *p, IpVersion *v)
 	return action;
 }
 
-/* Is the row deleted for everybody?  What such a row was does not matter: its undo is not read. */
+/*
+ * Returns whether the row is deleted for all.  Older versions of such a row do
+ * not matter, so its undo is not read.
+ */
 static bool
 is_deleted(IpPrune *p, OffsetNumber off, IpRow *row)
 {
 	return ip_row_read_deleted(p->rel, p->block, p->page, off, row) &&
-		ip_prune_is_removable(p, row->xid) && ip_xid_status_locked(row->xid) == IP_STATUS_COMMITTED;
+		ip_prune_is_removable(p, row->xid) &&
+		ip_xid_status_locked(row->xid) == IP_STATUS_COMMITTED;
 }
 
-/* Put the operation for such a row. */
+/* Put the operation for a row that is deleted for all. */
 static void
 prune_deleted(IpPrune *p, OffsetNumber off, const IpRow *row)
 {
@@ -184,15 +201,17 @@ prune_deleted(IpPrune *p, OffsetNumber off, const IpRow *row)
 }
 
 /*
- * Do all see the row's insertion, and has nothing happened to it since?  Such a row has no zeros to drop: its body is looked at no more
- * than that of a plain row.
+ * Returns whether the row's insertion is visible to all, and it has not been
+ * changed since.  Such a row has no zeros to drop, so its body need not be
+ * examined.
  */
 static bool
 is_inserted(IpPrune *p, OffsetNumber off, IpRow *row)
 {
 	return off >= FirstOffsetNumber && off <= PageGetMaxOffsetNumber(p->page) &&
 		ip_row_read_sound(p->page, off, IP_ROW_INSERTED, row) &&
-		row->state == (IP_ROW_VERSION | IP_ROW_INSERTED) && ip_prune_may_forget(p, row->xid) &&
+		row->state == (IP_ROW_VERSION | IP_ROW_INSERTED) &&
+		ip_prune_may_forget(p, row->xid) &&
 		ip_xid_status_locked(row->xid) == IP_STATUS_COMMITTED;
 }
 

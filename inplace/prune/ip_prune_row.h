@@ -1,8 +1,9 @@
 /*-------------------------------------------------------------------------
  * ip_prune_row.h
- *	  What a prune of a page does with each of its rows.
+ *	  Pruning single rows of a page.
  *
- *	  Each function works on the page that p is about, which is locked exclusively, and puts operations that ip_prune.c applies.
+ *	  Each function works on the page that p is about, which is locked
+ *	  exclusively, and puts operations that ip_prune.c applies.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_PRUNE_ROW_H
@@ -16,10 +17,10 @@ typedef enum IpPruneAction
 {
 	PRUNE_KEEP,
 	PRUNE_DAMAGED,
-	PRUNE_FAR,					/* aborted, but by too many changes */
+	PRUNE_FAR,					/* aborted, but too many changes */
 	PRUNE_DEAD,
 	PRUNE_RESTORE,				/* aborted changes are rolled back */
-	PRUNE_FREEZE				/* all see the row's newest change */
+	PRUNE_FREEZE				/* the row's newest change is visible to all */
 } IpPruneAction;
 
 /* A prune of one page, which is locked. */
@@ -28,11 +29,11 @@ typedef struct IpPrune
 	Relation	rel;
 	BlockNumber block;
 	Page		page;
-	IpVersion	row;			/* that is looked at */
+	IpVersion	row;			/* version being examined */
 	bool		thorough;
-	bool		soft;			/* damage is no error, ... */
-	bool		damaged;		/* ... but told here; nothing is pruned then */
-	IpXid		horizon;		/* what precedes it is removable */
+	bool		soft;			/* damage is not an error, ... */
+	bool		damaged;		/* ... but noted here; then nothing is pruned */
+	IpXid		horizon;		/* xids that precede it are removable */
 	IpXid		kept_from;		/* see ip_xid_kept_from */
 	Buffer		map;			/* the visibility map's page, if the page may
 								 * become all-visible; or invalid */
@@ -40,31 +41,37 @@ typedef struct IpPrune
 	IpChange	change;
 	ByteWriter *w;
 	bool		changed;
-	int			nrows;			/* rows that are changed */
-	int			nfrozen;		/* of these */
+	int			nrows;			/* number of rows that are changed */
+	int			nfrozen;		/* number of rows that are frozen */
 	IpFrozen	frozen[IP_MAX_ROWS_PER_PAGE];
-	IpXid		killer;			/* that deleted the last row that goes */
-	XLogRecPtr	unflushed;		/* where the deletions of rows that go are in
-								 * the WAL, or invalid: on disk (I16) */
-	IpXid		oldest;			/* of the xids that stay */
-	bool		waits;			/* does something stay only until it ends, or
-								 * all see it? */
-	int			nfar;			/* rows whose aborted changes are too many */
+	IpXid		killer;			/* xid that deleted the last row that is
+								 * removed */
+	XLogRecPtr	unflushed;		/* WAL position of the deletions of rows that
+								 * are removed; invalid if on disk (I16) */
+	IpXid		oldest;			/* oldest of the xids that stay */
+	bool		waits;			/* something stays only until a transaction
+								 * ends or its change is visible to all */
+	int			nfar;			/* number of rows with too many aborted
+								 * changes */
 	OffsetNumber far[IP_MAX_ROWS_PER_PAGE];
-	IpItemList	list;			/* of a whole page: what to look at */
-	bool		changer_is_over;	/* the page's, before rows are looked at */
-	int			nchanged;		/* rows that stay changed by it */
+	IpItemList	list;			/* prune of a whole page: items to examine */
+	bool		changer_is_over;	/* status of the page's changer, before
+									 * rows are examined */
+	int			nchanged;		/* number of rows that stay changed by it */
 	IpHomes		homes;
 } IpPrune;
 
-/* A horizon of VACUUM's, taken at its start, counts beside the current one. */
+/*
+ * Returns whether xid is removable.  VACUUM's horizon, from its start, counts
+ * as well as the current one.
+ */
 static inline bool
 ip_prune_is_removable(IpPrune *p, IpXid xid)
 {
 	return xid < p->horizon || ip_xid_removable(p->rel, xid);
 }
 
-/* May a row that xid has made stop to name it? */
+/* Returns whether a row that xid has made need no longer name it. */
 static inline bool
 ip_prune_may_forget(IpPrune *p, IpXid xid)
 {
@@ -72,22 +79,30 @@ ip_prune_may_forget(IpPrune *p, IpXid xid)
 }
 
 /*
- * Begin a prune of the buffer's page, of some of its rows or all of them.
- * horizon: what precedes it is removable, beside what is so now.  Lock: the
+ * Begin a prune of some or all rows of the buffer's page.  horizon: xids that
+ * precede it are removable, as well as those that are so now.  Lock: the
  * buffer exclusively.
  */
-extern void ip_prune_begin(IpPrune *p, Relation rel, Buffer buffer, bool thorough, IpXid horizon);
+extern void ip_prune_begin(IpPrune *p, Relation rel, Buffer buffer,
+						   bool thorough, IpXid horizon);
 
-/* A row whose undo does not matter, as all see that it is deleted, or that it was inserted: put the operation.  Else false.  Any off. */
+/*
+ * Put the operation for a row whose undo does not matter, because its
+ * deletion, or its insertion as its only change, is visible to all.  False for
+ * other rows.  Any off.
+ */
 extern bool ip_prune_row_at_once(IpPrune *p, OffsetNumber off);
 
-/* Put the operation for the row whose newest version v stands on, if there is anything to do. */
+/*
+ * Put the operation for the row on whose newest version v stands, if there is
+ * anything to do.
+ */
 extern IpPruneAction ip_prune_version(IpPrune *p, IpVersion *v);
 
 /*
- * The length of the body of v's version when all see the row: no longer version
- * will be put back, so trailing zeros are dropped.  Damage is noted as
- * ip_version_damaged does.
+ * Returns the length of the body of v's version once the row is visible to
+ * all: no longer version will become current again, so trailing zeros are
+ * dropped.  Damage is reported as by ip_version_damaged.
  */
 extern int	ip_prune_frozen_length(IpVersion *v);
 

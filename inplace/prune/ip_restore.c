@@ -2,12 +2,12 @@
  * ip_restore.c
  *	  Rolling back aborted changes.
  *
- * That never needs more room than the row has: an update in place leaves the
- * row's item at least as long as it was (I6).
+ * A rollback never needs more room than the row has: an update in place leaves
+ * the row's item at least as long as it was (I6).
  *
  * After the rollback of a statement that has changed many rows, nearly all of
  * them are alike: one change to undo.  ip_restore_rows is for these; the
- * general way, by ip_version.c, takes five times as long.
+ * general method, with ip_version.c, takes five times as long.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -18,25 +18,29 @@
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
-/* ---- one row ---------------------------------------------------------------------- */
+/* ---- one row ------------------------------------------------------------- */
 
 /* The newest version's body, while v goes to older ones. */
 static uint8 from_body[BLCKSZ];
 
-/* Is a version by xid, whose pointer is this command id, the default inserter's? */
+/*
+ * Returns whether a version by xid, whose pointer is this command id, is the
+ * default inserter's.
+ */
 static bool
 is_default(Page page, IpXid xid, bool inserted, CommandId cid)
 {
 	const IpSpecial *special = IpPageGetSpecial(page);
 
-	return inserted && special->u.data.default_xid == (TransactionId) xid && special->u.data.default_cid == cid;
+	return inserted && special->u.data.default_xid == (TransactionId) xid &&
+		special->u.data.default_cid == cid;
 }
 
 /*
- * Our removal horizon may be older than another backend's (VACUUM's is), which
- * has found that all see the version v stands on, and has cleared the default
- * inserter or recycled the undo record.  For an overlaid row that matters: the
- * bytes under its version block would be lost.
+ * Our removal horizon may be older than another backend's, such as VACUUM's.
+ * That backend may have found that v's version is visible to all, and have
+ * cleared the default inserter or recycled the undo record.  For an overlaid
+ * row this matters: the bytes under its version block would be lost.
  */
 static bool
 is_final_for_others(IpVersion *v)
@@ -44,7 +48,7 @@ is_final_for_others(IpVersion *v)
 	return ip_version_load_rec(v) != IPV_OK || v->rec.saved == NULL;
 }
 
-/* The row is changed from what it is, the version top stands on ... */
+/* Set the operation's base: the row's current version, on which top stands. */
 static void
 set_base(IpVersion *top, IpRowOp *op)
 {
@@ -57,12 +61,17 @@ set_base(IpVersion *top, IpRowOp *op)
 	op->fromlen = top->bodylen;
 }
 
-/* ... to the version that v stands on: the row's state on the page becomes that version's. */
+/*
+ * Set the operation's result: the row's state on the page becomes that of v's
+ * version.
+ */
 static void
 set_target(IpPrune *p, IpVersion *v, IpRowOp *op)
 {
 	uint8		overlaid = v->top_state & IP_ROW_OVERLAID;
-	bool		by_default = is_default(p->page, v->xid, (v->state & IP_ROW_INSERTED) != 0, v->ptr.block);
+	bool		by_default = is_default(p->page, v->xid,
+										(v->state & IP_ROW_INSERTED) != 0,
+										v->ptr.block);
 	bool		stays_overlaid = overlaid && !by_default;
 
 	op->hdr = v->hdr;
@@ -70,8 +79,9 @@ set_target(IpPrune *p, IpVersion *v, IpRowOp *op)
 	op->bodylen = v->bodylen;
 	op->own_xid = false;
 	op->undo_off = 0;
-	/* what stays overlaid needs its undo record */
-	if (((stays_overlaid ? ip_prune_is_removable(p, v->xid) : ip_prune_may_forget(p, v->xid)) &&
+	/* a row that stays overlaid needs its undo record */
+	if (((stays_overlaid ? ip_prune_is_removable(p, v->xid) :
+		  ip_prune_may_forget(p, v->xid)) &&
 		 ip_version_status(v) == IP_STATUS_COMMITTED) ||
 		(stays_overlaid && is_final_for_others(v)))
 	{
@@ -88,14 +98,15 @@ set_target(IpPrune *p, IpVersion *v, IpRowOp *op)
 		op->xid = (TransactionId) v->xid;
 		op->ptr = v->ptr;
 	}
-	/* what is rolled back to was there before: it fits, or is damaged */
-	if (op->bodylen < IP_ROW_MIN_BODY || ip_item_size(op->state, op->bodylen) > v->top_itemlen)
+	/* the version was on the page before, so it fits or is damaged */
+	if (op->bodylen < IP_ROW_MIN_BODY ||
+		ip_item_size(op->state, op->bodylen) > v->top_itemlen)
 		ip_version_damaged(v);
 }
 
 /*
- * v stands below the aborted changes of a row, or (IPV_NONE) these have
- * inserted it; op has its base.
+ * Put the operation for a row below whose aborted changes v stands, or whose
+ * insertion has aborted (IPV_NONE); op has its base.
  */
 static IpPruneAction
 put_below(IpPrune *p, IpVersion *v, IpvResult below, IpRowOp *op)
@@ -110,7 +121,7 @@ put_below(IpPrune *p, IpVersion *v, IpvResult below, IpRowOp *op)
 	set_target(p, v, op);
 	if (v->damaged)
 		return PRUNE_DAMAGED;
-	/* IP_OP_CLEAR_CHANGER does it */
+	/* IP_OP_CLEAR_CHANGER undoes the change */
 	if ((v->top_state & IP_ROW_CHANGED) && p->changer_is_over)
 		return PRUNE_KEEP;
 	ip_op_row(p->w, op);
@@ -181,7 +192,8 @@ ip_restore_row_far(Relation rel, const ItemPointerData *tid, bool soft)
 	if (below == IPV_STALE)
 		return !far_v.damaged;
 	Assert((below == IPV_OK || below == IPV_NONE) && far_v.steps > 0);
-	if (ip_version_begin(&top, rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer),
+	if (ip_version_begin(&top, rel, BufferGetBlockNumber(buffer),
+						 BufferGetPage(buffer),
 						 ItemPointerGetOffsetNumber(tid)) == IPV_OK)
 	{
 		begin_row(&p, rel, buffer);
@@ -208,23 +220,26 @@ ip_restore_far_rows(const IpPrune *p, bool soft)
 	return true;
 }
 
-/* ---- rows that take one step -------------------------------------------------------- */
+/* ---- rows that take one step --------------------------------------------- */
 
-/* Rows of a page that are looked at to find out whether others are worth it */
+/*
+ * Number of a page's rows that are tried to find out whether the others are
+ * worthwhile
+ */
 #define LOOKS	8
 
-/* One page's. */
+/* Rollback of a page's rows. */
 typedef struct Restore
 {
 	IpPrune    *p;
-	IpXid		aborted;		/* an xid that has; or IP_XID_NONE */
-	IpXid		removable;		/* an xid whose changes all see; or
+	IpXid		aborted;		/* an xid that has aborted; or IP_XID_NONE */
+	IpXid		removable;		/* an xid that is visible to all; or
 								 * IP_XID_NONE */
-	uint32		used;			/* of bodies */
+	uint32		used;			/* bytes used in bodies */
 	int			n;
 } Restore;
 
-/* What is made for the forward path. */
+/* The resulting rows, for the forward path. */
 static IpRestored rows[IP_MAX_ROWS_PER_PAGE];
 static uint8 bodies[BLCKSZ];
 
@@ -236,7 +251,10 @@ has_aborted(Restore *r, IpXid xid)
 	return xid == r->aborted;
 }
 
-/* Do all see what it has made, and may its rows forget it? */
+/*
+ * Returns whether xid's changes are visible to all, and rows need no longer
+ * name it.
+ */
 static bool
 all_see(Restore *r, IpXid xid)
 {
@@ -251,8 +269,9 @@ all_see(Restore *r, IpXid xid)
 }
 
 /*
- * The row's stored state after its change has been undone; false: it would need a version block, or be dead, for
- * the default inserter has not committed.
+ * Get the row's stored state after its change has been undone.  False if it
+ * would need a version block, or be dead because the default inserter has not
+ * committed.
  */
 static bool
 state_before(Restore *r, const IpUndoRec *rec, uint8 *state)
@@ -261,13 +280,15 @@ state_before(Restore *r, const IpUndoRec *rec, uint8 *state)
 	if (all_see(r, rec->prev_xid))
 		return true;
 	*state = IP_ROW_DEFAULT;
-	return is_default(r->p->page, rec->prev_xid, rec->prev_inserted, rec->prev_ptr.block) &&
+	return is_default(r->p->page, rec->prev_xid, rec->prev_inserted,
+					  rec->prev_ptr.block) &&
 		ip_xid_status_locked(rec->prev_xid) == IP_STATUS_COMMITTED;
 }
 
-/* Put what the operation says of the row. */
+/* Put the row's part of the operation. */
 static void
-put_row(Restore *r, const IpRestored *row, const IpUndoRec *rec, bool home, bool cut)
+put_row(Restore *r, const IpRestored *row, const IpUndoRec *rec, bool home,
+		bool cut)
 {
 	uint8		how = row->state == IP_ROW_DEFAULT ? IP_RESTORE_DEFAULT : 0;
 
@@ -280,18 +301,20 @@ put_row(Restore *r, const IpRestored *row, const IpUndoRec *rec, bool home, bool
 		how |= rec->kind == IP_UNDO_UPDATE ? IP_RESTORE_DELTA : 0;
 	}
 	how |= cut ? IP_RESTORE_LEN : 0;
-	ip_op_restore_add(r->p->w, how, r->n > 0 ? rows[r->n - 1].off : 0, row->off, rec->hdr, rec->saved, rec->delta,
-					  rec->deltalen, row->bodylen);
+	ip_op_restore_add(r->p->w, how, r->n > 0 ? rows[r->n - 1].off : 0,
+					  row->off, rec->hdr, rec->saved, rec->delta, rec->deltalen,
+					  row->bodylen);
 }
 
 /* Read the row at off, if its last change has aborted. */
 static bool
 read_aborted(Restore *r, OffsetNumber off, IpRow *row)
 {
-	return ip_row_read_changed(r->p->page, off, row) && has_aborted(r, row->xid);
+	return ip_row_read_changed(r->p->page, off, row) &&
+		has_aborted(r, row->xid);
 }
 
-/* A look at some rows: are there such? */
+/* Try some rows: returns whether there are rows that can be rolled back. */
 static bool
 is_likely(Restore *r, const IpItemList *list)
 {
@@ -305,7 +328,7 @@ is_likely(Restore *r, const IpItemList *list)
 	return false;
 }
 
-/* Put back the row at off, if it is one of those. */
+/* Roll back the row at off, if it is one of those. */
 static void
 restore_row(Restore *r, OffsetNumber off)
 {
@@ -321,23 +344,29 @@ restore_row(Restore *r, OffsetNumber off)
 	if (!read_aborted(r, off, &row))
 		return;
 	ItemPointerSet(&tid, r->p->block, off);
-	if (!ip_undo_peek(r->p->rel, row.ptr, &tid, row.xid, r->p->page, buf, &rec) ||
-		rec.prev_xid >= ip_xid_next() || !state_before(r, &rec, &result->state))
+	if (!ip_undo_peek(r->p->rel, row.ptr, &tid, row.xid, r->p->page,
+					  buf, &rec) || rec.prev_xid >= ip_xid_next() ||
+		!state_before(r, &rec, &result->state))
 		return;
-	whole = len = ip_undo_body(&row, &rec, bodies + r->used, sizeof(bodies) - r->used);
+	whole = len = ip_undo_body(&row, &rec, bodies + r->used,
+							   sizeof(bodies) - r->used);
 	result->off = off;
 	result->hdr = (rec.flags & IP_REC_HDR) ? rec.hdr : row.hdr;
 	result->body = bodies + r->used;
-	/* no longer version will be put back: trailing zeros are dropped */
-	if (len >= 0 && result->state == 0 && ip_body_may_be_padded(result->body, len))
-		len = ip_body_measure(RelationGetDescr(r->p->rel), result->hdr, result->body, len, &column);
+	/* no longer version will become current again: drop trailing zeros */
+	if (len >= 0 && result->state == 0 &&
+		ip_body_may_be_padded(result->body, len))
+		len = ip_body_measure(RelationGetDescr(r->p->rel), result->hdr,
+							  result->body, len, &column);
 	if (len < 0)
 		return;
 	result->bodylen = Min(whole, Max(IP_ROW_MIN_BODY, len));
 	if (result->bodylen < IP_ROW_MIN_BODY ||
-		ip_item_size(result->state, result->bodylen) > ItemIdGetLength(PageGetItemId(r->p->page, off)))
+		ip_item_size(result->state, result->bodylen) >
+		ItemIdGetLength(PageGetItemId(r->p->page, off)))
 		return;
-	put_row(r, result, &rec, row.ptr.block == r->p->block, result->bodylen < whole);
+	put_row(r, result, &rec, row.ptr.block == r->p->block,
+			result->bodylen < whole);
 	r->used += result->bodylen;
 	r->n++;
 }

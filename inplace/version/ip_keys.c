@@ -225,7 +225,7 @@ end_quiet(Relation rel, BlockNumber block)
 	UnlockReleaseBuffer(buffer);
 }
 
-/* ---- entries that nobody needs ------------------------------------------- */
+/* ---- entries that are not needed ----------------------------------------- */
 
 /* Returns a row's page, pinned, if its entries may be stale. */
 static Buffer

@@ -22,11 +22,12 @@
 #include "ip_version.h"
 #include "ip_xid.h"
 
-/* Room for a row with a version block and its item pointer. */
+/* Room for a row with a version block and its line pointer. */
 #define INSERT_SPACE(bodylen) (IP_ROW_MIN_ITEM + (bodylen) + sizeof(ItemIdData))
 
 void
-ip_insert_form(Relation rel, TupleTableSlot *slot, CompatOptions options, IpFormed *row)
+ip_insert_form(Relation rel, TupleTableSlot *slot, CompatOptions options,
+			   IpFormed *row)
 {
 	if (ip_toast_needed(rel, slot))
 		ip_toast_form_toasted(rel, slot, NULL, options, row);
@@ -34,28 +35,36 @@ ip_insert_form(Relation rel, TupleTableSlot *slot, CompatOptions options, IpForm
 		ip_toast_form(rel, slot, true, row);
 }
 
-/* A page for a row of that size. */
+/* Find a page for a row of that size. */
 static Buffer
-find_page(Relation rel, uint32 bodylen, CompatOptions options, BulkInsertState bistate, bool *init)
+find_page(Relation rel, uint32 bodylen, CompatOptions options,
+		  BulkInsertState bistate, bool *init)
 {
-	/* a row alone on its page has the default inserter, and no version block */
-	Size		size = Min(INSERT_SPACE(bodylen), IP_MAX_ITEM + sizeof(ItemIdData));
+	/*
+	 * a row alone on its page uses the default inserter and has no version
+	 * block
+	 */
+	Size		size = Min(INSERT_SPACE(bodylen),
+						   IP_MAX_ITEM + sizeof(ItemIdData));
 
-	return ip_space_find(rel, size, options, bistate, false, InvalidBuffer, init);
+	return ip_space_find(rel, size, options, bistate, false, InvalidBuffer,
+						 init);
 }
 
-/* Logical decoding is to see these new rows. */
+/* Add these new rows to the change for logical decoding. */
 static void
-set_logical(IpChange *change, IpLogicalAction action, const IpFormed *rows, int nrows, bool more)
+set_logical(IpChange *change, IpLogicalAction action, const IpFormed *rows,
+			int nrows, bool more)
 {
 	change->logical = ip_logical_insert(change->rel, action, rows, nrows, more);
 	change->logical_rows = change->logical != NULL;
 }
 
-/* Insert one row; xid is invalid for a row that all shall see. */
+/* Insert one row; xid is invalid for a row that is to be visible to all. */
 static void
-insert_row(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid, bool replay,
-		   CompatOptions options, BulkInsertState bistate, ItemPointer tid)
+insert_row(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid,
+		   bool replay, CompatOptions options, BulkInsertState bistate,
+		   ItemPointer tid)
 {
 	IpInserter	inserter;
 	IpChange	change;
@@ -83,21 +92,24 @@ insert_row(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid, 
 }
 
 /*
- * The inserter to be noted; none for COPY FREEZE and the like.  Triggers that look at the row again, those of foreign keys among them, have to
- * see whose it is: heap's frozen rows keep their xmin.
+ * Returns the inserter to be noted; invalid for COPY FREEZE and other
+ * insertions of frozen rows.  But triggers that read the row again, such as
+ * those of foreign keys, must see its inserter: heap's frozen rows keep their
+ * xmin.
  */
 static TransactionId
 inserter_xid(Relation rel, CompatOptions options)
 {
 	TransactionId xid = GetCurrentTransactionId();
 
-	return (options & TABLE_INSERT_FROZEN) && !(rel->trigdesc && rel->trigdesc->trig_insert_after_row) ?
+	return (options & TABLE_INSERT_FROZEN) &&
+		!(rel->trigdesc && rel->trigdesc->trig_insert_after_row) ?
 		InvalidTransactionId : xid;
 }
 
 void
-ip_insert_tuple(Relation rel, TupleTableSlot *slot, CommandId cid, CompatOptions options,
-				BulkInsertState bistate)
+ip_insert_tuple(Relation rel, TupleTableSlot *slot, CommandId cid,
+				CompatOptions options, BulkInsertState bistate)
 {
 	TransactionId xid = inserter_xid(rel, options);
 	ItemPointerData tid;
@@ -108,28 +120,30 @@ ip_insert_tuple(Relation rel, TupleTableSlot *slot, CommandId cid, CompatOptions
 		ip_insert_form(rel, slot, options, &row);
 	insert_row(rel, &row, xid, cid, false, options, bistate, &tid);
 	ip_slot_set_written(slot, rel, ItemPointerGetBlockNumber(&tid),
-						ItemPointerGetOffsetNumber(&tid), xid, cid, InvalidTransactionId);
+						ItemPointerGetOffsetNumber(&tid), xid, cid,
+						InvalidTransactionId);
 	if (!is_slots)
 		pfree(row.body);
 	pgstat_count_heap_insert(rel, 1);
 }
 
 void
-ip_insert_as(Relation rel, const IpFormed *row, TransactionId xid, CommandId cid,
-			 ItemPointer tid)
+ip_insert_as(Relation rel, const IpFormed *row, TransactionId xid,
+			 CommandId cid, ItemPointer tid)
 {
 	insert_row(rel, row, xid, cid, true, TABLE_INSERT_SKIP_FSM, NULL, tid);
 }
 
-/* ---- ON CONFLICT ----------------------------------------------------------------- */
+/* ---- ON CONFLICT --------------------------------------------------------- */
 
 /*
  * A speculative row has the token in place of its cid until the insertion is
- * confirmed; if it fails, the row becomes dead at once.
+ * confirmed.  If that fails, the row becomes dead at once.
  */
 void
-ip_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, CompatOptions options,
-					  BulkInsertState bistate, uint32 token)
+ip_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid,
+					  CompatOptions options, BulkInsertState bistate,
+					  uint32 token)
 {
 	TransactionId xid = GetCurrentTransactionId();
 	IpRowOp		op = {
@@ -154,7 +168,8 @@ ip_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, CompatO
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("row is too big for INSERT ... ON CONFLICT: size %u, maximum size %zu",
-						ip_item_size(op.state, row.bodylen), (Size) IP_MAX_ITEM)));
+						ip_item_size(op.state, row.bodylen),
+						(Size) IP_MAX_ITEM)));
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
 	ip_change_begin(&change, rel, IP_XLOG_INSERT, xid);
@@ -164,15 +179,16 @@ ip_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid, CompatO
 		ip_op_put_init(w);
 	ip_op_row(w, &op);
 	ip_change_apply(&change);
-	ip_slot_set_written(slot, rel, BufferGetBlockNumber(buffer), op.off, xid, cid,
-						InvalidTransactionId);
+	ip_slot_set_written(slot, rel, BufferGetBlockNumber(buffer), op.off, xid,
+						cid, InvalidTransactionId);
 	UnlockReleaseBuffer(buffer);
 	pfree(row.body);
 	pgstat_count_heap_insert(rel, 1);
 }
 
 void
-ip_insert_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token, bool succeeded)
+ip_insert_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token,
+							   bool succeeded)
 {
 	IpVersion	v;
 	TransactionId xid = GetCurrentTransactionId();
@@ -184,7 +200,8 @@ ip_insert_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token,
 	ByteWriter *w;
 
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	if (ip_version_begin(&v, rel, block, BufferGetPage(buffer), off) != IPV_OK ||
+	if (ip_version_begin(&v, rel, block, BufferGetPage(buffer),
+						 off) != IPV_OK ||
 		!(v.hdr & IP_HDR_SPECULATIVE) || v.ptr.block != token)
 		elog(ERROR, "row (%u,%u) of relation \"%s\" is not a speculative insertion",
 			 block, off, RelationGetRelationName(rel));
@@ -214,12 +231,16 @@ ip_insert_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token,
 		ip_toast_delete(rel, old, true);
 }
 
-/* ---- many ------------------------------------------------------------------------- */
+/* ---- many ---------------------------------------------------------------- */
 
-/* Fill one page with rows, in one change; how many went there.  slots may be NULL. */
+/*
+ * Fill one page with rows, in one change; returns the number of rows.  slots
+ * may be NULL.
+ */
 static int
-insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slots,
-			TransactionId xid, CommandId cid, CompatOptions options, BulkInsertState bistate)
+insert_page(Relation rel, const IpFormed *rows, int nrows,
+			TupleTableSlot **slots, TransactionId xid, CommandId cid,
+			CompatOptions options, BulkInsertState bistate)
 {
 	Size		reserve;
 	IpChange	change;
@@ -239,13 +260,15 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 	buffer = find_page(rel, rows[0].bodylen, options, bistate, &init);
 	page = BufferGetPage(buffer);
 	off = ip_op_put_offset(buffer, init);
-	free = init ? IpPageRoom(BufferGetBlockNumber(buffer)) : ip_space_free(BufferGetBlockNumber(buffer), page, BLCKSZ);
+	free = init ? IpPageRoom(BufferGetBlockNumber(buffer)) :
+		ip_space_free(BufferGetBlockNumber(buffer), page, BLCKSZ);
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
 	ip_change_begin(&change, rel, IP_XLOG_MULTI_INSERT, xid);
 	w = ip_change_block(&change, buffer, init);
 	inserter = ip_op_put_inserter(w, page, init, xid, cid);
-	together = inserter != IP_INSERTER_OWN && (init || off > PageGetMaxOffsetNumber(page));
+	together = inserter != IP_INSERTER_OWN &&
+		(init || off > PageGetMaxOffsetNumber(page));
 	if (together)
 		begin = ip_op_rows_begin(w, off, inserter == IP_INSERTER_NONE);
 	do
@@ -259,15 +282,18 @@ insert_page(Relation rel, const IpFormed *rows, int nrows, TupleTableSlot **slot
 		if (n > 0 && (size + reserve > free || off > IP_MAX_ROWS_PER_PAGE))
 			break;
 		if (!together)
-			ip_op_put_row(w, inserter, off, &rows[n], cid, InvalidOffsetNumber, NULL, 0);
+			ip_op_put_row(w, inserter, off, &rows[n], cid, InvalidOffsetNumber,
+						  NULL, 0);
 		else if (n == 0)
-			ip_op_rows_add(w, rows[n].hdr, rows[n].body, rows[n].bodylen, 0, NULL, 0);
+			ip_op_rows_add(w, rows[n].hdr, rows[n].body, rows[n].bodylen, 0,
+						   NULL, 0);
 		else
 			ip_op_rows_add(w, rows[n].hdr, rows[n].body, rows[n].bodylen,
-						   rows[n - 1].hdr, rows[n - 1].body, rows[n - 1].bodylen);
+						   rows[n - 1].hdr, rows[n - 1].body,
+						   rows[n - 1].bodylen);
 		if (slots)
-			ip_slot_set_written(slots[n], rel, BufferGetBlockNumber(buffer), off, xid, cid,
-								InvalidTransactionId);
+			ip_slot_set_written(slots[n], rel, BufferGetBlockNumber(buffer),
+								off, xid, cid, InvalidTransactionId);
 		free -= Min(size, free);
 		off = init ? off + 1 : ip_page_free_offset(page, off);
 		n++;
@@ -303,8 +329,8 @@ ip_insert_multi(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 	for (int done = 0; done < nslots;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		done += insert_page(rel, rows + done, nslots - done, slots + done, xid, cid,
-							options, bistate);
+		done += insert_page(rel, rows + done, nslots - done, slots + done, xid,
+							cid, options, bistate);
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
@@ -317,7 +343,8 @@ ip_insert_final(Relation rel, const IpFormed *rows, int nrows)
 	for (int done = 0; done < nrows;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		done += insert_page(rel, rows + done, nrows - done, NULL, InvalidTransactionId, 0,
-							TABLE_INSERT_SKIP_FSM, NULL);
+		done += insert_page(rel, rows + done, nrows - done, NULL,
+							InvalidTransactionId, 0, TABLE_INSERT_SKIP_FSM,
+							NULL);
 	}
 }

@@ -1,6 +1,7 @@
 /*-------------------------------------------------------------------------
  * ip_lock.c
- *	  Locking rows: SELECT ... FOR UPDATE and its kin, ON CONFLICT, triggers.
+ *	  Locking rows: SELECT ... FOR UPDATE and other modes, ON CONFLICT,
+ *	  triggers.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -26,48 +27,58 @@ typedef struct LockRequest
 	TransactionId xid;
 	TM_FailureData *tmfd;
 	IpTarget	target;			/* row being locked; follows moves */
-	ItemPointerData version_tid;	/* of the locked version, if core needs
-									 * one */
-	ItemPointerData forward;	/* the version after that row, if it was moved
-								 * ... */
+	ItemPointerData version_tid;	/* TID of the locked version, if core
+									 * needs one */
+	ItemPointerData forward;	/* the next version of that row, if it was
+								 * moved ... */
 	IpXid		mover;			/* ... by this one ... */
-	bool		forward_done;	/* is locked, and those behind it */
-	bool		later_deleted;	/* one behind it was deleted, its key never
+	bool		forward_done;	/* forward and the versions after it are
+								 * locked */
+	bool		later_deleted;	/* a later one was deleted, its key never
 								 * changed */
-	int			forward_failures;	/* was gone so many times */
+	int			forward_failures;	/* number of times that forward was gone */
 	bool		have_tuple_lock;
-	bool		is_locker;		/* of the row that is waited for */
+	bool		is_locker;		/* we are a locker of the row that is waited
+								 * for */
 	bool		is_conflict;	/* for ON CONFLICT */
-	bool		see_old;		/* the locked row's newest version is not for
-								 * us */
-	bool		was_seen;		/* only this version is wanted */
+	bool		see_old;		/* return an older version than the locked
+								 * row's newest */
+	bool		was_seen;		/* only the version in "seen" is wanted */
 	IpSeen		seen;
 
 	bool		look_far;		/* a walk under the page's lock was too long */
 	int			far_tries;
-	IpFar		far;			/* what the last one without it has found */
+	IpFar		far;			/* result of the last walk without the lock */
 } LockRequest;
 
 /*
- * A move that is rolled back while we follow it is gone when we look again, and our
- * snapshot keeps others.  So this many are damage, and no reason to look for ever.
+ * A move that is rolled back while we follow it is gone at the next try, and
+ * our snapshot keeps other versions.  So this many failures mean damage, and
+ * trying ends.
  */
 #define MAX_FORWARD_FAILURES	1000
 
-/* ---- far below ------------------------------------------------------------------------ */
+/* ---- far below ----------------------------------------------------------- */
 
-/* ip_version_keys_changed.  With req->look_far set, the answer does not count. */
+/*
+ * ip_version_keys_changed.  If req->look_far gets set, the result is not
+ * valid.
+ */
 static bool
 keys_changed(LockRequest *req, IpVersion *v)
 {
 	bool		changed;
 
-	if (ip_version_keys_changed(v, req->snapshot, &req->far, &changed) == IPV_FAR)
+	if (ip_version_keys_changed(v, req->snapshot, &req->far, &changed) ==
+		IPV_FAR)
 		req->look_far = true;
 	return changed;
 }
 
-/* Likewise ip_version_inserter: is it this one? */
+/*
+ * Returns whether xid is ip_version_inserter's result.  If req->look_far gets
+ * set, the result is not valid.
+ */
 static bool
 is_inserted_by(LockRequest *req, IpVersion *v, IpXid xid)
 {
@@ -79,13 +90,15 @@ is_inserted_by(LockRequest *req, IpVersion *v, IpXid xid)
 }
 
 /*
- * Go to the newest change that is not running: it is still there, and still of that status, when others have gone on.  If it is too far below, a
- * running one has to do.
+ * Go to the newest change that is not running: it stays, with the same status,
+ * when other transactions go on.  If it is too far below, a running change is
+ * used.
  */
 static bool
 find_ended(IpVersion *v)
 {
-	for (int n = 0; n < IP_MAX_LOCKED_STEPS / 2 && !(v->state & IP_ROW_INSERTED) &&
+	for (int n = 0; n < IP_MAX_LOCKED_STEPS / 2 &&
+		 !(v->state & IP_ROW_INSERTED) &&
 		 ip_version_status(v) == IP_STATUS_RUNNING; n++)
 	{
 		if (ip_version_older(v) != IPV_OK)
@@ -95,8 +108,10 @@ find_ended(IpVersion *v)
 }
 
 /*
- * Look far below the newest changes of the row at tid.  No buffer lock is held.  Others may change the row as often meanwhile: the next look goes as
- * far as this one's beginning only, so that one of them is short enough.
+ * Examine versions far below the newest changes of the row at tid.  No buffer
+ * lock is held.  Other transactions may change the row as often in the
+ * meantime.  The next walk goes only down to where this one began, so that
+ * eventually one is short enough.
  */
 static void
 look_far(LockRequest *req, const ItemPointerData *tid)
@@ -115,31 +130,35 @@ look_far(LockRequest *req, const ItemPointerData *tid)
 		far.xid = v->xid;
 		far.ptr = v->ptr;
 		far.status = ip_version_status(v);
-		/* not OK: it is so old that its undo is gone, and does not matter */
+		/* not OK: it is so old that its undo is gone, so it does not matter */
 		(void) ip_version_inserter(v, &req->far, &far.inserter);
-		far.known = ip_version_keys_changed(v, req->snapshot, &req->far, &far.keys_changed) == IPV_OK;
+		far.known = ip_version_keys_changed(v, req->snapshot, &req->far,
+											&far.keys_changed) == IPV_OK;
 	}
 	req->far = far;
 
 	/*
-	 * if undo changes under us, so has the row, and it will be looked at
+	 * if undo changes under us, the row has changed too, and is examined
 	 * again
 	 */
 	if (!far.known && ++req->far_tries > IP_MAX_STALE)
 		ip_version_missing(v);
 }
 
-/* What came of an attempt to lock the later versions of a row. */
+/* Results of trying to lock the later versions of a row. */
 typedef enum Forward
 {
 	FORWARD_LOCKED,
-	FORWARD_WAIT,				/* not before *wait_for has ended */
-	FORWARD_GONE,				/* rolled back under us: look again */
-	FORWARD_FAR,				/* first look_far */
-	FORWARD_CHANGED				/* they have another key */
+	FORWARD_WAIT,				/* wait until *wait_for has ended */
+	FORWARD_GONE,				/* rolled back under us: try again */
+	FORWARD_FAR,				/* look_far is needed first */
+	FORWARD_CHANGED				/* their key is another one */
 } Forward;
 
-/* Does v, a later version of the row, come from changes that leave the key alone? */
+/*
+ * Returns whether v, a later version of the row, comes from changes that do
+ * not change the key.
+ */
 static Forward
 later_key_is_unchanged(LockRequest *req, IpVersion *v, TransactionId *wait_for)
 {
@@ -147,15 +166,17 @@ later_key_is_unchanged(LockRequest *req, IpVersion *v, TransactionId *wait_for)
 	bool		changed;
 
 	if (status == IP_STATUS_ABORTED)
-		return FORWARD_GONE;	/* since v was read: look again */
+		return FORWARD_GONE;	/* rolled back since v was read: try again */
 	changed = keys_changed(req, v);
 	if (req->look_far)
 		return FORWARD_FAR;
 	if (changed)
 		return FORWARD_CHANGED;
-	if ((v->state & IP_ROW_INSERTED) || (status != IP_STATUS_RUNNING && !(v->state & IP_ROW_DELETED)))
+	if ((v->state & IP_ROW_INSERTED) ||
+		(status != IP_STATUS_RUNNING && !(v->state & IP_ROW_DELETED)))
 		return FORWARD_LOCKED;
-	if (ip_version_load_rec(v) == IPV_OK && !(v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION)))
+	if (ip_version_load_rec(v) == IPV_OK &&
+		!(v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION)))
 		return FORWARD_LOCKED;
 	if (status != IP_STATUS_RUNNING)
 		return FORWARD_CHANGED;
@@ -164,12 +185,14 @@ later_key_is_unchanged(LockRequest *req, IpVersion *v, TransactionId *wait_for)
 }
 
 /*
- * Lock the later version at *tid, which *mover has put there, of a row that was moved
- * without a change of its key.  *tid becomes that of the next one, if there is one: this
- * one needs its lock as well, as long as it may come back.
+ * Lock the later version at *tid, which *mover has put there, of a row that
+ * was moved without a change of its key.  *tid becomes that of the next
+ * version, if there is one; the version at *tid then needs its lock too, as
+ * long as a rollback may make it current again.
  */
 static Forward
-lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_for)
+lock_later(LockRequest *req, ItemPointer tid, IpXid *mover,
+		   TransactionId *wait_for)
 {
 	IpVersion	version;
 	IpVersion  *v = &version;
@@ -180,11 +203,9 @@ lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_
 
 	req->look_far = false;
 
-	/*
-	 * a move may have been rolled back, and its place been given to another
-	 * row
-	 */
-	if (ip_modify_begin(v, req->rel, tid, req->xid, IP_TO_LOCK, &buffer) == IPF_OK)
+	/* a move may have been rolled back, and another row may have its place */
+	if (ip_modify_begin(v, req->rel, tid, req->xid, IP_TO_LOCK, &buffer) ==
+		IPF_OK)
 	{
 		if (is_inserted_by(req, v, *mover))
 			result = later_key_is_unchanged(req, v, wait_for);
@@ -207,16 +228,19 @@ lock_later(LockRequest *req, ItemPointer tid, IpXid *mover, TransactionId *wait_
 		*mover = v->xid;
 	}
 	if (result == FORWARD_LOCKED && !ip_lockers_held(v, req->mode) &&
-		!((v->state & IP_ROW_DELETED) && ip_version_status(v) == IP_STATUS_COMMITTED))
+		!((v->state & IP_ROW_DELETED) &&
+		  ip_version_status(v) == IP_STATUS_COMMITTED))
 		ip_lockers_add(v, buffer, req->xid, req->mode);
-	deleted = result == FORWARD_CHANGED && (v->state & IP_ROW_DELETED) && !(v->state & IP_ROW_MOVED);
+	deleted = result == FORWARD_CHANGED && (v->state & IP_ROW_DELETED) &&
+		!(v->state & IP_ROW_MOVED);
 	if (deleted)
 		ip_version_let_go(v);
 	UnlockReleaseBuffer(buffer);
 	if (deleted)
 	{
-		/* as in heap, what counts is whether its key was updated before */
-		if (ip_version_below_is_newer(v, req->snapshot, &req->target, req->mode, &key_updated) == IPV_STALE)
+		/* as in heap, it matters whether its key was updated before */
+		if (ip_version_below_is_newer(v, req->snapshot, &req->target, req->mode,
+									  &key_updated) == IPV_STALE)
 			return FORWARD_GONE;
 		req->later_deleted = !key_updated;
 	}
@@ -256,9 +280,10 @@ typedef enum LockTry
 } LockTry;
 
 /*
- * FOR KEY SHARE does not care for changes that leave the key alone: it locks
- * the version that the snapshot sees, and those that came after it.  True if
- * that is possible; *forward: but first lock these, from req->forward on.
+ * FOR KEY SHARE ignores changes that do not change the key: it locks the
+ * version that the snapshot sees, and all later ones.  Returns whether that is
+ * possible; *forward: the later versions, from req->forward on, must be locked
+ * first.
  */
 static bool
 key_is_unchanged(LockRequest *req, IpVersion *v, IpFound found, bool *forward)
@@ -270,15 +295,16 @@ key_is_unchanged(LockRequest *req, IpVersion *v, IpFound found, bool *forward)
 		return false;
 
 	/*
-	 * as in heap, a request that a change of the key led here goes on to the
-	 * last version
+	 * as in heap, a request that followed a change of the key to this row
+	 * goes on to the last version
 	 */
 	if (found != IPF_UPDATED && req->tmfd->traversed)
 		return false;
 	if (v->state & IP_ROW_MOVED)
 	{
 		if (!ItemPointerIsValid(&req->forward) ||
-			!ItemPointerEquals(&req->forward, &v->rec.forward) || req->mover != v->xid)
+			!ItemPointerEquals(&req->forward, &v->rec.forward) ||
+			req->mover != v->xid)
 		{
 			req->forward = v->rec.forward;
 			req->mover = v->xid;
@@ -294,8 +320,8 @@ key_is_unchanged(LockRequest *req, IpVersion *v, IpFound found, bool *forward)
 }
 
 /*
- * Decide what to do with the version v stands on; its page is locked.
- * TRY_DONE with TM_Ok: lock it.
+ * Decide what to do with v's version; its page is locked.  TRY_DONE with
+ * TM_Ok: lock it.
  */
 static LockTry
 try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
@@ -305,7 +331,8 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 
 	*result = TM_Ok;
 	req->see_old = false;
-	if (req->was_seen && (found == IPF_OK || found == IPF_UPDATED) && !ip_memo_is_seen(v, &req->seen))
+	if (req->was_seen && (found == IPF_OK || found == IPF_UPDATED) &&
+		!ip_memo_is_seen(v, &req->seen))
 	{
 		*result = TM_Updated;
 		return TRY_DONE;
@@ -333,7 +360,7 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 		case IPF_SELF:
 
 			/*
-			 * ON CONFLICT meets a row of this command: core wants
+			 * if ON CONFLICT finds a row of this command, core expects
 			 * TM_Invisible
 			 */
 			*result = req->is_conflict && !(v->state & IP_ROW_DELETED) ?
@@ -376,13 +403,14 @@ try_version(LockRequest *req, IpVersion *v, IpFound found, TM_Result *result,
 }
 
 /*
- * Lock the version v stands on.  A caller that changes rows (LockRows does not)
- * will come back for a version that its snapshot does not see: name it.
+ * Lock v's version.  A caller that changes rows (LockRows does not) will call
+ * again for a version that its snapshot does not see, so name the version.
  */
 static void
 take_lock(LockRequest *req, IpVersion *v, Buffer buffer)
 {
-	bool		unseen = !req->see_old && req->snapshot && IsMVCCSnapshot(req->snapshot) &&
+	bool		unseen = !req->see_old && req->snapshot &&
+		IsMVCCSnapshot(req->snapshot) &&
 		!(req->flags & TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS) &&
 		!ip_version_change_visible(v, req->snapshot);
 
@@ -397,13 +425,15 @@ take_lock(LockRequest *req, IpVersion *v, Buffer buffer)
 /*
  * v's change is running, or was a delete, and its page is unlocked.  If the
  * snapshot does not see the version below it either, the row was updated
- * first: that is the result, and reason enough not to wait.
+ * first: that is the result, and there is no need to wait.
  */
 static LockTry
 updated_before(LockRequest *req, IpVersion *v, LockTry try, TM_Result *result)
 {
 	bool		newer;
-	IpvResult	found = ip_version_below_is_newer(v, req->snapshot, &req->target, req->mode, &newer);
+	IpvResult	found = ip_version_below_is_newer(v, req->snapshot,
+												  &req->target, req->mode,
+												  &newer);
 
 	if (found == IPV_STALE && ++req->far_tries > IP_MAX_STALE)
 		ip_version_missing(v);
@@ -416,7 +446,8 @@ updated_before(LockRequest *req, IpVersion *v, LockTry try, TM_Result *result)
 }
 
 static TM_Result
-lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for, bool *forward)
+lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
+		  bool *forward)
 {
 	TM_Result	result = TM_Deleted;
 	ItemPointerData tid = req->target.row;
@@ -431,8 +462,9 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 		v->body = NULL;
 	*forward = false;
 	*try = try_version(req, v, found, &result, wait_for, forward);
-	/* a row of our own has waiters only for what it was before */
-	req->is_locker = *try == TRY_WAIT && (ip_version_status(v) == IP_STATUS_MINE || ip_lockers_are_ours(v));
+	/* a row of our own has waiters only for its version before ours */
+	req->is_locker = *try == TRY_WAIT &&
+		(ip_version_status(v) == IP_STATUS_MINE || ip_lockers_are_ours(v));
 	if (*try == TRY_DONE && result == TM_Ok)
 		take_lock(req, v, buffer);
 	else if (*try == TRY_DONE && v->body != NULL)
@@ -442,8 +474,10 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 	UnlockReleaseBuffer(buffer);
 	if (req->look_far)
 		look_far(req, &tid);
-	else if (v->body != NULL && (*try == TRY_WAIT ? found == IPF_RUNNING : result == TM_Deleted) &&
-			 IsolationUsesXactSnapshot() && !(req->flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION))
+	else if (v->body != NULL &&
+			 (*try == TRY_WAIT ? found == IPF_RUNNING : result == TM_Deleted) &&
+			 IsolationUsesXactSnapshot() &&
+			 !(req->flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION))
 	{
 		*try = updated_before(req, v, *try, &result);
 		if (*try == TRY_DONE)
@@ -452,9 +486,10 @@ lock_once(LockRequest *req, IpVersion *v, LockTry *try, TransactionId *wait_for,
 	return result;
 }
 
-/* The locked row for the caller. */
+/* Store the locked row in the slot for the caller. */
 static void
-result_slot(LockRequest *req, IpVersion *v, TM_Result result, TupleTableSlot *slot)
+result_slot(LockRequest *req, IpVersion *v, TM_Result result,
+			TupleTableSlot *slot)
 {
 	IpvResult	found = IPV_OK;
 
@@ -463,8 +498,8 @@ result_slot(LockRequest *req, IpVersion *v, TM_Result result, TupleTableSlot *sl
 		return;
 
 	/*
-	 * the snapshot sees nothing of a row that it has not found, but was led
-	 * to
+	 * the snapshot sees no version of a row that was reached only by
+	 * following moves
 	 */
 	if (result == TM_Ok && req->see_old)
 	{
@@ -473,21 +508,26 @@ result_slot(LockRequest *req, IpVersion *v, TM_Result result, TupleTableSlot *sl
 			req->tmfd->traversed || req->was_seen;
 
 		found = ip_version_fetch_satisfy(v, req->rel, &req->target.row,
-										 self ? SnapshotSelf : req->snapshot, NULL);
+										 self ? SnapshotSelf : req->snapshot,
+										 NULL);
 
 		/*
-		 * moved since we have locked it: what it was before that is what we
-		 * have locked
+		 * moved since we locked it: the version before the move is the one
+		 * that we locked
 		 */
 		if (found == IPV_NONE && self)
-			found = ip_version_fetch_satisfy(v, req->rel, &req->target.row, SnapshotAny, NULL);
+			found = ip_version_fetch_satisfy(v, req->rel, &req->target.row,
+											 SnapshotAny, NULL);
 		Assert(found == IPV_OK);
 	}
 	if (found == IPV_OK)
 		ip_version_to_slot(v, slot);
 }
 
-/* What to do after the later versions: wait for *wait_for, or look at the first one again. */
+/*
+ * Lock the later versions once.  Returns what to do next: wait for *wait_for,
+ * or try the first version again.
+ */
 static LockTry
 lock_forward_once(LockRequest *req, TransactionId *wait_for)
 {
@@ -502,10 +542,10 @@ lock_forward_once(LockRequest *req, TransactionId *wait_for)
 		case FORWARD_CHANGED:
 			req->forward_failures = MAX_FORWARD_FAILURES;
 			break;
-		case FORWARD_FAR:		/* lock_forward has seen to it */
+		case FORWARD_FAR:		/* lock_forward has called look_far */
 			break;
 		case FORWARD_WAIT:
-			req->is_locker = true;	/* as in heap, not in the row's queue */
+			req->is_locker = true;	/* as in heap, do not use the row's queue */
 			return TRY_WAIT;
 	}
 	return TRY_REPEAT;
@@ -528,15 +568,17 @@ lock_row(LockRequest *req, IpVersion *v)
 			break;
 		if (!ItemPointerEquals(&queued, &req->target.row))
 		{
-			ip_lockers_wait_end(req->rel, &queued, req->mode, req->have_tuple_lock);
+			ip_lockers_wait_end(req->rel, &queued, req->mode,
+								req->have_tuple_lock);
 			req->have_tuple_lock = false;
 			queued = req->target.row;
 		}
 		if (try == TRY_REPEAT && forward)
 			try = lock_forward_once(req, &wait_for);
 		if (try == TRY_WAIT &&
-			!ip_lockers_wait(req->rel, &queued, wait_for, req->mode, req->policy, XLTW_Lock,
-							 req->is_locker, &req->have_tuple_lock))
+			!ip_lockers_wait(req->rel, &queued, wait_for, req->mode,
+							 req->policy, XLTW_Lock, req->is_locker,
+							 &req->have_tuple_lock))
 		{
 			result = TM_WouldBlock;
 			v->body = NULL;
@@ -550,14 +592,17 @@ lock_row(LockRequest *req, IpVersion *v)
 }
 
 /*
- * A statement that locks rows one after the other: this one is on the page of the one before, perhaps all see it, and nobody has
- * locked it.  Then what has been found out about the page is true of it, too.
+ * Lock a row quickly in a statement that locks rows one after another.  If the
+ * row is on the page of the previous one, is visible to all and is not locked,
+ * then what was found out about the page holds for it too.
  */
 static bool
 lock_next(const LockRequest *req, TupleTableSlot *slot)
 {
 	BlockNumber block = ItemPointerGetBlockNumberNoCheck(&req->target.row);
+	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&req->target.row);
 	Buffer		buffer;
+	Page		page;
 	bool		done;
 
 	if (req->target.exact || req->was_seen || req->is_conflict ||
@@ -567,16 +612,18 @@ lock_next(const LockRequest *req, TupleTableSlot *slot)
 	ExecClearTuple(slot);
 	buffer = ip_rel_read(req->rel, block);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	done = ip_page_kind(req->rel, block, BufferGetPage(buffer)) == IP_PAGE_DATA &&
-		ip_version_store_plain(req->rel, block, BufferGetPage(buffer), ItemPointerGetOffsetNumberNoCheck(&req->target.row), slot) &&
-		ip_lockset_add_alike(req->rel, buffer, ItemPointerGetOffsetNumberNoCheck(&req->target.row), req->xid, req->mode);
+	page = BufferGetPage(buffer);
+	done = ip_page_kind(req->rel, block, page) == IP_PAGE_DATA &&
+		ip_version_store_plain(req->rel, block, page, off, slot) &&
+		ip_lockset_add_alike(req->rel, buffer, off, req->xid, req->mode);
 	UnlockReleaseBuffer(buffer);
 	return done;
 }
 
 TM_Result
-ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot,
-			  CommandId cid, LockTupleMode mode, LockWaitPolicy wait_policy,
+ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot,
+			  TupleTableSlot *slot, CommandId cid, LockTupleMode mode,
+			  LockWaitPolicy wait_policy,
 			  uint8 flags, TM_FailureData *tmfd)
 {
 	LockRequest req = {
@@ -592,8 +639,9 @@ ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	tmfd->traversed = false;
 
 	/*
-	 * ON CONFLICT and logical replication ask for what they have just found
-	 * with a dirty snapshot: a heap TID means one version.
+	 * ON CONFLICT and logical replication lock the version that they have
+	 * just found with a dirty snapshot: to them, as in heap, a TID means one
+	 * version.
 	 */
 	req.was_seen = flags == 0 && ip_memo_was_seen(rel, tid, &req.seen);
 	req.is_conflict = req.was_seen && req.seen.by_index;
@@ -604,8 +652,10 @@ ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *
 	done = lock_next(&req, slot);
 	if (!done)
 		result = lock_row(&req, &v);
-	result = ip_modify_self_failure(rel, &req.target, snapshot, cid, result, tmfd);
-	*tid = ItemPointerIsValid(&req.version_tid) ? req.version_tid : req.target.row;
+	result = ip_modify_self_failure(rel, &req.target, snapshot, cid, result,
+									tmfd);
+	*tid = ItemPointerIsValid(&req.version_tid) ? req.version_tid :
+		req.target.row;
 	if (result == TM_Ok)
 	{
 		tmfd->ctid = *tid;

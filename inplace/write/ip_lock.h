@@ -12,11 +12,13 @@
 
 /*
  * If the locked version is not the one that the snapshot sees, *tid becomes a
- * TID of that version (see IpTarget), so that the caller's retry finds it.
+ * TID of the locked version (see IpTarget), so that the caller's retry finds
+ * it.
  */
 extern TM_Result ip_lock_tuple(Relation rel, ItemPointer tid, Snapshot snapshot,
-							   TupleTableSlot *slot, CommandId cid, LockTupleMode mode,
-							   LockWaitPolicy wait_policy, uint8 flags,
+							   TupleTableSlot *slot, CommandId cid,
+							   LockTupleMode mode, LockWaitPolicy wait_policy,
+							   uint8 flags,
 							   TM_FailureData *tmfd);
 
 #endif							/* IP_LOCK_H */

@@ -1,6 +1,7 @@
 /*-------------------------------------------------------------------------
  * ip_lockers.c
- *	  The transactions that have locked a row, and waiting for other transactions.
+ *	  The transactions that have locked a row, and waiting for other
+ *	  transactions.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -27,14 +28,14 @@ ip_lockers_modes_conflict(LockTupleMode a, LockTupleMode b)
 	return DoLockModesConflict(heavy_mode[a], heavy_mode[b]);
 }
 
-/* Of the row that v stands on the newest version of. */
+/* Returns the lockers of the row on whose newest version v stands. */
 static const IpLockers *
 lockers(IpVersion *v)
 {
 	Assert(v->locked && v->steps == 0);
 	if (!v->lockers_known)
-		ip_lockset_read(v->rel, ItemPointerGetBlockNumber(&v->tid), v->page, ItemPointerGetOffsetNumber(&v->tid),
-						&v->lockers);
+		ip_lockset_read(v->rel, ItemPointerGetBlockNumber(&v->tid), v->page,
+						ItemPointerGetOffsetNumber(&v->tid), &v->lockers);
 	v->lockers_known = true;
 	return &v->lockers;
 }
@@ -46,13 +47,16 @@ ip_lockers_conflict(IpVersion *v, LockTupleMode mode)
 
 	for (int i = 0; i < l->n; i++)
 	{
-		if (!l->list[i].mine && ip_lockers_modes_conflict(l->list[i].mode, mode))
+		if (!l->list[i].mine &&
+			ip_lockers_modes_conflict(l->list[i].mode, mode))
 			return (TransactionId) l->list[i].xid;
 	}
 	return InvalidTransactionId;
 }
 
-/* Are we one of them, in at least that mode? */
+/*
+ * Returns whether the current transaction is a locker, in at least that mode.
+ */
 static bool
 have_lock(IpVersion *v, LockTupleMode mode)
 {
@@ -76,11 +80,12 @@ bool
 ip_lockers_held(IpVersion *v, LockTupleMode mode)
 {
 	/*
-	 * What we inserted others can only reach for FOR KEY SHARE (we may have
-	 * moved the row there); what this very subtransaction updated stays
-	 * locked as long as the lock would.
+	 * Others can reach a row that we inserted only for FOR KEY SHARE (we may
+	 * have moved the row there).  A row that this same subtransaction updated
+	 * stays locked as long as the lock would.
 	 */
-	if (mode <= LockTupleNoKeyExclusive && ip_version_status(v) == IP_STATUS_MINE &&
+	if (mode <= LockTupleNoKeyExclusive &&
+		ip_version_status(v) == IP_STATUS_MINE &&
 		((v->state & IP_ROW_INSERTED) ||
 		 (TransactionId) v->xid == GetCurrentTransactionIdIfAny()))
 		return true;
@@ -93,7 +98,8 @@ ip_lockers_add(IpVersion *v, Buffer data, TransactionId xid, LockTupleMode mode)
 	bool		any = lockers(v)->any;
 
 	Assert(v->page == BufferGetPage(data));
-	ip_lockset_add(v->rel, data, ItemPointerGetOffsetNumber(&v->tid), ip_xid_full(xid), mode, any);
+	ip_lockset_add(v->rel, data, ItemPointerGetOffsetNumber(&v->tid),
+				   ip_xid_full(xid), mode, any);
 	v->lockers_known = false;
 }
 
@@ -105,17 +111,19 @@ ip_lockers_carry(IpVersion *v, Buffer data, OffsetNumber off)
 
 	if (l->n == 0)
 		return;
-	ip_lockset_read(v->rel, BufferGetBlockNumber(data), BufferGetPage(data), off, &there);
+	ip_lockset_read(v->rel, BufferGetBlockNumber(data), BufferGetPage(data),
+					off, &there);
 	for (int i = 0; i < l->n; i++)
 	{
 		if (l->list[i].mine)
 			continue;
-		ip_lockset_add(v->rel, data, off, l->list[i].xid, l->list[i].mode, there.any);
+		ip_lockset_add(v->rel, data, off, l->list[i].xid, l->list[i].mode,
+					   there.any);
 		there.any = true;
 	}
 }
 
-/* ---- waiting ------------------------------------------------------------------- */
+/* ---- waiting ------------------------------------------------------------- */
 
 static void
 not_available(Relation rel)
@@ -133,7 +141,7 @@ typedef struct WaitContext
 	XLTW_Oper	oper;
 } WaitContext;
 
-/* As core says it of a heap's rows. */
+/* The same error context as core's for rows of heap. */
 static void
 wait_context(void *arg)
 {
@@ -143,16 +151,20 @@ wait_context(void *arg)
 	const char *name = RelationGetRelationName(w->rel);
 
 	if (w->oper == XLTW_Lock)
-		errcontext("while locking tuple (%u,%u) in relation \"%s\"", block, off, name);
+		errcontext("while locking tuple (%u,%u) in relation \"%s\"", block, off,
+				   name);
 	else if (w->oper == XLTW_Update)
-		errcontext("while updating tuple (%u,%u) in relation \"%s\"", block, off, name);
+		errcontext("while updating tuple (%u,%u) in relation \"%s\"", block,
+				   off, name);
 	else
-		errcontext("while deleting tuple (%u,%u) in relation \"%s\"", block, off, name);
+		errcontext("while deleting tuple (%u,%u) in relation \"%s\"", block,
+				   off, name);
 }
 
 /*
- * Until what xid did is settled: it has ended, or been rolled back.  A subtransaction that was released is settled with its parent,
- * which may be rolled back long before the whole transaction ends; XactLockTableWait waits for that.
+ * Wait until xid has ended or has been rolled back.  A subtransaction that was
+ * released ends with its parent, which may be rolled back long before the
+ * whole transaction ends; XactLockTableWait would wait for the latter.
  */
 static void
 wait_until_settled(TransactionId xid)
@@ -173,16 +185,19 @@ wait_until_settled(TransactionId xid)
 		if (TransactionIdIsValid(parent))
 			xid = parent;
 		else
-			pg_usleep(1000);	/* it is about to take, or has given up, its
-								 * lock */
+			pg_usleep(1000);	/* it is about to take its lock, or has
+								 * released it */
 	}
 }
 
 static void
-wait_for(Relation rel, const ItemPointerData *tid, TransactionId xid, XLTW_Oper oper)
+wait_for(Relation rel, const ItemPointerData *tid, TransactionId xid,
+		 XLTW_Oper oper)
 {
 	WaitContext context = {rel, *tid, oper};
-	ErrorContextCallback callback = {error_context_stack, wait_context, &context};
+	ErrorContextCallback callback = {
+		error_context_stack, wait_context, &context
+	};
 
 	error_context_stack = &callback;
 	wait_until_settled(xid);
@@ -211,7 +226,8 @@ ip_lockers_wait(Relation rel, const ItemPointerData *tid, TransactionId xid,
 	if (!*have_tuple_lock && !is_locker)
 		*have_tuple_lock = CompatCondLockTuple(rel, lock_tid, heavy_mode[mode],
 											   policy == LockWaitError);
-	if ((*have_tuple_lock || is_locker) && CompatCondXactWait(xid, policy == LockWaitError))
+	if ((*have_tuple_lock || is_locker) &&
+		CompatCondXactWait(xid, policy == LockWaitError))
 		return true;
 	if (policy == LockWaitError)
 		not_available(rel);
@@ -219,8 +235,8 @@ ip_lockers_wait(Relation rel, const ItemPointerData *tid, TransactionId xid,
 }
 
 void
-ip_lockers_wait_end(Relation rel, const ItemPointerData *tid, LockTupleMode mode,
-					bool have_tuple_lock)
+ip_lockers_wait_end(Relation rel, const ItemPointerData *tid,
+					LockTupleMode mode, bool have_tuple_lock)
 {
 	if (have_tuple_lock)
 		UnlockTuple(rel, unconstify(ItemPointerData *, tid), heavy_mode[mode]);

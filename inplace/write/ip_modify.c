@@ -17,9 +17,12 @@
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
-/* ---- finding the version to change ------------------------------------------------ */
+/* ---- finding the version to change --------------------------------------- */
 
-/* Lock the data page of a row that is to be changed; false if it is none. */
+/*
+ * Lock the data page of a row that is to be changed; false if it is not a data
+ * page.
+ */
 static bool
 lock_page(Relation rel, BlockNumber block, Buffer *buffer)
 {
@@ -28,11 +31,15 @@ lock_page(Relation rel, BlockNumber block, Buffer *buffer)
 	return ip_page_kind(rel, block, BufferGetPage(*buffer)) == IP_PAGE_DATA;
 }
 
-/* Prune the page thoroughly, if it has to be before a new xid is written to it. */
+/*
+ * Prune the page thoroughly, if that is necessary before a new xid is written
+ * to it.
+ */
 static bool
 renew_base(Relation rel, BlockNumber block, Buffer buffer)
 {
-	uint64		base = ip_data_xid_base(IpPageGetSpecial(BufferGetPage(buffer)));
+	uint64		base =
+		ip_data_xid_base(IpPageGetSpecial(BufferGetPage(buffer)));
 
 	if (base != 0 && ip_xid_next() <= base)
 		ereport(ERROR,
@@ -42,11 +49,16 @@ renew_base(Relation rel, BlockNumber block, Buffer buffer)
 				 ip_page_check_hint(rel)));
 	if (!ip_prune_base_is_old(BufferGetPage(buffer)))
 		return true;
-	ip_prune_page(rel, buffer, IP_XID_NONE, ip_xid_kept_from(vacuum_freeze_min_age), InvalidBuffer, false);
+	ip_prune_page(rel, buffer, IP_XID_NONE,
+				  ip_xid_kept_from(vacuum_freeze_min_age), InvalidBuffer,
+				  false);
 	return ip_page_kind(rel, block, BufferGetPage(buffer)) == IP_PAGE_DATA;
 }
 
-/* Is the page's default changer, or can it be, this transaction? */
+/*
+ * Returns whether this transaction is, or can become, the page's default
+ * changer.
+ */
 static bool
 changer_is_free(Page page, TransactionId xid)
 {
@@ -57,27 +69,31 @@ changer_is_free(Page page, TransactionId xid)
 }
 
 /*
- * Has the row no room for a version block that it will need; or (an update needs one in any case) has it one
- * that keeps the default changer from changing it?
+ * Returns whether the row has no room for a version block that it will need
+ * or, for a deletion, has a version block that keeps the default changer from
+ * changing it.
  */
 static bool
 prune_would_help(IpVersion *v, Page page, TransactionId xid, bool need_room)
 {
 	if (v->top_state & IP_ROW_VERSION)
-		return !need_room && ip_home_enabled && ip_xid_removable(v->rel, v->xid);
-	return ip_page_free(page) < IP_VERSION_BLOCK_SZ && (need_room || !changer_is_free(page, xid));
+		return !need_room && ip_home_enabled &&
+			ip_xid_removable(v->rel, v->xid);
+	return ip_page_free(page) < IP_VERSION_BLOCK_SZ &&
+		(need_room || !changer_is_free(page, xid));
 }
 
 IpFound
-ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid, TransactionId xid,
-				IpPurpose purpose, Buffer *buffer)
+ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid,
+				TransactionId xid, IpPurpose purpose, Buffer *buffer)
 {
 	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
 	bool		may_prune = purpose != IP_TO_LOCK;
 
 	Assert(ip_page_none_is_locked());
-	if (!lock_page(rel, block, buffer) || (purpose != IP_TO_LOCK && !renew_base(rel, block, *buffer)))
+	if (!lock_page(rel, block, buffer) ||
+		(purpose != IP_TO_LOCK && !renew_base(rel, block, *buffer)))
 		return IPF_NONE;
 	for (;;)
 	{
@@ -98,7 +114,9 @@ ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid, Transact
 			if (!lock_page(rel, block, buffer))
 				return IPF_NONE;
 		}
-		else if (!may_prune || !prune_would_help(v, page, xid, purpose == IP_TO_UPDATE) || !ip_prune_page_opt(rel, *buffer))
+		else if (!may_prune ||
+				 !prune_would_help(v, page, xid, purpose == IP_TO_UPDATE) ||
+				 !ip_prune_page_opt(rel, *buffer))
 			return IPF_OK;
 		else
 			may_prune = false;
@@ -106,7 +124,8 @@ ip_modify_begin(IpVersion *v, Relation rel, const ItemPointerData *tid, Transact
 }
 
 IpFound
-ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid, const IpTarget *target)
+ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid,
+				   const IpTarget *target)
 {
 	Assert(v->locked && v->steps == 0);
 	/* most rows */
@@ -124,7 +143,8 @@ ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid, const IpTarge
 			if (v->state & IP_ROW_DELETED)
 				return (v->state & IP_ROW_MOVED) ? IPF_MOVED : IPF_DELETED;
 			if (snapshot && IsMVCCSnapshot(snapshot) &&
-				!ip_version_change_visible(v, snapshot) && !ip_version_is_target(v, target))
+				!ip_version_change_visible(v, snapshot) &&
+				!ip_version_is_target(v, target))
 				return IPF_UPDATED;
 			return IPF_OK;
 		case IP_STATUS_ABORTED:
@@ -135,7 +155,8 @@ ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid, const IpTarge
 }
 
 void
-ip_modify_failure(IpVersion *v, const ItemPointerData *tid, TM_FailureData *tmfd)
+ip_modify_failure(IpVersion *v, const ItemPointerData *tid,
+				  TM_FailureData *tmfd)
 {
 	tmfd->ctid = *tid;
 	tmfd->xmax = (TransactionId) v->xid;
@@ -158,11 +179,13 @@ ip_modify_moved_to_partition(void)
 }
 
 /*
- * Our command that ended the version which snapshot and cid see; *is_last: another transaction has ended that, and it is the
- * row's last change that counts.  IPV_STALE: undo has changed under us.
+ * Find our command that ended the version which snapshot and cid see.
+ * *is_last: another transaction has ended that version, and the row's last
+ * change counts.  IPV_STALE: undo has changed under us.
  */
 static IpvResult
-ending_command(IpVersion *v, const IpTarget *target, Snapshot snapshot, CommandId cid, CommandId *ending, bool *is_last)
+ending_command(IpVersion *v, const IpTarget *target, Snapshot snapshot,
+			   CommandId cid, CommandId *ending, bool *is_last)
 {
 	IpvResult	result = IPV_OK;
 
@@ -178,7 +201,8 @@ ending_command(IpVersion *v, const IpTarget *target, Snapshot snapshot, CommandI
 			continue;
 		if (status != IP_STATUS_MINE)
 		{
-			*is_last = snapshot && IsMVCCSnapshot(snapshot) && !ip_version_change_visible(v, snapshot) &&
+			*is_last = snapshot && IsMVCCSnapshot(snapshot) &&
+				!ip_version_change_visible(v, snapshot) &&
 				!ip_version_is_target(v, target);
 			return IPV_OK;
 		}
@@ -190,11 +214,16 @@ ending_command(IpVersion *v, const IpTarget *target, Snapshot snapshot, CommandI
 	return result == IPV_NONE ? IPV_OK : result;
 }
 
-/* The command of ours that made the row's last version, wherever that has moved to; false: it is deleted. */
+/*
+ * Get our command that made the row's last version, wherever that has moved
+ * to; false if it is deleted.
+ */
 static bool
 last_command(IpVersion *v, Relation rel, ItemPointerData tid, CommandId *last)
 {
-	while (ip_version_fetch_newest(v, rel, &tid) && ip_version_skip_aborted(v) == IPV_OK && ip_version_status(v) == IP_STATUS_MINE)
+	while (ip_version_fetch_newest(v, rel, &tid) &&
+		   ip_version_skip_aborted(v) == IPV_OK &&
+		   ip_version_status(v) == IP_STATUS_MINE)
 	{
 		CHECK_FOR_INTERRUPTS();
 		*last = ip_version_cid(v);
@@ -210,7 +239,8 @@ last_command(IpVersion *v, Relation rel, ItemPointerData tid, CommandId *last)
 }
 
 TM_Result
-ip_modify_self_failure(Relation rel, const IpTarget *target, Snapshot snapshot, CommandId cid, TM_Result result, TM_FailureData *tmfd)
+ip_modify_self_failure(Relation rel, const IpTarget *target, Snapshot snapshot,
+					   CommandId cid, TM_Result result, TM_FailureData *tmfd)
 {
 	IpVersion	ended;
 	IpVersion  *v = &ended;
@@ -221,10 +251,12 @@ ip_modify_self_failure(Relation rel, const IpTarget *target, Snapshot snapshot, 
 		return result;
 	while (ip_version_fetch_newest(v, rel, &target->row))
 	{
-		if (ending_command(v, target, snapshot, cid, &tmfd->cmax, &is_last) != IPV_STALE)
+		if (ending_command(v, target, snapshot, cid, &tmfd->cmax, &is_last) !=
+			IPV_STALE)
 			break;
 		if (++stale > IP_MAX_STALE)
 			ip_version_missing(v);
 	}
-	return is_last && !last_command(v, rel, target->row, &tmfd->cmax) ? TM_Deleted : TM_SelfModified;
+	return is_last && !last_command(v, rel, target->row, &tmfd->cmax) ?
+		TM_Deleted : TM_SelfModified;
 }

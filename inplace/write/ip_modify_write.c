@@ -2,9 +2,9 @@
  * ip_modify_write.c
  *	  Writing a change of a row, and its undo record.
  *
- * The undo record is kept at home, on the row's page, if that has room; else in an undo page.
- * A deletion of a row that has no version block needs none at all, if the page's
- * default changer can be the one who does that.
+ * The undo record is kept at home, on the row's page, if that has room; else
+ * in an undo page.  A deletion of a row that has no version block needs no
+ * undo record if it can be a change by the page's default changer.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -22,17 +22,26 @@
 #include "ip_undo_use.h"
 #include "ip_xid.h"
 
-/* Bytes that are worth it to read a row's first bytes in its undo record */
+/*
+ * Number of bytes whose move costs more than reading a row's first bytes in
+ * its undo record
+ */
 #define MIN_SPARED	512
 
 /*
- * An update that makes a row so many bytes longer leaves so much on the page, unless the row is large: for its undo record, and for a list of the
- * moves of rows that will have no room there.
+ * An update that makes a row at least MUCH_LONGER bytes longer leaves
+ * ROOM_TO_LEAVE on the page, unless the row is large.  The room is for its
+ * undo record, and for a list of the moves of rows that will have no room
+ * there.
  */
 #define MUCH_LONGER		16
-#define ROOM_TO_LEAVE	(IP_VERSION_BLOCK_SZ + IP_HOME_MIN_SZ + MUCH_LONGER + IP_MOVES_ROOM)
+#define ROOM_TO_LEAVE \
+	(IP_VERSION_BLOCK_SZ + IP_HOME_MIN_SZ + MUCH_LONGER + IP_MOVES_ROOM)
 
-/* So many changes of a page's rows may go by before it is looked at again whether a prune could free item pointers. */
+/*
+ * Number of changes of a page's rows before the backend checks again whether a
+ * prune could free line pointers.
+ */
 #define TIMES_WITHOUT	100
 
 void
@@ -49,7 +58,7 @@ ip_modify_same(IpRowWrite *w, IpVersion *v, uint8 info, TransactionId xid)
 	w->saved = v->saved;
 }
 
-/* May the row's version block cover the start of its body? */
+/* Returns whether the row's version block may cover the start of its body. */
 static bool
 may_overlay(IpVersion *v)
 {
@@ -57,9 +66,12 @@ may_overlay(IpVersion *v)
 }
 
 /*
- * Shall it, though the page has room?  If so many bytes lie below the row that would have to make way for the block, and once more when a
- * prune takes it away.  With the next change, if that comes before the prune, the row gets a block of its own: then records that
- * have not got the bytes are shorter.  A row that is to keep its xid keeps the block, too.
+ * Returns whether the version block is to cover the body's start although the
+ * page has room.  It is if at least MIN_SPARED bytes lie below the row: these
+ * would have to move for the block, and again when a prune removes it.  If the
+ * row's next change comes before the prune, the row gets a block of its own,
+ * because records without the bytes are shorter.  A row that is to keep its
+ * xid keeps the block too.
  */
 static bool
 spares_a_move(IpVersion *v, Page page, uint32 bodylen)
@@ -67,7 +79,8 @@ spares_a_move(IpVersion *v, Page page, uint32 bodylen)
 	ItemId		lp = PageGetItemId(page, ItemPointerGetOffsetNumber(&v->tid));
 
 	return !track_commit_timestamp && !(v->top_state & IP_ROW_VERSION) &&
-		ip_item_size(IP_ROW_VERSION | IP_ROW_OVERLAID, bodylen) == v->top_itemlen &&
+		ip_item_size(IP_ROW_VERSION | IP_ROW_OVERLAID,
+					 bodylen) == v->top_itemlen &&
 		ip_item_start(lp) - ((PageHeader) page)->pd_upper >= MIN_SPARED;
 }
 
@@ -77,7 +90,8 @@ ip_modify_fits(IpVersion *v, Page page, uint32 bodylen)
 	uint32		have = v->top_itemlen + ip_page_free(page);
 
 	return ip_item_size(IP_ROW_VERSION, bodylen) <= have ||
-		(may_overlay(v) && ip_item_size(IP_ROW_VERSION | IP_ROW_OVERLAID, bodylen) <= have);
+		(may_overlay(v) &&
+		 ip_item_size(IP_ROW_VERSION | IP_ROW_OVERLAID, bodylen) <= have);
 }
 
 bool
@@ -87,22 +101,25 @@ ip_modify_may_grow(IpVersion *v, Page page, uint32 bodylen)
 	uint32		have = v->top_itemlen + ip_page_free(page);
 
 	return ip_modify_fits(v, page, bodylen) &&
-		(size < v->top_itemlen + MUCH_LONGER || size > IP_HOME_ROW_SIZE || size + ROOM_TO_LEAVE <= have);
+		(size < v->top_itemlen + MUCH_LONGER || size > IP_HOME_ROW_SIZE ||
+		 size + ROOM_TO_LEAVE <= have);
 }
 
 /*
- * Visible to all, so that its maker does not matter, or so old that no record names it.  A standby's snapshot that
- * is older conflicts with the change.
+ * Returns whether the version is visible to all, so that its maker does not
+ * matter, or so old that a record cannot name it.  An older snapshot on a
+ * standby conflicts with the change.
  */
 static bool
 is_final(IpVersion *v)
 {
 	return IpXidIsFinal(v->xid) ||
-		(v->xid + IP_UNDO_MAX_AGE < ip_xid_next() && !(v->state & IP_ROW_DELETED) &&
-		 ip_xid_removable(v->rel, v->xid) && ip_version_status(v) == IP_STATUS_COMMITTED);
+		(v->xid + IP_UNDO_MAX_AGE < ip_xid_next() &&
+		 !(v->state & IP_ROW_DELETED) && ip_xid_removable(v->rel, v->xid) &&
+		 ip_version_status(v) == IP_STATUS_COMMITTED);
 }
 
-/* The version before, for an undo record; nothing if all see it anyway. */
+/* Set the version before in an undo record; nothing if it is visible to all. */
 static void
 set_prev(IpUndoRec *rec, IpVersion *v, bool final)
 {
@@ -116,12 +133,12 @@ set_prev(IpUndoRec *rec, IpVersion *v, bool final)
 	rec->prev_ptr = v->ptr;
 }
 
-/* ---- undo at home ----------------------------------------------------------------- */
+/* ---- undo at home -------------------------------------------------------- */
 
 /* The undo record that is kept on the row's page. */
 typedef struct Home
 {
-	OffsetNumber off;			/* 0: there is none */
+	OffsetNumber off;			/* 0: no record at home */
 	uint32		len;
 	IpHomeOp	op;
 	uint8		record[BLCKSZ];
@@ -129,7 +146,9 @@ typedef struct Home
 
 static Home home_space;
 
-/* What IP_OP_HOME has to say, for redo to derive the record that w->undo is. */
+/*
+ * Set the arguments of IP_OP_HOME, from which redo derives the record w->undo.
+ */
 static void
 home_args(IpVersion *v, const IpRowWrite *w, IpHomeOp *op)
 {
@@ -149,7 +168,10 @@ home_args(IpVersion *v, const IpRowWrite *w, IpHomeOp *op)
 	op->oldlen = w->oldlen;
 }
 
-/* Bytes that the page has for the row and its undo record. */
+/*
+ * Returns the number of bytes that the page has for the row and its undo
+ * record.
+ */
 static uint32
 room_at_home(IpVersion *v, Buffer buffer, const IpRowWrite *w)
 {
@@ -166,13 +188,20 @@ may_be_home(const IpRowWrite *w)
 	return !w->away && !w->undo.has_skip && ip_home_enabled;
 }
 
-/* Make the record; what it takes with the row, or 0: it cannot be at home. */
+/*
+ * Make the record.  Returns the space that it and the row take, or 0 if it
+ * cannot be at home.
+ */
 static uint32
-make_home(IpVersion *v, Buffer buffer, IpRowWrite *w, bool final, bool overlaid, Home *home)
+make_home(IpVersion *v, Buffer buffer, IpRowWrite *w, bool final, bool overlaid,
+		  Home *home)
 {
-	ByteWriter	out = {home->record, home->record + sizeof(home->record), false};
+	ByteWriter	out = {
+		home->record, home->record + sizeof(home->record), false
+	};
 	BlockNumber block = BufferGetBlockNumber(buffer);
-	OffsetNumber after = w->moved.buffer == buffer ? w->moved.off : InvalidOffsetNumber;
+	OffsetNumber after = w->moved.buffer == buffer ? w->moved.off :
+		InvalidOffsetNumber;
 
 	home->off = 0;
 	if (!may_be_home(w))
@@ -185,11 +214,14 @@ make_home(IpVersion *v, Buffer buffer, IpRowWrite *w, bool final, bool overlaid,
 	set_prev(&w->undo, v, final || w->cut);
 	w->undo.saved = overlaid ? w->body : NULL;
 	home_args(v, w, &home->op);
-	ip_undo_rec_put_home(&out, block, w->xid, ItemPointerGetOffsetNumber(&v->tid), &w->undo);
+	ip_undo_rec_put_home(&out, block, w->xid,
+						 ItemPointerGetOffsetNumber(&v->tid), &w->undo);
 	if (out.bad)
 		return 0;
 	home->len = out.p - home->record;
-	return ip_item_size(overlaid ? IP_ROW_VERSION | IP_ROW_OVERLAID : IP_ROW_VERSION, w->bodylen) + home->len +
+	return ip_item_size(overlaid ? IP_ROW_VERSION | IP_ROW_OVERLAID :
+						IP_ROW_VERSION,
+						w->bodylen) + home->len +
 		sizeof(ItemIdData);
 }
 
@@ -207,8 +239,10 @@ has_home_records(Page page)
 }
 
 /*
- * Could a prune free item pointers that undo records at home have?  A page that has none to spare, and no records, mostly stays so: many rows
- * of it may change one after the other, and are not to look at all items each.
+ * Returns whether a prune could free line pointers of undo records at home.  A
+ * page that has no spare line pointers, and no records, mostly stays so.  Many
+ * of its rows may change one after another, and each of these changes must not
+ * examine all items.
  */
 static bool
 may_free_pointers(Relation rel, Buffer buffer)
@@ -217,7 +251,8 @@ may_free_pointers(Relation rel, Buffer buffer)
 	static BlockNumber block;
 	static int	times;
 
-	if (times > 0 && block == BufferGetBlockNumber(buffer) && number == CompatRelNumber(rel))
+	if (times > 0 && block == BufferGetBlockNumber(buffer) &&
+		number == CompatRelNumber(rel))
 	{
 		times--;
 		return false;
@@ -230,11 +265,15 @@ may_free_pointers(Relation rel, Buffer buffer)
 	return false;
 }
 
-/* Is there too little room for the shortest record that w->undo can be? */
+/*
+ * Returns whether there is too little room even for the shortest form of
+ * w->undo.
+ */
 static bool
 is_too_long(const IpRowWrite *w, uint32 have)
 {
-	return have < ip_item_size(IP_ROW_VERSION, w->bodylen) + IP_HOME_MIN_SZ + w->undo.deltalen + sizeof(ItemIdData);
+	return have < ip_item_size(IP_ROW_VERSION, w->bodylen) + IP_HOME_MIN_SZ +
+		w->undo.deltalen + sizeof(ItemIdData);
 }
 
 bool
@@ -245,8 +284,9 @@ ip_modify_lacks_home(IpVersion *v, Buffer buffer, IpRowWrite *w)
 
 	if (!may_be_home(w))
 		return false;
-	/* mostly there is much more than is needed, or next to nothing */
-	if (have >= ip_item_size(IP_ROW_VERSION, w->bodylen) + IP_UNDO_SPACE(w->undo.deltalen) &&
+	/* in most cases there is much more than needed, or almost nothing */
+	if (have >= ip_item_size(IP_ROW_VERSION, w->bodylen) +
+		IP_UNDO_SPACE(w->undo.deltalen) &&
 		PageGetMaxOffsetNumber(BufferGetPage(buffer)) < IP_MAX_ROWS_PER_PAGE)
 		return false;
 	w->away = is_too_long(w, have);
@@ -254,39 +294,52 @@ ip_modify_lacks_home(IpVersion *v, Buffer buffer, IpRowWrite *w)
 		return true;
 	size = make_home(v, buffer, w, is_final(v), false, &home_space);
 	w->away = size == 0 || size > have;
-	/* an item pointer, which others have that may go */
+	/* only a line pointer is missing; a prune may free some */
 	return size == 0 ? may_free_pointers(v->rel, buffer) : w->away;
 }
 
-/* ---- the page's default changer ------------------------------------------------------- */
+/* ---- the page's default changer ------------------------------------------ */
 
-/* The row that an update has moved; from its old version, if that is on the same page and whole. */
+/*
+ * Put the new row of an update that moves it; as a delta to the old version,
+ * if that is on the same page and whole.
+ */
 static void
 put_moved(ByteWriter *ops, IpVersion *v, const IpRowWrite *w, Buffer buffer)
 {
 	const IpRowMoved *moved = &w->moved;
-	IpInserter	inserter = ip_op_put_inserter(ops, BufferGetPage(moved->buffer), moved->init, w->xid, w->cid);
+	IpInserter	inserter = ip_op_put_inserter(ops, BufferGetPage(moved->buffer),
+											  moved->init, w->xid, w->cid);
 
-	if (moved->buffer == buffer && (w->saved == NULL || ip_version_saved_at_home(v)))
+	if (moved->buffer == buffer &&
+		(w->saved == NULL || ip_version_saved_at_home(v)))
 		ip_op_put_row(ops, inserter, moved->off, &moved->row, w->cid,
 					  ItemPointerGetOffsetNumber(&v->tid), w->from, w->fromlen);
 	else
-		ip_op_put_row(ops, inserter, moved->off, &moved->row, w->cid, InvalidOffsetNumber, NULL, 0);
-}
-
-/* Could a default changer stand for that change, and is there nothing else that undo would have to keep? */
-static bool
-is_changers(IpVersion *v, const IpRowWrite *w)
-{
-	if ((v->top_state & IP_ROW_VERSION) || w->replay || !ip_home_enabled || (v->hdr & IP_HDR_SPECULATIVE))
-		return false;
-	return w->undo.kind == IP_UNDO_DELETE && w->undo.cid <= IP_MAX_CHANGE_CID &&
-		(BufferIsValid(w->moved.buffer) ? !(w->undo.flags & IP_REC_PARTITION) : w->undo.flags == IP_REC_KEYS);
+		ip_op_put_row(ops, inserter, moved->off, &moved->row, w->cid,
+					  InvalidOffsetNumber, NULL, 0);
 }
 
 /*
- * Where w's list of moves will be, if that is a new one: the first unused item once the new row (taken: its item if that is on the page) has come,
- * and the list that was there (old, or none) has gone, so that all in front of it are used.
+ * Returns whether a default changer can stand for the change, and undo would
+ * have to keep nothing else.
+ */
+static bool
+is_changers(IpVersion *v, const IpRowWrite *w)
+{
+	if ((v->top_state & IP_ROW_VERSION) || w->replay || !ip_home_enabled ||
+		(v->hdr & IP_HDR_SPECULATIVE))
+		return false;
+	return w->undo.kind == IP_UNDO_DELETE && w->undo.cid <= IP_MAX_CHANGE_CID &&
+		(BufferIsValid(w->moved.buffer) ? !(w->undo.flags & IP_REC_PARTITION) :
+		 w->undo.flags == IP_REC_KEYS);
+}
+
+/*
+ * Returns the offset of w's list of moves, if it is a new list: the first item
+ * that is unused after the new row has been put (taken: its item, if it is on
+ * the page) and the former list (old, or none) has been removed.  So all items
+ * before it are used.
  */
 static OffsetNumber
 place_of_new_list(Page page, OffsetNumber old, OffsetNumber taken)
@@ -295,13 +348,18 @@ place_of_new_list(Page page, OffsetNumber old, OffsetNumber taken)
 
 	for (off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
 	{
-		if (off == old || (!ItemIdIsUsed(PageGetItemId(page, off)) && off != taken))
+		if (off == old || (!ItemIdIsUsed(PageGetItemId(page, off)) &&
+						   off != taken))
 			return off;
 	}
 	return off == taken ? off + 1 : off;
 }
 
-/* Where the list is that w's move is to be added to, or will be; InvalidOffsetNumber: there is no room for it.  clear: the old one goes. */
+/*
+ * Returns the offset of the list to which w's move is to be added, existing or
+ * new; InvalidOffsetNumber if there is no room for it.  clear: the old list is
+ * removed.
+ */
 static OffsetNumber
 place_of_list(IpVersion *v, Buffer buffer, const IpRowWrite *w, bool clear)
 {
@@ -309,29 +367,35 @@ place_of_list(IpVersion *v, Buffer buffer, const IpRowWrite *w, bool clear)
 	bool		here = w->moved.buffer == buffer;
 	OffsetNumber old = ip_moves_find(page);
 	OffsetNumber list = clear ? InvalidOffsetNumber : old;
-	uint32		size = ip_moves_space(page, list, ItemPointerGetOffsetNumber(&v->tid), &w->undo.forward,
-									  (w->undo.flags & IP_REC_KEYS) != 0);
+	uint32		size =
+		ip_moves_space(page, list, ItemPointerGetOffsetNumber(&v->tid),
+					   &w->undo.forward, (w->undo.flags & IP_REC_KEYS) != 0);
 
 	if (here)
 		size += IP_ROW_MIN_ITEM + w->moved.row.bodylen + sizeof(ItemIdData);
 	if (size > ip_page_free(page))
 		return InvalidOffsetNumber;
 	if (list == InvalidOffsetNumber)
-		list = place_of_new_list(page, old, here ? w->moved.off : InvalidOffsetNumber);
+		list = place_of_new_list(page, old,
+								 here ? w->moved.off : InvalidOffsetNumber);
 	return list <= IP_MAX_ROWS_PER_PAGE ? list : InvalidOffsetNumber;
 }
 
-/* If it was asked for v's lockers, and nobody has locked a row of the page, nobody need look for that again. */
+/*
+ * If v's lockers were looked up, and no row of the page is locked, clear the
+ * page's reference to lock sets, so that they need not be looked up again.
+ */
 static void
 forget_locks(ByteWriter *ops, const IpVersion *v, Page page)
 {
-	if (v->lockers_known && !v->lockers.any && IpPageGetSpecial(page)->u.data.lock_page != 0)
+	if (v->lockers_known && !v->lockers.any &&
+		IpPageGetSpecial(page)->u.data.lock_page != 0)
 		ip_op_lock_page(ops, 0);
 }
 
 /*
- * Delete or move the row without a version block, or an undo record, if the page's default changer is us, or
- * may be; false if not.
+ * Delete or move the row without a version block or an undo record, if we are,
+ * or can become, the page's default changer; false if not.
  */
 static bool
 write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
@@ -339,8 +403,10 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	Page		page = BufferGetPage(buffer);
 	const IpSpecial *special = IpPageGetSpecial(page);
 	CommandId	cid = w->undo.cid;
-	bool		is_ours = special->u.data.change_xid == w->xid && special->w.data.change_cid == cid;
-	bool		clear = TransactionIdIsValid(special->u.data.change_xid) && !is_ours;
+	bool		is_ours = special->u.data.change_xid == w->xid &&
+		special->w.data.change_cid == cid;
+	bool		clear = TransactionIdIsValid(special->u.data.change_xid) &&
+		!is_ours;
 	bool		moves = BufferIsValid(w->moved.buffer);
 	OffsetNumber list = InvalidOffsetNumber;
 	IpChange	change;
@@ -348,8 +414,9 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 
 	if (!is_changers(v, w) || (clear && !ip_page_changer_is_over(page)))
 		return false;
-	/* damage: an item that overlaps the list which goes */
-	if (clear && ip_moves_find(page) != InvalidOffsetNumber && !ip_page_may_move_items(page))
+	/* damage: an item overlaps the list that is to be removed */
+	if (clear && ip_moves_find(page) != InvalidOffsetNumber &&
+		!ip_page_may_move_items(page))
 		return false;
 	if (moves)
 	{
@@ -360,7 +427,7 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	ip_change_begin(&change, v->rel, w->info, w->xid);
 	change.logical = w->logical;
 	ops = ip_change_block(&change, buffer, false);
-	/* before the row it is made from */
+	/* before the change of the row that it is made from */
 	if (w->moved.buffer == buffer)
 		put_moved(ops, v, w, buffer);
 	if (clear)
@@ -368,21 +435,24 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	if (!is_ours)
 		ip_op_changer(ops, cid);
 	if (moves)
-		ip_op_moved(ops, ItemPointerGetOffsetNumber(&v->tid), list, &w->undo.forward, (w->undo.flags & IP_REC_KEYS) != 0);
+		ip_op_moved(ops, ItemPointerGetOffsetNumber(&v->tid), list,
+					&w->undo.forward, (w->undo.flags & IP_REC_KEYS) != 0);
 	else
 		ip_op_changed(ops, ItemPointerGetOffsetNumber(&v->tid));
 	forget_locks(ops, v, page);
 	if (moves && w->moved.buffer != buffer)
-		put_moved(ip_change_block(&change, w->moved.buffer, w->moved.init), v, w, buffer);
+		put_moved(ip_change_block(&change, w->moved.buffer, w->moved.init), v,
+				  w, buffer);
 	ip_change_apply(&change);
 	w->top.block = InvalidBlockNumber;
 	return true;
 }
 
-/* ---- any change ------------------------------------------------------------------------ */
+/* ---- any change ---------------------------------------------------------- */
 
 static IpRowMade
-put_row(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, OffsetNumber undo_off, const Home *home)
+put_row(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid,
+		OffsetNumber undo_off, const Home *home)
 {
 	IpRowOp		op = {
 		.off = ItemPointerGetOffsetNumber(&v->tid),.hdr = w->hdr,
@@ -391,13 +461,19 @@ put_row(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, OffsetNumbe
 		.undo_off = undo_off,
 		.base = w->saved ? IP_BASE_OVERLAID : IP_BASE_ROW,
 		.saved = w->saved,.saved_at_home = ip_version_saved_at_home(v),
-		.from = w->from,.fromlen = w->fromlen,.body = w->body,.bodylen = w->bodylen
+		.from = w->from,.fromlen = w->fromlen,
+		.body = w->body,.bodylen = w->bodylen
 	};
 
 	if (overlaid)
 		op.state |= IP_ROW_OVERLAID;
-	/* what undo has leads from the whole new body to the whole old one? */
-	if (w->undo.kind == IP_UNDO_UPDATE && !w->undo.has_skip && w->oldlen == w->fromlen)
+
+	/*
+	 * only if the undo delta leads from the whole new body to the whole old
+	 * one
+	 */
+	if (w->undo.kind == IP_UNDO_UPDATE && !w->undo.has_skip &&
+		w->oldlen == w->fromlen)
 	{
 		op.back = w->undo.delta;
 		op.backlen = w->undo.deltalen;
@@ -411,14 +487,15 @@ put_row(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid, OffsetNumbe
 }
 
 #ifdef USE_ASSERT_CHECKING
-/* Is what the caller wants to write to the row a state that it can have? */
+/* Returns whether the row can have the state that the caller wants to write. */
 static bool
 may_write(IpVersion *v, const IpRowWrite *w)
 {
 	IpXidStatus status = ip_version_status(v);
 
 	/* I4 */
-	if (!w->replay && (status == IP_STATUS_ABORTED || status == IP_STATUS_RUNNING))
+	if (!w->replay &&
+		(status == IP_STATUS_ABORTED || status == IP_STATUS_RUNNING))
 		return false;
 	/* I6, unless no rollback can go below v */
 	if (!w->cut && w->bodylen < w->fromlen)
@@ -432,14 +509,16 @@ may_write(IpVersion *v, const IpRowWrite *w)
 }
 
 /*
- * Does the record at w->top, which has just been written, have the bytes under the version block (I8), and is no xid newer
- * than its page says (I9)?
+ * Returns whether the record at w->top, which has just been written, has the
+ * bytes under the version block (I8), and no xid newer than its page says
+ * (I9).
  */
 static bool
 top_is_right(Page undo, const IpRowWrite *w, bool overlaid)
 {
 	IpSpecial  *special = IpPageGetSpecial(undo);
-	IpXid		newest = special->kind == IP_PAGE_UNDO ? special->u.undo.newest_xid : PG_UINT64_MAX;
+	IpXid		newest = special->kind == IP_PAGE_UNDO ?
+		special->u.undo.newest_xid : PG_UINT64_MAX;
 	uint8		buf[BLCKSZ];
 	IpUndoRec	rec;
 	bool		found;
@@ -453,13 +532,15 @@ top_is_right(Page undo, const IpRowWrite *w, bool overlaid)
 #endif
 
 /*
- * I23: entries become stale; or the page is quiet no more.  That is so whatever columns
- * change: one that has no index now may have one before the page is looked at.
+ * Returns whether entries become stale, or a quiet page is no longer quiet
+ * (I23).  The latter is so whatever columns change: a column that has no index
+ * now may have one before the page is examined.
  */
 static bool
 makes_stale(const IpRowWrite *w, uint8 keys)
 {
-	return w->info == IP_XLOG_UPDATE && (w->keys || (keys & IP_KEYS_QUIET)) && keys != IP_KEYS_STALE;
+	return w->info == IP_XLOG_UPDATE && (w->keys || (keys & IP_KEYS_QUIET)) &&
+		keys != IP_KEYS_STALE;
 }
 
 void
@@ -474,7 +555,8 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	IpChange	change;
 	ByteWriter *ops;
 	bool		overlaid;
-	bool		final;			/* once for row and undo: the horizon moves */
+	bool		final;			/* computed once for row and undo, because the
+								 * horizon moves */
 
 	Assert(ip_page_is_locked(BufferGetPage(buffer), true));
 	Assert(BufferGetBlockNumber(buffer) == ItemPointerGetBlockNumber(&v->tid));
@@ -482,7 +564,7 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	if (write_changed(v, buffer, w))
 		return;
 	final = is_final(v);
-	/* damage of the row is not to be copied to the undo page */
+	/* damage of the row must not be copied to the undo page */
 	if (!final && !(v->state & IP_ROW_INSERTED) && v->ptr.off == 0)
 		ip_version_damaged(v);
 	w->away |= is_too_long(w, have);
@@ -492,7 +574,8 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	{
 		home->off = 0;
 		overlaid = ip_item_size(IP_ROW_VERSION, w->bodylen) > have;
-		undo = ip_undo_use_begin(v->rel, ip_undo_rec_space(&w->undo, overlaid), &undo_off);
+		undo = ip_undo_use_begin(v->rel, ip_undo_rec_space(&w->undo, overlaid),
+								 &undo_off);
 	}
 
 	Assert(!overlaid || may_overlay(v));	/* I7 */
@@ -501,11 +584,11 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	change.replay = w->replay;
 	change.logical = w->logical;
 	ops = ip_change_block(&change, buffer, false);
-	/* before the row it is made from */
+	/* before the change of the row that it is made from */
 	if (w->moved.buffer == buffer)
 		put_moved(ops, v, w, buffer);
 	made = put_row(ops, v, w, overlaid, undo_off, home);
-	/* else the body may be the page's */
+	/* else the body may be in the page */
 	if (w->info == IP_XLOG_UPDATE || w->info == IP_XLOG_MOVE)
 		change.made = made;
 	forget_locks(ops, v, BufferGetPage(buffer));
@@ -525,12 +608,15 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 		ops = ip_change_block(&change, undo, false);
 		set_prev(&w->undo, v, final || w->cut);
 		w->undo.saved = overlaid ? w->body : NULL;
-		ip_undo_rec_put(ops, w->top.block, w->xid, ItemPointerGetOffsetNumber(&v->tid), &w->undo);
+		ip_undo_rec_put(ops, w->top.block, w->xid,
+						ItemPointerGetOffsetNumber(&v->tid), &w->undo);
 	}
 	if (BufferIsValid(w->moved.buffer) && w->moved.buffer != buffer)
-		put_moved(ip_change_block(&change, w->moved.buffer, w->moved.init), v, w, buffer);
+		put_moved(ip_change_block(&change, w->moved.buffer, w->moved.init), v,
+				  w, buffer);
 	ip_change_apply(&change);
-	Assert(top_is_right(BufferGetPage(BufferIsValid(undo) ? undo : buffer), w, overlaid));
+	Assert(top_is_right(BufferGetPage(BufferIsValid(undo) ? undo : buffer), w,
+						overlaid));
 	if (BufferIsValid(undo))
 		UnlockReleaseBuffer(undo);
 }

@@ -10,11 +10,14 @@
 
 #include "ip_version.h"
 
-/* Where an update to another TID puts the new row, and that row but for its version block. */
+/*
+ * For an update to another TID: the new row, without its version block, and
+ * where it is put.
+ */
 typedef struct IpRowMoved
 {
-	Buffer		buffer;			/* may be that of the row before; or
-								 * InvalidBuffer: none */
+	Buffer		buffer;			/* may be the old row's; InvalidBuffer: not
+								 * moved */
 	bool		init;			/* the page has to be initialised */
 	OffsetNumber off;
 	IpFormed	row;
@@ -27,22 +30,22 @@ typedef struct IpRowWrite
 	TransactionId xid;			/* the new version's maker: ours, unless
 								 * replay */
 	bool		replay;			/* see IpChange */
-	IpUndoRec	undo;			/* prev, saved are filled in here */
+	IpUndoRec	undo;			/* ip_modify_write sets prev and saved */
 	uint8		state;			/* INSERTED, DELETED, MOVED */
 	uint16		hdr;
 	const uint8 *body;
 	uint32		bodylen;
-	/* the body that the row has now, and its overlaid bytes */
+	/* the row's current body, and its overlaid bytes */
 	const uint8 *from;
 	uint32		fromlen;
-	uint32		oldlen;			/* what of it the undo record restores */
+	uint32		oldlen;			/* length of it that the undo record restores */
 	const uint8 *saved;
 	bool		away;			/* the page has no room for the undo record */
 	IpRowMoved	moved;			/* update to another TID */
 	CommandId	cid;
 	IpXid		conflict;		/* see IpChange */
-	bool		keys;			/* in place, index keys have changed */
-	bool		cut;			/* the undo record does not link to what is
+	bool		keys;			/* update in place that changes index keys */
+	bool		cut;			/* the undo record does not link to versions
 								 * before v */
 	StringInfo	logical;		/* see IpChange */
 	/* result */
@@ -50,25 +53,32 @@ typedef struct IpRowWrite
 								 * invalid */
 } IpRowWrite;
 
-/* The row keeps its body and state: fill in w from v. */
-extern void ip_modify_same(IpRowWrite *w, IpVersion *v, uint8 info, TransactionId xid);
+/* Fill in w from v, so that the row keeps its body and state. */
+extern void ip_modify_same(IpRowWrite *w, IpVersion *v, uint8 info,
+						   TransactionId xid);
 
-/* Can the row's item take a body of this length, with a version block? */
+/*
+ * Returns whether the row's item can take a body of this length, with a
+ * version block.
+ */
 extern bool ip_modify_fits(IpVersion *v, Page page, uint32 bodylen);
 
-/* The same for an update; a row that becomes much longer shall leave room for a list of moves. */
+/*
+ * Like ip_modify_fits, for an update; a row that becomes much longer must
+ * leave room for a list of moves.
+ */
 extern bool ip_modify_may_grow(IpVersion *v, Page page, uint32 bodylen);
 
 /*
- * Does the data page lack room for the undo record of w, which is an update in place, and may a prune find it?  Lock:
- * exclusive.
+ * Returns whether the data page lacks room for the undo record of w, which is
+ * an update in place, and a prune may make that room.  Lock: exclusive.
  */
 extern bool ip_modify_lacks_home(IpVersion *v, Buffer buffer, IpRowWrite *w);
 
 /*
- * Write it: one atomic change of the data page, the new row's page, and, if the data page has no
- * room for the undo record, an undo page.  v stands on the version before.  Lock: the buffers
- * exclusively, held on return.
+ * Write w in one atomic change of the data page, the new row's page and, if
+ * the data page has no room for the undo record, an undo page.  v stands on
+ * the version before.  Lock: the buffers exclusively, held on return.
  */
 extern void ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w);
 

@@ -2,12 +2,15 @@
  * ip_update.c
  *	  Update and delete.
  *
- * An update is made in place, at the same TID, when no column changes that an index which does not follow (ip_keys.h) or a
- * foreign key looks at, no trigger of an insertion of our own can still be queued, and the row has the room.  Otherwise the
- * new version gets a TID of its own, and the old one is marked deleted with a link to it, as in heap.
+ * An update is made in place, at the same TID, if it changes no column used by
+ * a foreign key or by an index that does not follow (ip_keys.h), no trigger of
+ * an insertion of our own can still be queued, and the row has the room.
+ * Otherwise the new version gets a TID of its own, and the old one is marked
+ * deleted with a link to it, as in heap.
  *
- * AFTER ROW triggers fetch OLD and NEW by TID when they are fired.  After an update in place OLD's TID is that of its undo
- * record, from which NEW is found, too.
+ * AFTER ROW triggers fetch OLD and NEW by TID when they are fired.  After an
+ * update in place, OLD's TID is that of its undo record, from which NEW is
+ * found too.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -34,12 +37,15 @@
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
-/* What a move on the row's own page takes beside the two bodies and a version block. */
+/*
+ * Space that a move on the row's own page takes besides the two bodies and a
+ * version block.
+ */
 #define MOVE_SPACE	(IP_ROW_MIN_ITEM + 2 * sizeof(ItemIdData) + 32)
 
-static uint8 from_body[BLCKSZ]; /* the row's before the change */
+static uint8 from_body[BLCKSZ]; /* the row's body before the change */
 
-/* ---- what update and delete share ----------------------------------------------------- */
+/* ---- what update and delete share ---------------------------------------- */
 
 typedef struct ModifyRequest
 {
@@ -55,25 +61,30 @@ typedef struct ModifyRequest
 	bool		have_tuple_lock;
 	LockTupleMode tuple_lock_mode;
 	bool		is_locker;		/* we hold a row lock */
-	bool		was_locked;		/* by us, before this command's change */
-	bool		has_older;		/* snapshots of ours may see older versions
-								 * than the one that is deleted or moved */
+	bool		was_locked;		/* we had locked it before this command's
+								 * change */
+	bool		has_older;		/* our snapshots may see older versions than
+								 * the one that is deleted or moved */
 	/* update only */
 	TupleTableSlot *slot;
 	IpFormed	row;			/* the new row */
-	bool		toast;			/* it must go through TOAST, and has not */
-	bool		toasted;		/* it has: the mode is known */
-	bool		no_logical;		/* decoding is not to see it */
-	IpColumns	columns;		/* that the new row changes */
+	bool		toast;			/* it must be toasted, but has not been */
+	bool		toasted;		/* it has been toasted: the mode is known */
+	bool		no_logical;		/* decoding must not see it */
+	IpColumns	columns;		/* columns that the new row changes */
 } ModifyRequest;
 
-/* Which columns does the new row change in v?  Of a row that TOAST has stored otherwise, no key is changed by that. */
+/*
+ * Find the columns that the new row changes in v.  If toasting stores a row's
+ * values in another way, that does not change a key.
+ */
 static void
 update_columns(ModifyRequest *req, IpVersion *v)
 {
 	ip_update_columns_compare(&req->columns, v, &req->row);
 	if (!req->toasted)
-		req->mode = req->columns.key_changed ? LockTupleExclusive : LockTupleNoKeyExclusive;
+		req->mode = req->columns.key_changed ? LockTupleExclusive :
+			LockTupleNoKeyExclusive;
 }
 
 static TM_Result
@@ -82,8 +93,8 @@ failure(IpVersion *v, IpFound found, ModifyRequest *req)
 	static const TM_Result results[] = {
 		[IPF_OK] = TM_BeingModified,[IPF_INVISIBLE] = TM_Invisible,
 		[IPF_SELF] = TM_SelfModified,[IPF_RUNNING] = TM_BeingModified,
-		[IPF_UPDATED] = TM_Updated,[IPF_MOVED] = TM_Updated,[IPF_DELETED] = TM_Deleted,
-		[IPF_NONE] = TM_Deleted
+		[IPF_UPDATED] = TM_Updated,[IPF_MOVED] = TM_Updated,
+		[IPF_DELETED] = TM_Deleted,[IPF_NONE] = TM_Deleted
 	};
 
 	Assert(found != IPF_AGAIN);
@@ -97,8 +108,9 @@ failure(IpVersion *v, IpFound found, ModifyRequest *req)
 }
 
 /*
- * Find and lock the version to be changed, waiting for others if wanted.  With
- * TM_Ok the buffer is locked and no lock of another transaction conflicts.
+ * Find and lock the version to be changed, waiting for others if requested.
+ * With TM_Ok the buffer is locked and no lock of another transaction
+ * conflicts.
  */
 static TM_Result
 modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
@@ -115,7 +127,8 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 		CHECK_FOR_INTERRUPTS();
 		ip_undo_use_prepare(req->rel);
 		found = ip_modify_begin(v, req->rel, &req->target.row, req->xid,
-								req->slot != NULL ? IP_TO_UPDATE : IP_TO_DELETE, buffer);
+								req->slot != NULL ? IP_TO_UPDATE : IP_TO_DELETE,
+								buffer);
 		if (found == IPF_NONE)
 		{
 			req->tmfd->ctid = req->target.row;
@@ -135,9 +148,10 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 		if (found == IPF_OK && req->crosscheck != InvalidSnapshot &&
 			!ip_version_change_visible(v, req->crosscheck))
 			found = IPF_UPDATED;
-		/* the version that was deleted has committed: it is not far */
+		/* the version that was deleted has committed, so it is not far */
 		if (found == IPF_DELETED)
-			(void) ip_version_below_is_newer(v, req->snapshot, &req->target, LockTupleExclusive, &newer);
+			(void) ip_version_below_is_newer(v, req->snapshot, &req->target,
+											 LockTupleExclusive, &newer);
 		if (newer)
 			found = IPF_UPDATED;
 		if (found == IPF_RUNNING)
@@ -147,7 +161,8 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 		req->is_locker = ip_lockers_are_ours(v);
 		if (found == IPF_OK && !TransactionIdIsValid(wait_for))
 			return TM_Ok;
-		if (!TransactionIdIsValid(wait_for) || (!req->wait && found != IPF_RUNNING))
+		if (!TransactionIdIsValid(wait_for) ||
+			(!req->wait && found != IPF_RUNNING))
 		{
 			result = failure(v, found, req);
 			UnlockReleaseBuffer(*buffer);
@@ -157,7 +172,9 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 		UnlockReleaseBuffer(*buffer);
 		if (found == IPF_RUNNING)
 		{
-			if (ip_version_below_is_newer(v, req->snapshot, &req->target, LockTupleExclusive, &newer) == IPV_STALE)
+			if (ip_version_below_is_newer(v, req->snapshot, &req->target,
+										  LockTupleExclusive, &newer) ==
+				IPV_STALE)
 			{
 				if (++stale > IP_MAX_STALE)
 					ip_version_missing(v);
@@ -168,9 +185,11 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 		}
 		if (!req->have_tuple_lock)
 			req->tuple_lock_mode = req->mode;
-		(void) ip_lockers_wait(req->rel, &req->target.row, wait_for, req->mode, LockWaitBlock,
+		(void) ip_lockers_wait(req->rel, &req->target.row, wait_for, req->mode,
+							   LockWaitBlock,
 							   req->slot ? XLTW_Update : XLTW_Delete,
-							   req->is_locker || ip_version_status(v) == IP_STATUS_MINE,
+							   req->is_locker ||
+							   ip_version_status(v) == IP_STATUS_MINE,
 							   &req->have_tuple_lock);
 	}
 }
@@ -178,8 +197,10 @@ modify_find(ModifyRequest *req, IpVersion *v, Buffer *buffer)
 static TM_Result
 modify_end(ModifyRequest *req, TM_Result result)
 {
-	ip_lockers_wait_end(req->rel, &req->target.row, req->tuple_lock_mode, req->have_tuple_lock);
-	return ip_modify_self_failure(req->rel, &req->target, req->snapshot, req->cid, result, req->tmfd);
+	ip_lockers_wait_end(req->rel, &req->target.row, req->tuple_lock_mode,
+						req->have_tuple_lock);
+	return ip_modify_self_failure(req->rel, &req->target, req->snapshot,
+								  req->cid, result, req->tmfd);
 }
 
 /* See req->has_older. */
@@ -190,7 +211,10 @@ has_older(const IpVersion *v)
 		!TransactionIdPrecedes((TransactionId) v->xid, TransactionXmin);
 }
 
-/* The version has been changed; fetches: see ip_memo_note_asked_for. */
+/*
+ * Note that the version has been changed.  fetches: see
+ * ip_memo_note_asked_for.
+ */
 static void
 modify_note(const ModifyRequest *req, int fetches)
 {
@@ -198,12 +222,16 @@ modify_note(const ModifyRequest *req, int fetches)
 	if (req->snapshot == InvalidSnapshot || !IsMVCCSnapshot(req->snapshot))
 		ip_memo_note_blind(req->rel, &req->target.row, req->xid, req->cid);
 	if (fetches != 0 && (req->target.exact || req->has_older))
-		ip_memo_note_asked_for(req->rel, &req->target.row, req->xid, req->cid, fetches);
+		ip_memo_note_asked_for(req->rel, &req->target.row, req->xid, req->cid,
+							   fetches);
 }
 
-/* ---- delete ---------------------------------------------------------------------------- */
+/* ---- delete -------------------------------------------------------------- */
 
-/* How often does the trigger queue ask for what has been deleted?  See ip_memo_note_asked_for. */
+/*
+ * Returns how often the trigger queue fetches the deleted version.  See
+ * ip_memo_note_asked_for.
+ */
 static int
 fetches_of_deleted(const TriggerDesc *desc, bool changing_part)
 {
@@ -211,19 +239,22 @@ fetches_of_deleted(const TriggerDesc *desc, bool changing_part)
 		return 0;
 
 	/*
-	 * transition tables, and RETURNING, ask before and after events of two
+	 * transition tables and RETURNING fetch it before and after events of two
 	 * kinds
 	 */
 	if (changing_part)
-		return desc->trig_delete_after_row || desc->trig_update_after_row ? IP_MEMO_ALWAYS : 0;
+		return desc->trig_delete_after_row || desc->trig_update_after_row ?
+			IP_MEMO_ALWAYS : 0;
 	return desc->trig_delete_after_row;
 }
 
 TM_Result
-ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, uint32 options, Snapshot snapshot,
-				 Snapshot crosscheck, bool wait, TM_FailureData *tmfd)
+ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, uint32 options,
+				 Snapshot snapshot, Snapshot crosscheck, bool wait,
+				 TM_FailureData *tmfd)
 {
-	bool		changing_part = (options & TABLE_DELETE_CHANGING_PARTITION) != 0;
+	bool		changing_part =
+		(options & TABLE_DELETE_CHANGING_PARTITION) != 0;
 	ModifyRequest req = {
 		.rel = rel,.cid = cid,.snapshot = snapshot,
 		.crosscheck = crosscheck,.wait = wait,.tmfd = tmfd,
@@ -270,44 +301,55 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, uint32 options, S
 	return result;
 }
 
-/* ---- update ---------------------------------------------------------------------------- */
+/* ---- update -------------------------------------------------------------- */
 
-/* The new row behind TOAST; the old one is locked meanwhile, but not its page. */
+/*
+ * Toast the new row.  In the meantime the old row is locked, but not its page.
+ */
 static void
 update_toast(ModifyRequest *req, IpVersion *v, Buffer buffer)
 {
-	HeapTuple	old = ip_toast_heap_tuple(req->rel, v->hdr, v->body, v->bodylen);
+	HeapTuple	old = ip_toast_heap_tuple(req->rel, v->hdr, v->body,
+										  v->bodylen);
 
 	if (!ip_lockers_held(v, req->mode))
 		ip_lockers_add(v, buffer, req->xid, req->mode);
 	UnlockReleaseBuffer(buffer);
-	ip_toast_form_toasted(req->rel, req->slot, old, req->no_logical ? TABLE_INSERT_NO_LOGICAL : 0, &req->row);
+	ip_toast_form_toasted(req->rel, req->slot, old,
+						  req->no_logical ? TABLE_INSERT_NO_LOGICAL : 0,
+						  &req->row);
 	heap_freetuple(old);
 	req->toast = false;
 }
 
 /*
- * Try to prepare the update in place: the new body, as long as the versions
- * that a rollback may put back, and the undo delta (in "delta").
+ * Try to prepare the update in place: the new body, which is at least as long
+ * as versions that a rollback may make current again, and the undo delta (in
+ * "delta").
  */
 static bool
-prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w, uint8 *delta)
+prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w,
+				 uint8 *delta)
 {
-	ByteWriter	dw = {delta, delta + IP_MAX_UNDO_REC - IP_UNDO_SPACE(0) - IP_REC_MAX_HEAD, false};
+	ByteWriter	dw = {
+		delta, delta + IP_MAX_UNDO_REC - IP_UNDO_SPACE(0) - IP_REC_MAX_HEAD,
+		false
+	};
 	uint32		floor = v->bodylen;
 
 	/*
-	 * zeros behind the old values stay as long as somebody may look below
-	 * them
+	 * zeros behind the old values stay as long as older versions may be read
 	 */
-	if (ip_body_may_be_padded(v->body, v->bodylen) && ip_xid_removable(v->rel, v->xid))
+	if (ip_body_may_be_padded(v->body, v->bodylen) &&
+		ip_xid_removable(v->rel, v->xid))
 		floor = Max(IP_ROW_MIN_BODY,
-					ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen));
+					ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body,
+								   v->bodylen));
 	if (floor < v->bodylen)
 	{
 		/*
-		 * older versions were longer: nobody may go there any more, not even
-		 * on a standby
+		 * older versions were longer: they must not be reached any more, not
+		 * even on a standby
 		 */
 		w->cut = true;
 		w->conflict = v->xid;
@@ -323,7 +365,8 @@ prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w,
 	w->state = 0;
 	w->keys = req->columns.changed != 0;
 	Assert(w->cut || w->bodylen >= v->bodylen); /* I6 */
-	w->undo.has_skip = !w->cut && ip_skip_make(v, req->xid, req->cid, w->bodylen, &w->undo.skip);
+	w->undo.has_skip = !w->cut &&
+		ip_skip_make(v, req->xid, req->cid, w->bodylen, &w->undo.skip);
 	if (w->undo.has_skip)
 		ip_delta_make_whole(&dw, w->bodylen, v->body, floor);
 	else
@@ -337,12 +380,18 @@ prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w,
 }
 
 #ifdef USE_ASSERT_CHECKING
-/* I2, of what is about to be written in place. */
+/* Check I2 for a change that is about to be written in place. */
 static bool
 may_stay(const ModifyRequest *req, const IpRowWrite *w)
 {
-	IpFormed	from = {.hdr = w->undo.hdr,.body = unconstify(uint8 *, w->from),.bodylen = w->fromlen};
-	IpFormed	to = {.hdr = w->hdr,.body = unconstify(uint8 *, w->body),.bodylen = w->bodylen};
+	IpFormed	from = {
+		.hdr = w->undo.hdr,.body = unconstify(uint8 *, w->from),
+		.bodylen = w->fromlen
+	};
+	IpFormed	to = {
+		.hdr = w->hdr,.body = unconstify(uint8 *, w->body),
+		.bodylen = w->bodylen
+	};
 
 	return ip_update_columns_may_stay(&req->columns, &from, &to);
 }
@@ -353,7 +402,8 @@ static void
 prepare_move(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w)
 {
 	Page		page = BufferGetPage(buffer);
-	Size		size = Min(IP_ROW_MIN_ITEM + req->row.bodylen, IP_MAX_ITEM) + sizeof(ItemIdData);
+	Size		size = Min(IP_ROW_MIN_ITEM + req->row.bodylen, IP_MAX_ITEM) +
+		sizeof(ItemIdData);
 	Size		wanted = ip_item_size(IP_ROW_VERSION, v->bodylen) + size;
 	uint32		have = v->top_itemlen + ip_page_free(page);
 
@@ -361,17 +411,20 @@ prepare_move(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w)
 	w->state = IP_ROW_DELETED | IP_ROW_MOVED;
 	w->moved.row = req->row;
 	w->moved.init = false;
-	if (have >= wanted + ip_space_reserve(BufferGetBlockNumber(buffer), page, wanted) &&
+	if (have >= wanted + ip_space_reserve(BufferGetBlockNumber(buffer),
+										  page, wanted) &&
 		ip_page_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE)
 		w->moved.buffer = buffer;
 	else
-		w->moved.buffer = ip_space_find(req->rel, size, 0, NULL, true, buffer, &w->moved.init);
+		w->moved.buffer = ip_space_find(req->rel, size, 0, NULL, true, buffer,
+										&w->moved.init);
 	w->moved.off = ip_op_put_offset(w->moved.buffer, w->moved.init);
 	w->undo.kind = IP_UNDO_DELETE;
-	ItemPointerSet(&w->undo.forward, BufferGetBlockNumber(w->moved.buffer), w->moved.off);
+	ItemPointerSet(&w->undo.forward, BufferGetBlockNumber(w->moved.buffer),
+				   w->moved.off);
 }
 
-/* What an update writes wherever the new version goes. */
+/* Prepare what an update writes both in place and when it moves the row. */
 static void
 update_common(ModifyRequest *req, IpVersion *v, IpRowWrite *w)
 {
@@ -382,9 +435,10 @@ update_common(ModifyRequest *req, IpVersion *v, IpRowWrite *w)
 		w->undo.flags = IP_REC_KEYS;
 }
 
-/* Prepare an update in place, or a move; true: in place. */
+/* Prepare an update in place, or a move; returns whether it is in place. */
 static bool
-update_prepare(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w, uint8 *delta)
+update_prepare(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w,
+			   uint8 *delta)
 {
 	update_common(req, v, w);
 	if (!req->columns.blocked && prepare_in_place(req, v, buffer, w, delta))
@@ -393,21 +447,26 @@ update_prepare(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w, u
 	return false;
 }
 
-/* Could a prune of the page make room for the new version, or for undo at home, that is not there? */
+/*
+ * Returns whether room for the new version or for undo at home is missing, and
+ * a prune of the page could make it.
+ */
 static bool
-lacks_room(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w, bool in_place)
+lacks_room(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w,
+		   bool in_place)
 {
 	Page		page = BufferGetPage(buffer);
 
 	if (PageIsAllVisible(page))
-		return false;			/* nor is there anything to prune */
+		return false;			/* and there is nothing to prune */
 	if (in_place)
 		return ip_modify_lacks_home(v, buffer, w);
 	return v->top_itemlen + ip_page_free(page) <
-		ip_item_size(IP_ROW_VERSION, v->bodylen) + req->row.bodylen + MOVE_SPACE;
+		ip_item_size(IP_ROW_VERSION, v->bodylen) + req->row.bodylen +
+		MOVE_SPACE;
 }
 
-/* Write the new version; true: in place. */
+/* Write the new version; returns whether it is in place. */
 static bool
 update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 {
@@ -420,19 +479,25 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 	OffsetNumber off = ItemPointerGetOffsetNumber(&v->tid);
 	bool		in_place;
 
-	/* as in heap, an update under our own FOR UPDATE excludes what that does */
+	/*
+	 * as in heap, an update under our own FOR UPDATE excludes what FOR UPDATE
+	 * excludes
+	 */
 	if (ip_lockers_held(v, LockTupleExclusive))
 		req->mode = LockTupleExclusive;
 	memcpy(from_body, v->body, v->bodylen);
 	old.hdr = v->hdr;
 	old.body = from_body;
 	old.bodylen = v->bodylen;
-	logical = req->no_logical ? NULL : ip_logical_update(req->rel, &old, &req->row);
+	logical = req->no_logical ? NULL :
+		ip_logical_update(req->rel, &old, &req->row);
 	in_place = update_prepare(req, v, buffer, &w, delta);
-	if (lacks_room(req, v, buffer, &w, in_place) && ip_prune_page_opt(req->rel, buffer))
+	if (lacks_room(req, v, buffer, &w, in_place) &&
+		ip_prune_page_opt(req->rel, buffer))
 	{
-		/* the row is what it was, but perhaps with less of its past */
-		if (ip_version_begin(v, req->rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer), off) != IPV_OK)
+		/* the row has not changed, but may have fewer old versions */
+		if (ip_version_begin(v, req->rel, BufferGetBlockNumber(buffer),
+							 BufferGetPage(buffer), off) != IPV_OK)
 			ip_version_missing(v);
 		memcpy(from_body, v->body, v->bodylen);
 		in_place = update_prepare(req, v, buffer, &w, delta);
@@ -447,9 +512,10 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 	Assert(!in_place || may_stay(req, &w));
 	w.logical = logical;
 	if (!in_place)
-		(void) ip_lockers_are_ours(v);	/* known, before v changes */
+		(void) ip_lockers_are_ours(v);	/* read the lockers before v changes */
 	ip_modify_write(v, buffer, &w);
-	ip_slot_set_written(req->slot, req->rel, BufferGetBlockNumber(to), off, req->xid, req->cid, xmax);
+	ip_slot_set_written(req->slot, req->rel, BufferGetBlockNumber(to), off,
+						req->xid, req->cid, xmax);
 	if (!in_place)
 		ip_lockers_carry(v, to, off);	/* I19 */
 	if (to != buffer)
@@ -458,8 +524,9 @@ update_write(ModifyRequest *req, IpVersion *v, Buffer buffer)
 }
 
 TM_Result
-ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId cid, uint32 options,
-				Snapshot snapshot, Snapshot crosscheck, bool wait, TM_FailureData *tmfd,
+ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot,
+				CommandId cid, uint32 options, Snapshot snapshot,
+				Snapshot crosscheck, bool wait, TM_FailureData *tmfd,
 				LockTupleMode *lockmode, CompatUpdateIndexes *update_indexes)
 {
 	ModifyRequest req = {
@@ -473,7 +540,8 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 	IpVersion  *v = &version;
 	BlockNumber block;
 	bool		in_place = false;
-	bool		has_queue = rel->trigdesc && rel->trigdesc->trig_update_after_row;
+	bool		has_queue = rel->trigdesc &&
+		rel->trigdesc->trig_update_after_row;
 	Buffer		buffer;
 	TM_Result	result;
 
@@ -486,7 +554,8 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 	}
 	result = modify_find(&req, v, &buffer);
 	*lockmode = req.mode;
-	req.was_locked = req.is_locker || ip_memo_was_locked(rel, &req.target.row, cid);
+	req.was_locked = req.is_locker ||
+		ip_memo_was_locked(rel, &req.target.row, cid);
 	if (result == TM_Ok && (req.toast || (v->hdr & IP_HDR_HASEXTERNAL)))
 	{
 		update_toast(&req, v, buffer);
@@ -495,7 +564,8 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 		if (result != TM_Ok)
 			elog(ERROR, "row (%u,%u) of relation \"%s\" changed although it is locked",
 				 ItemPointerGetBlockNumber(&req.target.row),
-				 ItemPointerGetOffsetNumber(&req.target.row), RelationGetRelationName(rel));
+				 ItemPointerGetOffsetNumber(&req.target.row),
+				 RelationGetRelationName(rel));
 	}
 	if (result == TM_Ok)
 	{
@@ -503,14 +573,19 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 		in_place = update_write(&req, v, buffer);
 		block = BufferGetBlockNumber(buffer);
 		UnlockReleaseBuffer(buffer);
-		CompatCountUpdate(rel, in_place, ItemPointerGetBlockNumber(&slot->tts_tid) != block);
+		CompatCountUpdate(rel, in_place,
+						  ItemPointerGetBlockNumber(&slot->tts_tid) != block);
 		*update_indexes = COMPAT_TU_ALL;
 		if (in_place)
 		{
-			/* core counts a dead row, and is right if an entry becomes stale */
+			/*
+			 * core counts a dead row, which is right if an entry becomes
+			 * stale
+			 */
 			if (req.columns.changed == 0)
 				pgstat_update_heap_dead_tuples(rel, 1);
-			*update_indexes = req.columns.summarize ? COMPAT_TU_SUMMARIZING : COMPAT_TU_NONE;
+			*update_indexes = req.columns.summarize ? COMPAT_TU_SUMMARIZING :
+				COMPAT_TU_NONE;
 		}
 	}
 	result = modify_end(&req, result);
@@ -519,8 +594,9 @@ ip_update_tuple(Relation rel, ItemPointer tid, TupleTableSlot *slot, CommandId c
 	if (result == TM_Ok)
 		modify_note(&req, has_queue && !in_place);
 	if (in_place && req.columns.changed != 0)
-		ip_keys_insert(rel, req.columns.followed.indexes, req.columns.changed, slot);
-	/* last: an operator class may have called anything */
+		ip_keys_insert(rel, req.columns.followed.indexes, req.columns.changed,
+					   slot);
+	/* must be last: functions of operator classes may have made any calls */
 	if (in_place && has_queue)
 		ip_memo_note_updated(rel, &slot->tts_tid, cid);
 	return result;

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_update_columns.c
- *	  Which columns an update changes that somebody else looks at.
+ *	  Changed columns that matter to indexes, foreign keys and triggers.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -14,7 +14,10 @@
 #include "ip_update_columns.h"
 #include "ip_version_satisfy.h"
 
-/* What may the queue of AFTER ROW triggers have to fetch by TID? */
+/*
+ * Find out which versions the queue of AFTER ROW triggers may have to fetch by
+ * TID.
+ */
 static void
 queued_versions(IpColumns * c)
 {
@@ -24,13 +27,17 @@ queued_versions(IpColumns * c)
 	{
 		Trigger    *trigger = &desc->triggers[i];
 
-		if (!TRIGGER_FOR_AFTER(trigger->tgtype) || !TRIGGER_FOR_ROW(trigger->tgtype))
+		if (!TRIGGER_FOR_AFTER(trigger->tgtype) ||
+			!TRIGGER_FOR_ROW(trigger->tgtype))
 			continue;
 		switch (RI_FKey_trigger_type(trigger->tgfoid))
 		{
 			case RI_TRIGGER_NONE:
 
-				/* of deferrable constraints: queued after indexes */
+				/*
+				 * triggers of deferrable constraints, queued after index
+				 * insertions
+				 */
 				if (trigger->tgfoid == F_UNIQUE_KEY_RECHECK)
 					continue;
 				break;
@@ -57,9 +64,11 @@ ip_update_columns_init(IpColumns * c, Relation rel)
 	if (followed->ncolumns > 0)
 		c->followed = *followed;
 	queued_versions(c);
-	c->blocking = RelationGetIndexAttrBitmap(c->rel, INDEX_ATTR_BITMAP_HOT_BLOCKING);
+	c->blocking = RelationGetIndexAttrBitmap(c->rel,
+											 INDEX_ATTR_BITMAP_HOT_BLOCKING);
 	for (int i = 0; i < c->nfollowed; i++)
-		c->blocking = bms_del_member(c->blocking, c->followed.columns[i] - FirstLowInvalidHeapAttributeNumber);
+		c->blocking = bms_del_member(c->blocking, c->followed.columns[i] -
+									 FirstLowInvalidHeapAttributeNumber);
 	c->summarized = CompatSummarizedColumns(c->rel);
 	c->key = RelationGetIndexAttrBitmap(c->rel, INDEX_ATTR_BITMAP_KEY);
 	if (!c->is_referencing)
@@ -70,13 +79,14 @@ ip_update_columns_init(IpColumns * c, Relation rel)
 
 		for (int i = 0; i < fk->nkeys; i++)
 			c->blocking = bms_add_member(c->blocking,
-										 fk->conkey[i] - FirstLowInvalidHeapAttributeNumber);
+										 fk->conkey[i] -
+										 FirstLowInvalidHeapAttributeNumber);
 	}
 }
 
 static bool
-column_changed(TupleDesc desc, int attno, const Datum *olds, const bool *old_null,
-			   const Datum *news, const bool *new_null)
+column_changed(TupleDesc desc, int attno, const Datum *olds,
+			   const bool *old_null, const Datum *news, const bool *new_null)
 {
 	Form_pg_attribute att;
 
@@ -91,9 +101,11 @@ column_changed(TupleDesc desc, int attno, const Datum *olds, const bool *old_nul
 }
 
 /*
- * May a trigger of an event of our own transaction be queued that knows the row's TID only?  That of an insertion does
- * (COPY FREEZE's rows do not tell); that of an update in place knows its undo record.  But to find a version that
- * many others have followed takes as many steps.
+ * Returns whether a trigger for an event of our own transaction may be queued
+ * that knows only the row's TID.  The trigger of an insertion does (COPY
+ * FREEZE's rows do not show it).  The trigger of an update in place knows its
+ * undo record, but finding a version that many others have followed takes as
+ * many steps.
  */
 static bool
 may_be_queued(const IpColumns * c, IpVersion *v)
@@ -102,15 +114,20 @@ may_be_queued(const IpColumns * c, IpVersion *v)
 		return false;
 	if (CompatFileIsNew(c->rel))
 		return true;
-	return ((v->state & IP_ROW_INSERTED) || c->is_deferrable) && ip_version_status(v) == IP_STATUS_MINE;
+	return ((v->state & IP_ROW_INSERTED) || c->is_deferrable) &&
+		ip_version_status(v) == IP_STATUS_MINE;
 }
 
-/* If the column changes that i stands for in bitmaps, note what that means. */
+/*
+ * Compare the column that i stands for in bitmaps, and note the consequences
+ * if it changes.
+ */
 static void
 compare_column(IpColumns * c, int i, const Datum *olds, const bool *old_null,
 			   const Datum *news, const bool *new_null)
 {
-	if (!column_changed(RelationGetDescr(c->rel), i + FirstLowInvalidHeapAttributeNumber, olds, old_null,
+	if (!column_changed(RelationGetDescr(c->rel),
+						i + FirstLowInvalidHeapAttributeNumber, olds, old_null,
 						news, new_null))
 		return;
 	if (bms_is_member(i, c->blocking))
@@ -126,11 +143,15 @@ compare_column(IpColumns * c, int i, const Datum *olds, const bool *old_null,
 		c->key_changed = true;
 }
 
-/* The last one of those that are compared: what is behind it need not be looked at. */
+/*
+ * Returns the last column that is compared; later columns need not be
+ * deformed.
+ */
 static int
 last_column(const IpColumns * c)
 {
-	int			last = Max(bms_prev_member(c->blocking, -1), bms_prev_member(c->summarized, -1)) +
+	int			last = Max(bms_prev_member(c->blocking, -1),
+						   bms_prev_member(c->summarized, -1)) +
 		FirstLowInvalidHeapAttributeNumber;
 
 	for (int i = 0; i < c->nfollowed; i++)
@@ -156,35 +177,41 @@ ip_update_columns_compare(IpColumns * c, IpVersion *v, const IpFormed *row)
 	if (c->blocking == NULL && c->summarized == NULL && c->nfollowed == 0)
 		return;
 	natts = last_column(c);
-	ip_body_deform(desc, v->hdr, v->body, v->bodylen, natts, false, olds, old_null);
-	ip_body_deform(desc, row->hdr, row->body, row->bodylen, natts, true, news, new_null);
+	ip_body_deform(desc, v->hdr, v->body, v->bodylen, natts, false, olds,
+				   old_null);
+	ip_body_deform(desc, row->hdr, row->body, row->bodylen, natts, true, news,
+				   new_null);
 	for (i = -1; (i = bms_next_member(c->blocking, i)) >= 0;)
 		compare_column(c, i, olds, old_null, news, new_null);
 	for (i = -1; (i = bms_next_member(c->summarized, i)) >= 0;)
 		compare_column(c, i, olds, old_null, news, new_null);
 	for (i = 0; i < c->nfollowed; i++)
-		compare_column(c, c->followed.columns[i] - FirstLowInvalidHeapAttributeNumber, olds, old_null,
-					   news, new_null);
+		compare_column(c, c->followed.columns[i] -
+					   FirstLowInvalidHeapAttributeNumber, olds, old_null, news,
+					   new_null);
 
-	/* an index's expression may change rows before core asks for OLD */
+	/* an index's expression may change rows before core fetches OLD */
 	c->blocked |= c->summarize && c->is_queued;
 }
 
 #ifdef USE_ASSERT_CHECKING
 bool
-ip_update_columns_may_stay(const IpColumns * c, const IpFormed *from, const IpFormed *to)
+ip_update_columns_may_stay(const IpColumns * c, const IpFormed *from,
+						   const IpFormed *to)
 {
 	TupleDesc	desc = RelationGetDescr(c->rel);
 	Datum	   *values = palloc(2 * desc->natts * sizeof(Datum));
 	bool	   *isnull = palloc(2 * desc->natts * sizeof(bool));
 	int			i = -1;
 
-	ip_body_deform(desc, from->hdr, from->body, from->bodylen, desc->natts, false, values, isnull);
-	ip_body_deform(desc, to->hdr, to->body, to->bodylen, desc->natts, true, values + desc->natts, isnull + desc->natts);
+	ip_body_deform(desc, from->hdr, from->body, from->bodylen, desc->natts,
+				   false, values, isnull);
+	ip_body_deform(desc, to->hdr, to->body, to->bodylen, desc->natts, true,
+				   values + desc->natts, isnull + desc->natts);
 	while ((i = bms_next_member(c->blocking, i)) >= 0)
 	{
-		if (column_changed(desc, i + FirstLowInvalidHeapAttributeNumber, values, isnull,
-						   values + desc->natts, isnull + desc->natts))
+		if (column_changed(desc, i + FirstLowInvalidHeapAttributeNumber, values,
+						   isnull, values + desc->natts, isnull + desc->natts))
 			return false;
 	}
 	return true;

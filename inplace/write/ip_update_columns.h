@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  * ip_update_columns.h
- *	  Which columns an update changes that somebody else looks at.
+ *	  Changed columns that matter to indexes, foreign keys and triggers.
  *
- * Indexes, foreign keys and the queue of AFTER ROW triggers look at a row's columns, or at its TID.  What they look at says whether
- * a new version can stay in place, and which row lock the update takes.
+ * Indexes, foreign keys and the queue of AFTER ROW triggers use a row's
+ * columns or its TID.  This decides whether a new version can stay in place,
+ * and which row lock the update takes.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_UPDATE_COLUMNS_H
@@ -14,36 +15,44 @@
 
 typedef struct IpColumns
 {
-	/* of the table; bitmaps as core's for indexes */
+	/* about the table; bitmaps are like core's for indexes */
 	Relation	rel;
 	Bitmapset  *blocking;		/* changes of these cannot be made in place */
 	Bitmapset  *key;			/* changes of these exclude FOR KEY SHARE */
 	Bitmapset  *summarized;		/* changes of these are inserted into
 								 * summarizing indexes */
-	bool		is_queued;		/* AFTER ROW triggers may fetch its versions
-								 * ... */
+	bool		is_queued;		/* AFTER ROW triggers may fetch versions ... */
 	bool		is_deferrable;	/* ... perhaps at the transaction's end */
 	bool		is_referencing; /* has foreign keys */
 
-	/* of a version and the row to come */
+	/* about a version and the new row */
 	bool		blocked;		/* the version must move */
 	bool		key_changed;
 	bool		summarize;		/* a summarized column changes */
-	uint16		changed;		/* and a followed one, of these indexes */
+	uint16		changed;		/* indexes with a changed followed column */
 
 	int			nfollowed;
 	IpFollowed	followed;		/* set if nfollowed > 0 */
 }			IpColumns;
 
-/* Of a table whose indexes the caller has locked.  Allocates in the current memory context. */
+/*
+ * Set the members about the table, whose indexes the caller has locked.
+ * Allocates in the current memory context.
+ */
 extern void ip_update_columns_init(IpColumns * c, Relation rel);
 
-/* Set what is of a version and a row to come.  v's page is locked, or nobody else can change the row. */
-extern void ip_update_columns_compare(IpColumns * c, IpVersion *v, const IpFormed *row);
+/*
+ * Set the members about a version and the new row.  v's page is locked, or no
+ * other transaction can change the row.
+ */
+extern void ip_update_columns_compare(IpColumns * c, IpVersion *v,
+									  const IpFormed *row);
 
 #ifdef USE_ASSERT_CHECKING
-/* I2: do no blocking columns differ? */
-extern bool ip_update_columns_may_stay(const IpColumns * c, const IpFormed *from, const IpFormed *to);
+/* Returns whether no blocking columns differ (I2). */
+extern bool ip_update_columns_may_stay(const IpColumns * c,
+									   const IpFormed *from,
+									   const IpFormed *to);
 #endif
 
 #endif							/* IP_UPDATE_COLUMNS_H */
