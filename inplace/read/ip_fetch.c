@@ -23,21 +23,25 @@
 static IpVersion fetch_v;
 
 /*
- * SnapshotAny by TID is how core asks for "the" version of a row that it has
- * just scanned, locked or changed.  Which one it means:
- * - by a version's TID, which ip_lock_tuple gave it, or a fetch of what our last change
- *	 ended: that version;
- * - by the row's TID right after that: the trigger queue wants what that update made;
+ * With SnapshotAny and a TID, core asks for "the" version of a row that it has
+ * just scanned, locked or changed.  It gets:
+ * - if the TID is a version's, which ip_lock_tuple or a fetch of what our last
+ *	 change ended has returned: that version;
+ * - if the TID is the row's, right after that fetch: what that update made,
+ *	 which the trigger queue wants;
  * - right after ON CONFLICT has met a version: that one;
- * - our changes of the current command or later: the image before them, or the
- *	 inserted one; but if the command has a snapshot that does not see that image, because the command has followed the
- *	 row to it (EvalPlanQual), or a function that it calls has a newer snapshot: what its snapshot sees,
- *	 unless that is nothing: the trigger queue has a TID of the image;
+ * - if we have changed the row in the current command or later: the image
+ *	 before these changes, or the inserted one.  But if the command has a
+ *	 snapshot that does not see that image, because the command has followed the
+ *	 row to it (EvalPlanQual), or because a function that it calls has a newer
+ *	 snapshot: what its snapshot sees, unless that is nothing, as the trigger
+ *	 queue has a TID of the image;
  * - else what the command's snapshot sees;
- * - else (it sees none) the newest committed one.
+ * - else, if it sees nothing, the newest committed version.
  */
 static IpvResult
-fetch_exact_once(IpVersion *v, Relation rel, const IpTarget *target, IpPtr *ended_by)
+fetch_exact_once(IpVersion *v, Relation rel, const IpTarget *target,
+				 IpPtr *ended_by)
 {
 	IpvResult	result = ip_version_fetch(v, rel, &target->row);
 
@@ -72,7 +76,9 @@ is_ours(IpVersion *v, CommandId cid)
 	return ip_version_status(v) == IP_STATUS_MINE && ip_version_cid(v) >= cid;
 }
 
-/* Past our changes of this command or later; but not past our insertion. */
+/*
+ * Step over our changes of this command or later; but not over our insertion.
+ */
 static IpvResult
 before_ours(IpVersion *v, CommandId cid, IpPtr *ended_by)
 {
@@ -88,11 +94,12 @@ before_ours(IpVersion *v, CommandId cid, IpPtr *ended_by)
 }
 
 static IpvResult
-fetch_any_once(IpVersion *v, Relation rel, const ItemPointerData *tid, IpPtr *ended_by, TupleTableSlot *slot,
-			   bool *plain)
+fetch_any_once(IpVersion *v, Relation rel, const ItemPointerData *tid,
+			   IpPtr *ended_by, TupleTableSlot *slot, bool *plain)
 {
 	Snapshot	active = ActiveSnapshotSet() ? GetActiveSnapshot() : NULL;
-	IpvResult	result = ip_version_fetch_unless_plain(v, rel, tid, slot, plain);
+	IpvResult	result = ip_version_fetch_unless_plain(v, rel, tid, slot,
+													   plain);
 	bool		changed;
 
 	if (result != IPV_OK)
@@ -101,7 +108,9 @@ fetch_any_once(IpVersion *v, Relation rel, const ItemPointerData *tid, IpPtr *en
 		return ip_version_satisfy(v, SnapshotAny);
 	result = before_ours(v, active->curcid, ended_by);
 	changed = ended_by->block != InvalidBlockNumber;
-	if (result != IPV_OK || is_ours(v, active->curcid) || (changed && (ip_version_change_visible(v, active) || ip_memo_was_blind(v))))
+	if (result != IPV_OK || is_ours(v, active->curcid) ||
+		(changed &&
+		 (ip_version_change_visible(v, active) || ip_memo_was_blind(v))))
 		return result;
 	result = ip_version_satisfy(v, active);
 	if (result != IPV_NONE)
@@ -113,12 +122,16 @@ fetch_any_once(IpVersion *v, Relation rel, const ItemPointerData *tid, IpPtr *en
 }
 
 /*
- * v, which a fetch by tid has found, may need a TID of its own, for the trigger queue: by what has ended it.  That is a record of ours,
- * which stays until we end; one by which tid names a version may be another transaction's, and go before.  By the row's TID the queue
- * would get what the snapshot that is active then makes of it, which may be older than our changes.
+ * The version v, which a fetch by tid has found, may need a TID of its own for
+ * the trigger queue.  Such a TID names the record that has ended the version.
+ * That is a record of ours, which stays until our transaction ends.  The record
+ * by which tid names a version may belong to another transaction, and be
+ * removed earlier.  With the row's TID the queue would get what the snapshot
+ * that is active then sees, which may be older than our changes.
  */
 static void
-set_queue_tid(IpVersion *v, const ItemPointerData *tid, IpPtr ended_by, bool is_new, TupleTableSlot *slot)
+set_queue_tid(IpVersion *v, const ItemPointerData *tid, IpPtr ended_by,
+			  bool is_new, TupleTableSlot *slot)
 {
 	if (ended_by.block == InvalidBlockNumber)
 		return;
@@ -129,8 +142,8 @@ set_queue_tid(IpVersion *v, const ItemPointerData *tid, IpPtr ended_by, bool is_
 	else
 	{
 		/*
-		 * a deletion of a row that all see as inserted: no other one, changed
-		 * before, goes without a record
+		 * the deletion of a row that all see as inserted: a row that was
+		 * changed before is not deleted without a record
 		 */
 		Assert(ip_tid_is_version(tid));
 		slot->tts_tid = *tid;
@@ -139,7 +152,8 @@ set_queue_tid(IpVersion *v, const ItemPointerData *tid, IpPtr ended_by, bool is_
 
 /* Go to the version that a dirty snapshot has met. */
 static IpvResult
-fetch_seen(IpVersion *v, Relation rel, const ItemPointerData *tid, const IpSeen *seen)
+fetch_seen(IpVersion *v, Relation rel, const ItemPointerData *tid,
+		   const IpSeen *seen)
 {
 	IpvResult	result = ip_version_fetch(v, rel, tid);
 
@@ -152,12 +166,16 @@ fetch_seen(IpVersion *v, Relation rel, const ItemPointerData *tid, const IpSeen 
 }
 
 /*
- * ON CONFLICT DO SELECT of 19: the version that the arbiter index has just led to, though the command's snapshot may be older, or the
- * command itself has made it.  The trigger queue may ask for a row that ON CONFLICT DO NOTHING has met; but what it wants of a row
- * by the row's TID is what we have inserted, and no version that we make above that (may_be_queued), or what is_new tells.
+ * ON CONFLICT DO SELECT of 19 gets the version that the arbiter index has just
+ * led to, though the command's snapshot may be older, or the command itself may
+ * have made the version.  The trigger queue may ask for a row that ON CONFLICT
+ * DO NOTHING has met.  But by the row's TID the queue asks only for what is_new
+ * tells, or for what we have inserted, and never for a version that we make on
+ * top of that (may_be_queued).
  */
 static bool
-fetch_conflicting(IpVersion *v, Relation rel, const ItemPointerData *tid, TupleTableSlot *slot)
+fetch_conflicting(IpVersion *v, Relation rel, const ItemPointerData *tid,
+				  TupleTableSlot *slot)
 {
 	IpSeen		seen;
 	IpvResult	result;
@@ -185,7 +203,10 @@ fetch_conflicting(IpVersion *v, Relation rel, const ItemPointerData *tid, TupleT
 	return true;
 }
 
-/* SnapshotAny.  A fetch of what our last change ended is noted: the trigger queue asks for NEW next. */
+/*
+ * Fetch for SnapshotAny.  A fetch of what our last change ended is noted: the
+ * trigger queue asks for NEW next.
+ */
 static bool
 fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 {
@@ -239,20 +260,24 @@ ip_fetch_before(IpVersion *v, Snapshot snapshot, int *tries)
 	return ip_version_fetch_satisfy(v, rel, &tid, snapshot, NULL);
 }
 
-/* Is the row's newest version another one than when v began there? */
+/*
+ * Returns whether the row's newest version is another one than when v began
+ * there.
+ */
 static bool
 has_changed(IpVersion *v)
 {
 	IpVersion	now;
 	IpvResult	result = ip_version_fetch(&now, v->rel, &v->tid);
 
-	return result != IPV_OK || now.top_state != v->top_state || now.top_xid != v->top_xid ||
-		!IpPtrEquals(now.top_ptr, v->top_ptr);
+	return result != IPV_OK || now.top_state != v->top_state ||
+		now.top_xid != v->top_xid || !IpPtrEquals(now.top_ptr, v->top_ptr);
 }
 
 /*
- * A writer between our look at the row and our lock did not see the lock, nor did
- * we see the change.  So look again once the lock is held: but not more often than that, as all writers that come later see it.
+ * A writer between our read of the row and our lock did not see the lock, nor
+ * did we see its change.  So read the row again once the lock is held.  Once is
+ * enough, as all later writers see the lock.
  */
 bool
 ip_fetch_predicate_lock(IpVersion *v, Snapshot snapshot)
@@ -276,23 +301,29 @@ ip_fetch_predicate_lock(IpVersion *v, Snapshot snapshot)
 }
 
 /*
- * Stand on the version that the snapshot sees.  Core's TID scans pass the active snapshot.  Other code may pass an older one, for a TID
- * that a query under the active snapshot has given it (pg_ivm: was this row so before the command?).  In heap such a TID is that
- * query's version, which the older snapshot does not see once the row was updated; so it must see that version's change here, too.
+ * Let v stand on the version that the snapshot sees.  Core's TID scans pass the
+ * active snapshot.  Other code may pass an older one, with a TID that a query
+ * under the active snapshot has returned: pg_ivm asks in this way whether a row
+ * was there before the command.  In heap such a TID names that query's version,
+ * which the older snapshot does not see once the row was updated.  So the older
+ * snapshot must see that version's change here, too.
  */
 static bool
 fetch_mvcc(IpVersion *v, Relation rel, ItemPointer tid, Snapshot snapshot)
 {
 	Snapshot	active = ActiveSnapshotSet() ? GetActiveSnapshot() : snapshot;
 
-	if (active != snapshot && active->snapshot_type == SNAPSHOT_MVCC && snapshot->snapshot_type == SNAPSHOT_MVCC &&
-		ip_version_fetch_satisfy(v, rel, tid, active, NULL) == IPV_OK && !ip_version_change_visible(v, snapshot))
+	if (active != snapshot && active->snapshot_type == SNAPSHOT_MVCC &&
+		snapshot->snapshot_type == SNAPSHOT_MVCC &&
+		ip_version_fetch_satisfy(v, rel, tid, active, NULL) == IPV_OK &&
+		!ip_version_change_visible(v, snapshot))
 		return false;
 	return ip_version_fetch_satisfy(v, rel, tid, snapshot, NULL) == IPV_OK;
 }
 
 bool
-ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot)
+ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
+					 TupleTableSlot *slot)
 {
 	IpVersion  *v = &fetch_v;
 	bool		found;
@@ -308,19 +339,21 @@ ip_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot, TupleTabl
 }
 
 /*
- * Is the version in the slot the one that the snapshot sees?  For MVCC snapshots
- * (ON CONFLICT asks) it must also be the newest committed one: in heap, a newer
- * one would be the conflicting tuple.
+ * Returns whether the version in the slot is the one that the snapshot sees.
+ * For an MVCC snapshot (ON CONFLICT asks) it must also be the newest committed
+ * one: in heap, a newer one would be the conflicting tuple.
  */
 bool
-ip_fetch_satisfies_snapshot(Relation rel, TupleTableSlot *slot, Snapshot snapshot)
+ip_fetch_satisfies_snapshot(Relation rel, TupleTableSlot *slot,
+							Snapshot snapshot)
 {
 	IpVersion  *v = &fetch_v;
 	IpSlot	   *ipslot = (IpSlot *) slot;
 	IpVersionId id;
 
 	Assert(SlotIsInplace(slot) && ipslot->has_id);
-	if (ip_version_fetch_satisfy(v, rel, &slot->tts_tid, snapshot, NULL) != IPV_OK)
+	if (ip_version_fetch_satisfy(v, rel, &slot->tts_tid, snapshot,
+								 NULL) != IPV_OK)
 		return false;
 	if (IsMVCCSnapshot(snapshot) && !IpXidIsFinal(v->end_xid) &&
 		ip_xid_status(v->end_xid, v->horizon) == IP_STATUS_COMMITTED)
@@ -328,12 +361,18 @@ ip_fetch_satisfies_snapshot(Relation rel, TupleTableSlot *slot, Snapshot snapsho
 	if (ip_version_status(v) == IP_STATUS_MINE)
 		(void) ip_version_cid(v);
 	ip_version_id(v, &id);
-	/* a version block that is gone: nobody can have changed the row since */
-	if (id.xmin == FrozenTransactionId || ipslot->id.xmin == FrozenTransactionId)
+
+	/*
+	 * if a version block has been removed, nobody can have changed the row
+	 * since
+	 */
+	if (id.xmin == FrozenTransactionId ||
+		ipslot->id.xmin == FrozenTransactionId)
 		return id.xmin == ipslot->id.xmin ||
 			ip_xid_removable(rel, ip_xid_full(ipslot->id.xmin));
 	return id.xmin == ipslot->id.xmin &&
-		(!TransactionIdIsCurrentTransactionId(id.xmin) || id.cmin == ipslot->id.cmin);
+		(!TransactionIdIsCurrentTransactionId(id.xmin) ||
+		 id.cmin == ipslot->id.cmin);
 }
 
 bool
@@ -346,11 +385,13 @@ ip_fetch_tid_valid(TableScanDesc scan, ItemPointer tid)
 }
 
 /*
- * The transaction that has moved the row at "at", and where to (*next); IP_XID_NONE if it
- * was not moved, or that was rolled back.
+ * Returns the transaction that has moved the row at "at", and sets *next to the
+ * place it was moved to.  Returns IP_XID_NONE if the row was not moved, or the
+ * move was rolled back.
  */
 static IpXid
-moved_to(IpVersion *v, Relation rel, const ItemPointerData *at, ItemPointer next)
+moved_to(IpVersion *v, Relation rel, const ItemPointerData *at,
+		 ItemPointer next)
 {
 	IpXid		before = IP_XID_NONE;
 	IpXidStatus status;
@@ -365,20 +406,21 @@ moved_to(IpVersion *v, Relation rel, const ItemPointerData *at, ItemPointer next
 			break;
 
 		/*
-		 * put back just now, or so old that nobody can look for the next
-		 * version?
+		 * the move was just rolled back, or is so old that nobody can search
+		 * for the next version
 		 */
 		if (v->top_xid == before)
 			return IP_XID_NONE;
 		before = v->top_xid;
 	}
-	if (status == IP_STATUS_ABORTED || status == IP_STATUS_RUNNING || (v->rec.flags & IP_REC_PARTITION))
+	if (status == IP_STATUS_ABORTED || status == IP_STATUS_RUNNING ||
+		(v->rec.flags & IP_REC_PARTITION))
 		return IP_XID_NONE;
 	*next = v->rec.forward;
 	return v->xid;
 }
 
-/* Has that transaction inserted the row at "at"? */
+/* Returns whether that transaction has inserted the row at "at". */
 static bool
 is_inserted_by(IpVersion *v, Relation rel, const ItemPointerData *at, IpXid xid)
 {
@@ -390,7 +432,11 @@ is_inserted_by(IpVersion *v, Relation rel, const ItemPointerData *at, IpXid xid)
 		CHECK_FOR_INTERRUPTS();
 		if (ip_version_inserter(v, NULL, &inserter) == IPV_OK)
 			return inserter == xid;
-		/* put back just now, or so old that its undo is gone? */
+
+		/*
+		 * the insertion was just rolled back, or is so old that its undo has
+		 * been removed
+		 */
 		if (v->top_xid == before)
 			return false;
 		before = v->top_xid;
@@ -410,7 +456,8 @@ ip_fetch_latest_tid(TableScanDesc scan, ItemPointer tid)
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (ip_version_fetch_satisfy(v, rel, &at, scan->rs_snapshot, NULL) == IPV_OK)
+		if (ip_version_fetch_satisfy(v, rel, &at, scan->rs_snapshot,
+									 NULL) == IPV_OK)
 			*tid = at;
 		mover = moved_to(v, rel, &at, &at);
 		/* another row may have come to where the move led */

@@ -22,10 +22,16 @@
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
-/* A scan that has met so many dead rows whose deletion is not flushed flushes it. */
+/*
+ * A scan flushes WAL when it has met this number of dead rows whose deletion is
+ * not flushed.
+ */
 #define MAX_UNFLUSHED	32
 
-/* One that has fetched so many rows of pages that are not all-visible puts such pages in order: of few, that is not worth it. */
+/*
+ * A scan puts pages that are not all-visible in order when it has fetched more
+ * rows of such pages than this: it does not pay for a few rows.
+ */
 #define MAX_UNHEALED	8
 
 static IpVersion fetch_v;
@@ -34,23 +40,22 @@ typedef struct IpIndexFetch
 {
 	IndexFetchTableData base;
 	Buffer		buffer;			/* pinned: the last row's page */
-	int			unflushed;		/* dead rows met whose deletion is not on disk */
+	int			unflushed;		/* dead rows whose deletion is not flushed */
 	int			unhealed;		/* rows fetched that may be worth healing */
 	IpHeals		heals;
-	XLogRecPtr	gone_lsn;		/* of the last row, if it was gone: see
-								 * ip_dead_lsn */
-	IpXid		deleter;		/* or if it was deleted */
+	XLogRecPtr	gone_lsn;		/* the last row was removed: see ip_dead_lsn */
+	IpXid		deleter;		/* the last row was deleted by this one */
 	bool		costly;			/* see ip_heal_is_costly */
-	InplaceKeyMatch match;		/* or NULL: the index has no stale entries */
+	InplaceKeyMatch match;		/* NULL: the index has no stale entries */
 	void	   *match_arg;
 	const XLogRecPtr *read_at;
-	bool		stale;			/* the last row's entry may be */
-	IpVersion  *below;			/* a dirty snapshot's last version, if there
-								 * is one before it; or NULL */
+	bool		stale;			/* the last row's entry may be stale */
+	IpVersion  *below;			/* the last version that a dirty snapshot saw,
+								 * if there is one before it; or NULL */
 	int			stale_tries;	/* see ip_fetch_before */
 	bool		is_scan;		/* not a uniqueness check: core resets a scan
-								 * at its begin */
-	bool		is_noted;		/* its last row, as seen: */
+								 * when it begins */
+	bool		is_noted;		/* seen is valid */
 	IpSeen		seen;
 } IpIndexFetch;
 
@@ -73,7 +78,8 @@ ip_fetch_begin(Relation rel, uint32 flags)
 }
 
 void
-ip_fetch_expect(IndexFetchTableData *scan, InplaceKeyMatch match, void *arg, const XLogRecPtr *read_at)
+ip_fetch_expect(IndexFetchTableData *scan, InplaceKeyMatch match, void *arg,
+				const XLogRecPtr *read_at)
 {
 	IpIndexFetch *fetch = (IpIndexFetch *) scan;
 
@@ -83,17 +89,24 @@ ip_fetch_expect(IndexFetchTableData *scan, InplaceKeyMatch match, void *arg, con
 }
 
 /*
- * May an entry be stale that leads to this page?  If it was when the index page was read, its removal came after that, and
- * then the record that took the flag away, if that is gone.  Without WAL there is nothing to tell that by.
+ * Returns whether an entry that leads to this page may be stale.  If it was
+ * stale when the index page was read, it was removed after that.  If the page
+ * no longer has the flag, the record that cleared it came later still.  Without
+ * WAL this cannot be determined.
  */
 static bool
 may_be_stale(IpIndexFetch *fetch, Page page, Snapshot snapshot)
 {
-	return (IpPageGetSpecial(page)->keys & IP_KEYS_STALE) || PageGetLSN(page) > *fetch->read_at ||
-		snapshot->snapshot_type != SNAPSHOT_MVCC || !RelationNeedsWAL(fetch->base.rel);
+	return (IpPageGetSpecial(page)->keys & IP_KEYS_STALE) ||
+		PageGetLSN(page) > *fetch->read_at ||
+		snapshot->snapshot_type != SNAPSHOT_MVCC ||
+		!RelationNeedsWAL(fetch->base.rel);
 }
 
-/* I23.  With assertions, entries that cannot be stale are looked at, too. */
+/*
+ * Returns whether the entry has the key of the version in the slot (I23).  With
+ * assertions, entries that cannot be stale are examined, too.
+ */
 static bool
 entry_matches(IpIndexFetch *fetch, Snapshot snapshot, TupleTableSlot *slot)
 {
@@ -107,18 +120,22 @@ entry_matches(IpIndexFetch *fetch, Snapshot snapshot, TupleTableSlot *slot)
 		return true;
 #endif
 	/* no snapshot keeps the long values of rows that are just not vacuumable */
-	result = fetch->match(fetch->match_arg, slot, snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE ? &is_lost : NULL);
+	result = fetch->match(fetch->match_arg, slot,
+						  snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE ?
+						  &is_lost : NULL);
 	if (!result && !is_lost && !fetch->stale)
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
 				 errmsg("an index entry that is not stale has another key than row (%u,%u) of relation \"%s\"",
-						ItemPointerGetBlockNumberNoCheck(&slot->tts_tid), ItemPointerGetOffsetNumberNoCheck(&slot->tts_tid),
+						ItemPointerGetBlockNumberNoCheck(&slot->tts_tid),
+						ItemPointerGetOffsetNumberNoCheck(&slot->tts_tid),
 						RelationGetRelationName(fetch->base.rel))));
 	return result;
 }
 
 bool
-ip_fetch_is_current(IndexFetchTableData *scan, IpVersion *v, bool is_dead, TupleTableSlot *slot)
+ip_fetch_is_current(IndexFetchTableData *scan, IpVersion *v, bool is_dead,
+					TupleTableSlot *slot)
 {
 	IpIndexFetch *fetch = (IpIndexFetch *) scan;
 	bool		is_lost = false;
@@ -126,7 +143,8 @@ ip_fetch_is_current(IndexFetchTableData *scan, IpVersion *v, bool is_dead, Tuple
 	if (fetch->match == NULL)
 		return true;
 	ip_version_to_slot(v, slot);
-	return fetch->match(fetch->match_arg, slot, is_dead ? &is_lost : NULL) || is_lost;
+	return fetch->match(fetch->match_arg, slot, is_dead ? &is_lost : NULL) ||
+		is_lost;
 }
 
 static void
@@ -163,19 +181,23 @@ ip_fetch_end(IndexFetchTableData *scan)
 	pfree(fetch);
 }
 
-/* There is no row: how far must WAL be flushed before an index may remember that? */
+/*
+ * There is no row.  Returns the LSN up to which WAL must be flushed before an
+ * index may remember that.
+ */
 static XLogRecPtr
 gone_lsn(Relation rel, Buffer buffer, OffsetNumber off)
 {
 	Page		page = BufferGetPage(buffer);
 	ItemId		lp = PageGetItemId(page, off);
 
-	if (off > PageGetMaxOffsetNumber(page) || !ItemIdIsDead(lp) || lp->lp_len == 0 || !RelationIsPermanent(rel))
+	if (off > PageGetMaxOffsetNumber(page) || !ItemIdIsDead(lp) ||
+		lp->lp_len == 0 || !RelationIsPermanent(rel))
 		return InvalidXLogRecPtr;
 	return ip_dead_lsn(lp, BufferGetLSNAtomic(buffer));
 }
 
-/* The version of which the locked page has told. */
+/* Store the version that was found on the locked page. */
 static void
 store_sight(const IpSight *s, TupleTableSlot *slot)
 {
@@ -186,12 +208,16 @@ store_sight(const IpSight *s, TupleTableSlot *slot)
 	slot->tts_tableOid = RelationGetRelid(s->rel);
 }
 
-/* The row's newest change: is it worth it to put the page in order? */
+/*
+ * Set fetch->costly if, because of the row's newest change, it pays to put the
+ * page in order.
+ */
 static void
 note_costly(IpIndexFetch *fetch, uint8 state, IpXid xid, IpPtr ptr)
 {
 	fetch->costly = !ip_heal_is_healthy(BufferGetPage(fetch->buffer)) &&
-		ip_heal_is_costly(fetch->base.rel, BufferGetBlockNumber(fetch->buffer), state, xid, ptr);
+		ip_heal_is_costly(fetch->base.rel, BufferGetBlockNumber(fetch->buffer),
+						  state, xid, ptr);
 }
 
 /* What a fetch has found. */
@@ -202,12 +228,16 @@ typedef enum Found
 	FOUND_DELETED,				/* the snapshot sees a deletion, by
 								 * fetch->deleter */
 	FOUND_GONE,					/* there is no row: fetch->gone_lsn is set */
-	FOUND_STALE					/* look again */
+	FOUND_STALE					/* the row must be read again */
 } Found;
 
-/* The page is locked, and may have the row, which is not plain; see fetch_pinned. */
+/*
+ * The page is locked, and may have the row, which is not plain; see
+ * fetch_pinned.
+ */
 static pg_noinline Found
-find_row(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot)
+find_row(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot,
+		 TupleTableSlot *slot)
 {
 	static uint8 space[BLCKSZ];
 	Relation	rel = fetch->base.rel;
@@ -216,7 +246,8 @@ find_row(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot, 
 	Page		page = BufferGetPage(fetch->buffer);
 	IpKnownXids known = {IP_XID_NONE, IP_XID_NONE};
 	IpSight		s = {
-		.rel = rel,.page = page,.snapshot = snapshot,.horizon = v->horizon,.known = &known,.space = space,.tid = *tid
+		.rel = rel,.page = page,.snapshot = snapshot,.horizon = v->horizon,
+		.known = &known,.space = space,.tid = *tid
 	};
 
 	if (!ip_row_is_at(page, off))
@@ -249,26 +280,29 @@ find_row(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot, 
 }
 
 /*
- * Find the row at tid, and store what the snapshot sees of it if the page tells
- * that.  The page stays pinned for the next row.  The index scan may have read
- * the TID a while ago, and the row may have been dead already: then its page
- * may be a free one by now, or be used for something else.
+ * Find the row at tid, and store what the snapshot sees of it if the page alone
+ * determines that.  The page stays pinned for the next row.  The index scan may
+ * have read the TID a while ago, and the row may have been dead already.  Then
+ * its page may be free meanwhile, or have another use.
  */
 static Found
-fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot)
+fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid,
+			 Snapshot snapshot, TupleTableSlot *slot)
 {
 	Relation	rel = fetch->base.rel;
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
 	Found		found = FOUND_GONE;
 	Page		page;
 
 	fetch->costly = false;
 	fetch->gone_lsn = InvalidXLogRecPtr;
-	if (!BufferIsValid(fetch->buffer) || BufferGetBlockNumber(fetch->buffer) != block)
+	if (!BufferIsValid(fetch->buffer) ||
+		BufferGetBlockNumber(fetch->buffer) != block)
 	{
 		unpin(fetch);
 		fetch->buffer = ip_rel_read(rel, block);
-		__builtin_prefetch(PageGetItemId(BufferGetPage(fetch->buffer), ItemPointerGetOffsetNumberNoCheck(tid)));
+		__builtin_prefetch(PageGetItemId(BufferGetPage(fetch->buffer), off));
 	}
 	page = BufferGetPage(fetch->buffer);
 	Assert(BufferGetBlockNumber(fetch->buffer) == block);
@@ -276,9 +310,11 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapsh
 	v->horizon = ip_xid_horizon();
 	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
 	{
-		fetch->stale = fetch->match != NULL && may_be_stale(fetch, page, snapshot);
-		if (snapshot->snapshot_type == SNAPSHOT_MVCC && !IsolationIsSerializable() &&
-			ip_version_store_plain(rel, block, page, ItemPointerGetOffsetNumberNoCheck(tid), slot))
+		fetch->stale = fetch->match != NULL &&
+			may_be_stale(fetch, page, snapshot);
+		if (snapshot->snapshot_type == SNAPSHOT_MVCC &&
+			!IsolationIsSerializable() &&
+			ip_version_store_plain(rel, block, page, off, slot))
 			found = FOUND_STORED;
 		else
 			found = find_row(fetch, v, tid, snapshot, slot);
@@ -288,8 +324,9 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapsh
 }
 
 /*
- * Without synchronous_commit, all scans of a queue would visit what was deleted since the WAL
- * writer came by: flush it, unless that takes more than a tenth of our time.
+ * Without synchronous_commit, all scans of a queue would visit what was deleted
+ * since the WAL writer's last flush.  So flush it, unless that takes more than
+ * a tenth of our time.
  */
 static bool
 flush_deletions(IpIndexFetch *fetch, XLogRecPtr lsn)
@@ -299,7 +336,8 @@ flush_deletions(IpIndexFetch *fetch, XLogRecPtr lsn)
 	instr_time	end;
 
 	/* a damaged page's LSN may be beyond all WAL */
-	if (++fetch->unflushed < MAX_UNFLUSHED || RecoveryInProgress() || lsn > GetXLogInsertRecPtr())
+	if (++fetch->unflushed < MAX_UNFLUSHED || RecoveryInProgress() ||
+		lsn > GetXLogInsertRecPtr())
 		return false;
 	INSTR_TIME_SET_CURRENT(begin);
 	if (INSTR_TIME_GET_MICROSEC(begin) < not_before)
@@ -313,37 +351,46 @@ flush_deletions(IpIndexFetch *fetch, XLogRecPtr lsn)
 }
 
 /*
- * I16: may the index remember, without WAL, that a row is dead whose deletion is in the WAL before lsn?  A scan with an
- * MVCC snapshot holds no lock on the index.
+ * Returns whether the index may remember, without WAL, that a row is dead whose
+ * deletion is in the WAL before lsn (I16).  A scan with an MVCC snapshot holds
+ * no lock on the index.
  */
 static bool
 is_durable(IpIndexFetch *fetch, Snapshot snapshot, XLogRecPtr lsn)
 {
 	return lsn == InvalidXLogRecPtr || !XLogNeedsFlush(lsn) ||
-		(snapshot->snapshot_type == SNAPSHOT_MVCC && flush_deletions(fetch, lsn));
+		(snapshot->snapshot_type == SNAPSHOT_MVCC &&
+		 flush_deletions(fetch, lsn));
 }
 
 static bool
-deleted_is_all_dead(IpIndexFetch *fetch, Snapshot snapshot, IpXid deleter, IpXid horizon)
+deleted_is_all_dead(IpIndexFetch *fetch, Snapshot snapshot, IpXid deleter,
+					IpXid horizon)
 {
 	Relation	rel = fetch->base.rel;
 
 	return ip_version_is_dead(rel, IP_ROW_DELETED, deleter, horizon) &&
-		is_durable(fetch, snapshot, ip_version_deletion_unflushed(rel, deleter));
+		is_durable(fetch, snapshot,
+				   ip_version_deletion_unflushed(rel, deleter));
 }
 
-/* A row of the page has been fetched. */
+/*
+ * Put the page in order if that pays.  Called when a row of it has been
+ * fetched.
+ */
 static void
 heal_opt(IpIndexFetch *fetch, Snapshot snapshot)
 {
-	if (unlikely(!ip_heal_is_healthy(BufferGetPage(fetch->buffer))) && snapshot->snapshot_type == SNAPSHOT_MVCC &&
+	if (unlikely(!ip_heal_is_healthy(BufferGetPage(fetch->buffer))) &&
+		snapshot->snapshot_type == SNAPSHOT_MVCC &&
 		(++fetch->unhealed > MAX_UNHEALED || fetch->costly))
 		ip_heal_page(fetch->base.rel, fetch->buffer, &fetch->heals);
 }
 
 /* Store what the snapshot sees of the row in the slot, if anything. */
 static bool
-store_visible(IpIndexFetch *fetch, ItemPointer tid, Snapshot snapshot, TupleTableSlot *slot, bool *all_dead)
+store_visible(IpIndexFetch *fetch, ItemPointer tid, Snapshot snapshot,
+			  TupleTableSlot *slot, bool *all_dead)
 {
 	IpVersion  *v = &fetch_v;
 	IpvResult	result = IPV_STALE;
@@ -355,7 +402,8 @@ store_visible(IpIndexFetch *fetch, ItemPointer tid, Snapshot snapshot, TupleTabl
 			return true;
 		case FOUND_DELETED:
 			if (all_dead)
-				*all_dead = deleted_is_all_dead(fetch, snapshot, fetch->deleter, v->horizon);
+				*all_dead = deleted_is_all_dead(fetch, snapshot, fetch->deleter,
+												v->horizon);
 			return false;
 		case FOUND_GONE:
 			if (all_dead)
@@ -367,9 +415,14 @@ store_visible(IpIndexFetch *fetch, ItemPointer tid, Snapshot snapshot, TupleTabl
 		case FOUND_STALE:
 			break;
 	}
-	/* it sees none: is the row dead?  or undo was recycled under us: again */
+
+	/*
+	 * if the snapshot sees nothing, determine whether the row is dead; if
+	 * undo was recycled meanwhile, start again
+	 */
 	if (result == IPV_STALE || (result == IPV_NONE && all_dead))
-		result = ip_version_fetch_satisfy(v, fetch->base.rel, tid, snapshot, all_dead);
+		result = ip_version_fetch_satisfy(v, fetch->base.rel, tid, snapshot,
+										  all_dead);
 	if (result != IPV_OK || !ip_fetch_predicate_lock(v, snapshot))
 		return false;
 	ip_version_to_slot(v, slot);
@@ -377,7 +430,10 @@ store_visible(IpIndexFetch *fetch, ItemPointer tid, Snapshot snapshot, TupleTabl
 	return true;
 }
 
-/* The same for the version before the one that the fetch has returned last. */
+/*
+ * Store what the snapshot sees of the row before the version that the fetch has
+ * returned last, if anything.
+ */
 static bool
 store_before(IpIndexFetch *fetch, Snapshot snapshot, TupleTableSlot *slot)
 {
@@ -387,19 +443,24 @@ store_before(IpIndexFetch *fetch, Snapshot snapshot, TupleTableSlot *slot)
 	return true;
 }
 
-/* fetch_v is the caller's until the next call, and of others between the calls. */
+/*
+ * Keep a copy of fetch_v, which belongs to the caller only until the next call:
+ * other fetches use it between the calls.
+ */
 static void
 keep_version(IpIndexFetch *fetch)
 {
 	if (fetch->below == NULL)
-		fetch->below = MemoryContextAlloc(GetMemoryChunkContext(fetch), sizeof(IpVersion));
+		fetch->below = MemoryContextAlloc(GetMemoryChunkContext(fetch),
+										  sizeof(IpVersion));
 	ip_version_fork(fetch->below, &fetch_v);
 	fetch->stale_tries = 0;
 }
 
 bool
-ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapshot,
-					 TupleTableSlot *slot, bool *call_again, bool *all_dead)
+ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid,
+					 Snapshot snapshot, TupleTableSlot *slot, bool *call_again,
+					 bool *all_dead)
 {
 	IpIndexFetch *fetch = (IpIndexFetch *) scan;
 	bool		is_dirty = snapshot->snapshot_type == SNAPSHOT_DIRTY;
@@ -412,7 +473,8 @@ ip_fetch_index_tuple(IndexFetchTableData *scan, ItemPointer tid, Snapshot snapsh
 	{
 		bool		has_before = false;
 
-		if (again ? !store_before(fetch, snapshot, slot) : !store_visible(fetch, tid, snapshot, slot, all_dead))
+		if (again ? !store_before(fetch, snapshot, slot) :
+			!store_visible(fetch, tid, snapshot, slot, all_dead))
 			break;
 		if (is_dirty)
 		{

@@ -15,17 +15,21 @@ extern void ip_fetch_reset(struct IndexFetchTableData *scan);
 extern void ip_fetch_end(struct IndexFetchTableData *scan);
 
 /*
- * The fetch is by way of an index that follows updates in place: see InplaceKeysTable.
- * ip_fetch_is_current: of the entries of v, the newest version of a row, is it this one
- * that has its key?  If the row is dead, and a long key gone, any may have it.
+ * The fetch is by way of an index that follows updates in place: see
+ * InplaceKeysTable.  v stands on the newest version of a row.
+ * ip_fetch_is_current returns whether the current entry, of all entries of that
+ * row, is the one that has the version's key.  If the row is dead, and a long
+ * key was removed, any entry may have it.
  */
-extern void ip_fetch_expect(struct IndexFetchTableData *scan, InplaceKeyMatch match, void *arg,
+extern void ip_fetch_expect(struct IndexFetchTableData *scan,
+							InplaceKeyMatch match, void *arg,
 							const XLogRecPtr *read_at);
-extern bool ip_fetch_is_current(struct IndexFetchTableData *scan, IpVersion *v, bool is_dead,
-								TupleTableSlot *slot);
+extern bool ip_fetch_is_current(struct IndexFetchTableData *scan, IpVersion *v,
+								bool is_dead, TupleTableSlot *slot);
 
-extern bool ip_fetch_index_tuple(struct IndexFetchTableData *scan, ItemPointer tid,
-								 Snapshot snapshot, TupleTableSlot *slot,
-								 bool *call_again, bool *all_dead);
+extern bool ip_fetch_index_tuple(struct IndexFetchTableData *scan,
+								 ItemPointer tid, Snapshot snapshot,
+								 TupleTableSlot *slot, bool *call_again,
+								 bool *all_dead);
 
 #endif							/* IP_FETCH_INDEX_H */

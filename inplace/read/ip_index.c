@@ -27,13 +27,13 @@ typedef struct BuildState
 {
 	Relation	table;
 	IndexInfo  *info;
-	bool		mvcc;			/* concurrent build: only what the snapshot
-								 * sees */
+	bool		mvcc;			/* concurrent build: index only what the
+								 * snapshot sees */
 	bool		anyvisible;
 	bool		follows;		/* the index can follow updates in place */
-	bool		all_versions;	/* of this row, it needs entries */
-	IpXid		horizon;		/* not concurrent: all see the changes before
-								 * it */
+	bool		all_versions;	/* the row needs entries of all its versions */
+	IpXid		horizon;		/* build that is not concurrent: all see the
+								 * changes before it */
 	double		reltuples;
 } BuildState;
 
@@ -47,10 +47,11 @@ refetch(IpVersion *v)
 }
 
 /*
- * Go to the version to be indexed under the row's TID; false if there is none.
- * Not concurrent: nobody writes to the table but our own transaction.  A row
- * that others may still see in an older version with other keys makes the index
- * unusable for old snapshots, as a broken HOT chain does in heap.
+ * Go to the version to be indexed under the row's TID.  Returns false if there
+ * is no such version.  In a build that is not concurrent, only our own
+ * transaction writes to the table.  A row that others may still see in an older
+ * version with other keys makes the index unusable for old snapshots, as a
+ * broken HOT chain does in heap.
  */
 static bool
 version_to_index(BuildState *build, IpVersion *v, bool *alive)
@@ -74,10 +75,7 @@ version_to_index(BuildState *build, IpVersion *v, bool *alive)
 	if (deleted && status == IP_STATUS_COMMITTED && v->xid < build->horizon)
 		return false;
 
-	/*
-	 * a running inserter is only met by BRIN, which summarizes under a weak
-	 * lock
-	 */
+	/* only BRIN meets a running inserter: it summarizes under a weak lock */
 	if (status == IP_STATUS_RUNNING && !build->anyvisible)
 	{
 		if (v->state & IP_ROW_INSERTED)
@@ -89,17 +87,23 @@ version_to_index(BuildState *build, IpVersion *v, bool *alive)
 		return true;
 	if (!deleted && !(v->state & IP_ROW_INSERTED) && v->xid >= build->horizon)
 		build->info->ii_BrokenHotChain = true;
-	if (deleted && ip_version_load_rec(v) == IPV_OK && !IpXidIsFinal(v->rec.prev_xid) &&
-		!(v->rec.flags & IP_REC_PREV_INSERTED) && v->rec.prev_xid >= build->horizon)
+	if (deleted && ip_version_load_rec(v) == IPV_OK &&
+		!IpXidIsFinal(v->rec.prev_xid) &&
+		!(v->rec.flags & IP_REC_PREV_INSERTED) &&
+		v->rec.prev_xid >= build->horizon)
 		build->info->ii_BrokenHotChain = true;
 	return true;
 }
 
-/* Have updates in place changed keys of the page's rows?  I23; then the index has entries of all versions. */
+/*
+ * Returns whether updates in place may have changed keys of the page's rows
+ * (I23); then the index gets entries of all versions.
+ */
 static bool
 may_be_stale(const BuildState *build, IpScan *scan)
 {
-	return build->follows && !build->mvcc && (IpPageGetSpecial(scan->copy.data)->keys & IP_KEYS_STALE);
+	return build->follows && !build->mvcc &&
+		(IpPageGetSpecial(scan->copy.data)->keys & IP_KEYS_STALE);
 }
 
 static bool
@@ -116,15 +120,18 @@ choose_version(BuildState *build, IpScan *scan, bool *alive)
 	{
 		ItemPointerData tid = v->tid;
 
-		result = ip_version_fetch_satisfy(v, v->rel, &tid, scan->rs_base.rs_snapshot, NULL);
+		result = ip_version_fetch_satisfy(v, v->rel, &tid,
+										  scan->rs_base.rs_snapshot, NULL);
 	}
 	return result == IPV_OK;
 }
 
 /*
- * Updates in place change columns that only summaries (BRIN) use, or indexes that
- * follow: they need the values of all versions that somebody may see, or (summaries are made
- * while others write) that a rollback may put back.
+ * Go to the next older version of which the row needs an entry; returns false
+ * if there is no such version.  Updates in place change columns that only
+ * summaries (BRIN) or indexes that follow updates use.  These need the values
+ * of all versions that somebody may see, or that a rollback may restore, as
+ * summaries are made while others write.
  */
 static bool
 next_version(BuildState *build, IpVersion *v)
@@ -145,26 +152,33 @@ next_version(BuildState *build, IpVersion *v)
 		default:
 
 			/*
-			 * undo of a committed change is gone because the horizon has
+			 * undo of a committed change was removed because the horizon has
 			 * passed it meanwhile ...
 			 */
 			if (!refetch(v) ||
-				(committed && v->top_xid == top_xid && IpPtrEquals(v->top_ptr, top_ptr)))
+				(committed && v->top_xid == top_xid &&
+				 IpPtrEquals(v->top_ptr, top_ptr)))
 				return false;
-			/* ... unless the row has changed: once more */
+			/* ... unless the row has changed: then start again */
 			return version_to_index(build, v, &alive);
 	}
 }
 
-/* Of a parallel scan it is the leader that reports, by where it is itself: of what lies behind it others have read their part. */
+/*
+ * Report the scan's progress.  In a parallel scan only the leader reports, by
+ * its own position: other processes have read their part of the blocks before
+ * it.
+ */
 static void
 report_progress(IpScan *scan, BlockNumber *reported)
 {
-	ParallelBlockTableScanDesc shared = (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
+	ParallelBlockTableScanDesc shared =
+		(ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
 	BlockNumber first = shared ? shared->phs_startblock : scan->first;
 
-	/* the scan may go round */
-	BlockNumber done = scan->block - first + (scan->block < first ? scan->nblocks : 0);
+	/* the scan may wrap around */
+	BlockNumber done = scan->block - first +
+		(scan->block < first ? scan->nblocks : 0);
 
 	if (done != *reported)
 	{
@@ -185,9 +199,9 @@ typedef struct EntryMaker
 	bool		isnull[INDEX_MAX_KEYS];
 
 	/*
-	 * entries of a row of which all versions are needed: so many, with values
-	 * and NULLs one after the other, and, when they are many, a hash table of
-	 * their numbers plus 1
+	 * The entries of a row of which all versions are needed: their number,
+	 * their values and NULLs one after the other, and, when there are many
+	 * entries, a hash table of their numbers plus 1
 	 */
 	uint32		nmade;
 	MemoryContext made;
@@ -197,7 +211,7 @@ typedef struct EntryMaker
 	uint32		nbuckets;		/* 0, or a power of 2 */
 } EntryMaker;
 
-/* A row with so many entries gets a hash table. */
+/* A row with at least this number of entries gets a hash table. */
 #define MANY_ENTRIES	32
 
 static void
@@ -209,11 +223,13 @@ begin_entries(EntryMaker *m, Relation table, IndexInfo *info)
 	m->slot = table_slot_create(table, NULL);
 	m->econtext->ecxt_scantuple = m->slot;
 	m->predicate = ExecPrepareQual(info->ii_Predicate, m->estate);
-	m->made = AllocSetContextCreate(CurrentMemoryContext, "inplace entries of a row", ALLOCSET_SMALL_SIZES);
+	m->made = AllocSetContextCreate(CurrentMemoryContext,
+									"inplace entries of a row",
+									ALLOCSET_SMALL_SIZES);
 	m->nmade = m->nbuckets = 0;
 }
 
-/* The entry of the row in the slot; false if it has none. */
+/* Form the entry of the row in the slot; returns false if the row has none. */
 static bool
 make_entry(EntryMaker *m)
 {
@@ -241,37 +257,52 @@ is_like(EntryMaker *m, TupleDesc desc, uint32 made)
 
 		if (m->isnull[i] != m->made_null[at])
 			return false;
-		if (!m->isnull[i] && !datum_image_eq(m->values[i], m->made_values[at], TupleDescAttr(desc, i)->attbyval,
-											 TupleDescAttr(desc, i)->attlen))
+		if (!m->isnull[i] &&
+			!datum_image_eq(m->values[i], m->made_values[at],
+							TupleDescAttr(desc, i)->attbyval,
+							TupleDescAttr(desc, i)->attlen))
 			return false;
 	}
 	return true;
 }
 
-/* The entry's bucket, or a free one: values and NULLs are the maker's, or those of a made entry. */
+/*
+ * Returns the entry's bucket, or a free one.  The values and NULLs are the
+ * maker's, or those of an entry that was made before.
+ */
 static uint32 *
-entry_bucket(EntryMaker *m, TupleDesc desc, const Datum *values, const bool *isnull)
+entry_bucket(EntryMaker *m, TupleDesc desc, const Datum *values,
+			 const bool *isnull)
 {
 	uint32		hash = 0;
 
 	for (int i = 0; i < desc->natts; i++)
-		hash = hash_combine(hash, isnull[i] ? 0 : datum_image_hash(values[i], TupleDescAttr(desc, i)->attbyval,
-																   TupleDescAttr(desc, i)->attlen));
+		hash = hash_combine(hash,
+							isnull[i] ? 0 :
+							datum_image_hash(values[i],
+											 TupleDescAttr(desc, i)->attbyval,
+											 TupleDescAttr(desc, i)->attlen));
 	for (uint32 i = hash;; i++)
 	{
 		uint32	   *bucket = &m->buckets[i & (m->nbuckets - 1)];
 
-		if (*bucket == 0 || (values == m->values && is_like(m, desc, *bucket - 1)))
+		if (*bucket == 0 ||
+			(values == m->values && is_like(m, desc, *bucket - 1)))
 			return bucket;
 	}
 }
 
-/* Made entries, which differ, into a hash table that is at most half full. */
+/*
+ * Put the made entries, all of them different, into a hash table that is at
+ * most half full.
+ */
 static void
 hash_entries(EntryMaker *m, TupleDesc desc)
 {
 	m->nbuckets = pg_nextpower2_32(4 * m->nmade);
-	m->buckets = MemoryContextAllocExtended(m->made, m->nbuckets * sizeof(uint32), MCXT_ALLOC_ZERO | MCXT_ALLOC_HUGE);
+	m->buckets = MemoryContextAllocExtended(m->made,
+											m->nbuckets * sizeof(uint32),
+											MCXT_ALLOC_ZERO | MCXT_ALLOC_HUGE);
 	for (uint32 i = 0; i < m->nmade; i++)
 	{
 		Size		at = (Size) i * desc->natts;
@@ -280,7 +311,10 @@ hash_entries(EntryMaker *m, TupleDesc desc)
 	}
 }
 
-/* Has the entry been made for a newer version of the row?  If not, and there is a hash table, it is there from now on. */
+/*
+ * Returns whether the entry has been made for a newer version of the row.  If
+ * not, and there is a hash table, the entry is added to it.
+ */
 static bool
 is_made(EntryMaker *m, TupleDesc desc)
 {
@@ -304,7 +338,10 @@ is_made(EntryMaker *m, TupleDesc desc)
 	return false;
 }
 
-/* Is the entry not one that a newer version of the row has, too?  Then it is kept. */
+/*
+ * Returns whether no newer version of the row has the entry.  Then the entry is
+ * kept.
+ */
 static bool
 is_new_entry(EntryMaker *m, TupleDesc desc)
 {
@@ -328,7 +365,8 @@ is_new_entry(EntryMaker *m, TupleDesc desc)
 	{
 		m->made_null[at + i] = m->isnull[i];
 		if (!m->isnull[i])
-			m->made_values[at + i] = datumCopy(m->values[i], TupleDescAttr(desc, i)->attbyval,
+			m->made_values[at + i] = datumCopy(m->values[i],
+											   TupleDescAttr(desc, i)->attbyval,
 											   TupleDescAttr(desc, i)->attlen);
 	}
 	MemoryContextSwitchTo(old);
@@ -371,20 +409,27 @@ build_rows(BuildState *build, IpScan *scan, Relation index, bool progress,
 		{
 			CHECK_FOR_INTERRUPTS();
 			ip_version_to_slot(&scan->v, m.slot);
-			if (make_entry(&m) && (!build->all_versions || !build->follows || is_new_entry(&m, RelationGetDescr(index))))
-				callback(index, &m.slot->tts_tid, m.values, m.isnull, alive, callback_state);
+			if (make_entry(&m) &&
+				(!build->all_versions || !build->follows ||
+				 is_new_entry(&m, RelationGetDescr(index))))
+				callback(index, &m.slot->tts_tid, m.values, m.isnull, alive,
+						 callback_state);
 		} while (next_version(build, &scan->v));
 	}
 	end_entries(&m);
 }
 
 double
-ip_index_build_range_scan(Relation table, Relation index, IndexInfo *info, bool allow_sync,
-						  bool anyvisible, bool progress, BlockNumber start_block,
-						  BlockNumber nblocks, IndexBuildCallback callback,
-						  void *callback_state, TableScanDesc sscan)
+ip_index_build_range_scan(Relation table, Relation index, IndexInfo *info,
+						  bool allow_sync, bool anyvisible, bool progress,
+						  BlockNumber start_block, BlockNumber nblocks,
+						  IndexBuildCallback callback, void *callback_state,
+						  TableScanDesc sscan)
 {
-	BuildState	build = {.table = table,.info = info,.anyvisible = anyvisible,.follows = ip_keys_can_follow(index)};
+	BuildState	build = {
+		.table = table,.info = info,.anyvisible = anyvisible,
+		.follows = ip_keys_can_follow(index)
+	};
 	Snapshot	snapshot = NULL;
 	IpScan	   *scan;
 
@@ -392,32 +437,34 @@ ip_index_build_range_scan(Relation table, Relation index, IndexInfo *info, bool 
 	{
 		if (info->ii_Concurrent)
 			snapshot = RegisterSnapshot(GetTransactionSnapshot());
-		sscan = table_beginscan_strat(table, snapshot ? snapshot : SnapshotAny, 0, NULL,
-									  true, allow_sync);
+		sscan = table_beginscan_strat(table, snapshot ? snapshot : SnapshotAny,
+									  0, NULL, true, allow_sync);
 	}
 	scan = (IpScan *) sscan;
 	build.mvcc = IsMVCCSnapshot(sscan->rs_snapshot);
 
 	/*
-	 * not an older one: VACUUM of the TOAST table may have removed values of
-	 * rows deleted since
+	 * not an older horizon: VACUUM of the TOAST table may have removed values
+	 * of rows deleted since
 	 */
 	if (!build.mvcc)
 		build.horizon = ip_xid_full(GetOldestNonRemovableTransactionId(table));
 	if (sscan->rs_parallel == NULL && !allow_sync)
 		ip_scan_set_range(scan, start_block, nblocks);
 	if (progress)
-		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, scan->limit - scan->start);
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
+									 scan->limit - scan->start);
 	build_rows(&build, scan, index, progress, callback, callback_state);
 	if (progress)
-		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, scan->limit - scan->start);
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE,
+									 scan->limit - scan->start);
 	table_endscan(sscan);
 	if (snapshot)
 		UnregisterSnapshot(snapshot);
 	return build.reltuples;
 }
 
-/* ---- CREATE INDEX CONCURRENTLY ------------------------------------------------------- */
+/* ---- CREATE INDEX CONCURRENTLY ----------------------------------------- */
 
 /* The TIDs that the index has, in order. */
 typedef struct IndexedTids
@@ -428,11 +475,14 @@ typedef struct IndexedTids
 	ItemPointerData tid;
 } IndexedTids;
 
-/* Is the TID in the index?  They are asked for in order. */
+/*
+ * Returns whether the TID is in the index.  The caller asks for TIDs in order.
+ */
 static bool
 is_indexed(IndexedTids *in, ItemPointer tid)
 {
-	while (!in->at_end && (!in->has_tid || ItemPointerCompare(&in->tid, tid) < 0))
+	while (!in->at_end &&
+		   (!in->has_tid || ItemPointerCompare(&in->tid, tid) < 0))
 	{
 		Datum		value;
 		bool		isnull;
@@ -446,21 +496,24 @@ is_indexed(IndexedTids *in, ItemPointer tid)
 }
 
 /*
- * The second pass of a concurrent build: rows that the snapshot sees and that
- * the first pass missed.  From the first pass on nobody has changed the index's
- * columns in place, so whatever version we see has the keys of the newest one.
+ * The second pass of a concurrent build inserts rows that the snapshot sees and
+ * that the first pass missed.  From the first pass on nobody has changed the
+ * index's columns in place, so every version that we see has the keys of the
+ * newest one.
  */
 void
-ip_index_validate_scan(Relation table, Relation index, IndexInfo *info, Snapshot snapshot,
-					   ValidateIndexState *state)
+ip_index_validate_scan(Relation table, Relation index, IndexInfo *info,
+					   Snapshot snapshot, ValidateIndexState *state)
 {
 	IndexedTids in = {.sort = state->tuplesort};
-	TableScanDesc scan = table_beginscan_strat(table, snapshot, 0, NULL, true, false);
+	TableScanDesc scan = table_beginscan_strat(table, snapshot, 0, NULL, true,
+											   false);
 	BlockNumber reported = 0;
 	EntryMaker	m;
 
 	begin_entries(&m, table, info);
-	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, ((IpScan *) scan)->nblocks);
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
+								 ((IpScan *) scan)->nblocks);
 	while (table_scan_getnextslot(scan, ForwardScanDirection, m.slot))
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -469,7 +522,8 @@ ip_index_validate_scan(Relation table, Relation index, IndexInfo *info, Snapshot
 		if (is_indexed(&in, &m.slot->tts_tid) || !make_entry(&m))
 			continue;
 		index_insert(index, m.values, m.isnull, &m.slot->tts_tid, table,
-					 info->ii_Unique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO, false, info);
+					 info->ii_Unique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO,
+					 false, info);
 		state->tups_inserted += 1;
 	}
 	table_endscan(scan);

@@ -1,18 +1,19 @@
 /*-------------------------------------------------------------------------
  * ip_index_delete.c
- *	  Which entries of an index page may go, because their rows are dead.
+ *	  Which entries of an index page may be deleted, as their rows are dead.
  *
  * An index access method asks before it splits a page, or when it finds entries
- * that scans have marked.  It holds the page locked exclusively; we lock one data
- * page at a time, and undo pages below it, all of them shared.
+ * that scans have marked.  It holds the page locked exclusively.  We lock one
+ * data page at a time, and undo pages below it, all of them in share mode.
  *
  * The result is a conflict horizon: on a standby, snapshots that do not see it
- * must go before the entries do.  It covers the deletions of rows that are still
- * there.  It need not cover
+ * must end before the entries are deleted.  It covers the deletions of rows
+ * that are still there.  It need not cover
  * - dead items: the record that made the item dead is earlier in the WAL, and
  *	 carries the deleter as its own conflict, in the record's main data, so that
- *	 it is there with a full-page image too.  A backend that takes a snapshot after its
- *	 replay (or starts from a later base backup) sees the deleter as committed;
+ *	 it is there with a full-page image too.  A backend that takes a snapshot
+ *	 after its replay (or starts from a later base backup) sees the deleter as
+ *	 committed;
  * - insertions that were rolled back: no snapshot has ever seen such a row.
  *-------------------------------------------------------------------------
  */
@@ -26,11 +27,14 @@
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
-/* Bottom-up: the index page is locked all the time, so look at few data pages. */
+/*
+ * The limit of data pages that a bottom-up deletion visits: the index page is
+ * locked all the time.
+ */
 #define MAX_BLOCKS		6
-/* From this one on, less and less freed space is good enough. */
+/* From this page on, less and less freed space is good enough. */
 #define PATIENT_BLOCKS	2
-/* Aborted changes of one row that are looked through for its insertion. */
+/* The number of a row's aborted changes that are searched for its insertion. */
 #define MAX_ABORTED		16
 
 /* The entries of one data page: neighbours in deltids. */
@@ -41,7 +45,10 @@ typedef struct BlockGroup
 	int			npromising;
 } BlockGroup;
 
-/* Numbers that are compared in one instruction: sorting them takes half of the time that sorting TIDs takes. */
+/*
+ * Numbers are compared in one instruction: sorting them takes half of the time
+ * that sorting TIDs takes.
+ */
 #define ST_SORT sort_numbers
 #define ST_ELEMENT_TYPE uint64
 #define ST_COMPARE(a, b) ((*(a) > *(b)) - (*(a) < *(b)))
@@ -55,22 +62,26 @@ sort_by_tid(TM_IndexDelete *items, int n)
 	uint64	   *numbers = palloc(n * sizeof(uint64));
 
 	for (int i = 0; i < n; i++)
-		numbers[i] = (uint64) ItemPointerGetBlockNumberNoCheck(&items[i].tid) << 32 |
-			(uint32) ItemPointerGetOffsetNumberNoCheck(&items[i].tid) << 16 | (uint16) items[i].id;
+		numbers[i] =
+			(uint64) ItemPointerGetBlockNumberNoCheck(&items[i].tid) << 32 |
+			(uint32) ItemPointerGetOffsetNumberNoCheck(&items[i].tid) << 16 |
+			(uint16) items[i].id;
 	sort_numbers(numbers, n);
 	for (int i = 0; i < n; i++)
 	{
-		ItemPointerSet(&items[i].tid, numbers[i] >> 32, (OffsetNumber) (numbers[i] >> 16));
+		ItemPointerSet(&items[i].tid, numbers[i] >> 32,
+					   (OffsetNumber) (numbers[i] >> 16));
 		items[i].id = (int16) numbers[i];
 	}
 	pfree(numbers);
 }
 
-/* ---- one entry --------------------------------------------------------------------- */
+/* ---- one entry --------------------------------------------------------- */
 
 /*
- * The row's newest change was rolled back: its insertion too?  The data page's
- * lock keeps the row's undo, but nothing depends on that here.
+ * Returns whether the insertion of the row, whose newest change was aborted,
+ * was aborted too.  The data page's lock keeps the row's undo, but nothing
+ * depends on that here.
  */
 static bool
 insertion_aborted(Relation rel, BlockNumber block, Page page, OffsetNumber off)
@@ -91,12 +102,13 @@ insertion_aborted(Relation rel, BlockNumber block, Page page, OffsetNumber off)
 }
 
 /*
- * May the entry for the row at off go?  If it is known that it may, this is about
- * the horizon only: ours may be behind that of the backend which found out.
+ * Returns whether the entry for the row at off may be deleted.  If that is
+ * known already, only the conflict horizon is to be determined: our xid horizon
+ * may be older than that of the backend which found the row to be dead.
  */
 static bool
-is_deletable(Relation rel, BlockNumber block, Page page, OffsetNumber off, bool known,
-			 IpXid *horizon)
+is_deletable(Relation rel, BlockNumber block, Page page, OffsetNumber off,
+			 bool known, IpXid *horizon)
 {
 	IpXidStatus status;
 	IpRow		row;
@@ -104,15 +116,17 @@ is_deletable(Relation rel, BlockNumber block, Page page, OffsetNumber off, bool 
 	if (!ip_row_read(rel, block, page, off, &row))
 		return true;
 	status = ip_xid_status_locked(row.xid);
-	if (!known && !ip_version_is_dead(rel, row.state, row.xid, ip_xid_horizon()) &&
-		!(status == IP_STATUS_ABORTED && insertion_aborted(rel, block, page, off)))
+	if (!known &&
+		!ip_version_is_dead(rel, row.state, row.xid, ip_xid_horizon()) &&
+		!(status == IP_STATUS_ABORTED &&
+		  insertion_aborted(rel, block, page, off)))
 		return false;
 	if ((row.state & IP_ROW_DELETED) && status != IP_STATUS_ABORTED)
 		*horizon = Max(*horizon, row.xid);
 	return true;
 }
 
-/* ---- one data page ------------------------------------------------------------------- */
+/* ---- one data page ----------------------------------------------------- */
 
 static Buffer
 lock_data_page(TM_IndexDeleteOp *op, Relation rel, BlockNumber block)
@@ -129,9 +143,13 @@ lock_data_page(TM_IndexDeleteOp *op, Relation rel, BlockNumber block)
 	return buffer;
 }
 
-/* Mark the group's entries that may go; how much space they take in the index. */
+/*
+ * Mark the group's entries that may be deleted.  Returns the space that they
+ * take in the index.
+ */
 static int
-visit_group(Relation rel, TM_IndexDeleteOp *op, const BlockGroup *group, IpXid *horizon)
+visit_group(Relation rel, TM_IndexDeleteOp *op, const BlockGroup *group,
+			IpXid *horizon)
 {
 	TM_IndexDelete *items = op->deltids + group->first;
 	BlockNumber block = ItemPointerGetBlockNumberNoCheck(&items[0].tid);
@@ -145,7 +163,8 @@ visit_group(Relation rel, TM_IndexDeleteOp *op, const BlockGroup *group, IpXid *
 		OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&items[i].tid);
 
 		Assert(ItemPointerGetBlockNumberNoCheck(&items[i].tid) == block);
-		if (!is_deletable(rel, block, page, off, status->knowndeletable, horizon))
+		if (!is_deletable(rel, block, page, off, status->knowndeletable,
+						  horizon))
 			continue;
 		status->knowndeletable = true;
 		space += status->freespace;
@@ -154,14 +173,18 @@ visit_group(Relation rel, TM_IndexDeleteOp *op, const BlockGroup *group, IpXid *
 	return space;
 }
 
-/* ---- the order of data pages ----------------------------------------------------------- */
+/* ---- the order of data pages ------------------------------------------- */
 
-/* The entries of one data page, from first on. */
+/*
+ * Returns the group of entries of one data page that begins with the entry
+ * first.
+ */
 static BlockGroup
 next_group(TM_IndexDeleteOp *op, int first)
 {
 	BlockGroup	group = {.first = first};
-	BlockNumber block = ItemPointerGetBlockNumberNoCheck(&op->deltids[first].tid);
+	BlockNumber block =
+		ItemPointerGetBlockNumberNoCheck(&op->deltids[first].tid);
 
 	Assert(first < op->ndeltids);
 	for (int i = first; i < op->ndeltids &&
@@ -175,8 +198,9 @@ next_group(TM_IndexDeleteOp *op, int first)
 }
 
 /*
- * Small numbers, and small differences, are noise; the older page is the better
- * one then, for dead rows are in old pages.
+ * Returns whether it is better to visit a's page than b's.  Small numbers, and
+ * small differences, are noise: then the older page is the better one, as dead
+ * rows are in old pages.
  */
 static bool
 is_better(const BlockGroup *a, const BlockGroup *b)
@@ -189,7 +213,7 @@ is_better(const BlockGroup *a, const BlockGroup *b)
 	return pg_leftmost_one_pos32(a->ntids) > pg_leftmost_one_pos32(b->ntids);
 }
 
-/* The most promising groups, best first; how many. */
+/* Find the most promising groups, best first.  Returns their number. */
 static int
 best_groups(TM_IndexDeleteOp *op, BlockGroup *best)
 {
@@ -211,9 +235,12 @@ best_groups(TM_IndexDeleteOp *op, BlockGroup *best)
 	return n;
 }
 
-/* ---- the two ways to be asked ------------------------------------------------------------ */
+/* ---- the two ways to be asked ------------------------------------------ */
 
-/* Some entries are known to be deletable; the others are on the same data pages. */
+/*
+ * Some entries are known to be deletable; the others lead to the same data
+ * pages.
+ */
 static void
 delete_simple(Relation rel, TM_IndexDeleteOp *op, IpXid *horizon)
 {
@@ -242,8 +269,8 @@ delete_bottom_up(Relation rel, TM_IndexDeleteOp *op, IpXid *horizon)
 		freed += space;
 
 		/*
-		 * a page without a dead row: the next one, less promising, is no
-		 * better
+		 * after a page without a dead row, the next one, which is less
+		 * promising, is no better
 		 */
 		if (space == 0 || freed >= wanted)
 			break;
@@ -252,7 +279,7 @@ delete_bottom_up(Relation rel, TM_IndexDeleteOp *op, IpXid *horizon)
 	}
 }
 
-/* The caller need not hear of the others. */
+/* Keep only the deletable entries: the caller does not need the others. */
 static void
 keep_deletable(TM_IndexDeleteOp *op)
 {

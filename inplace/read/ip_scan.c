@@ -23,7 +23,7 @@
 #include "ip_undo.h"
 #include "ip_xid.h"
 
-/* ---- pages --------------------------------------------------------------------------- */
+/* ---- pages ------------------------------------------------------------- */
 
 static void
 unpin(IpScan *scan)
@@ -33,7 +33,7 @@ unpin(IpScan *scan)
 	scan->pinned = InvalidBuffer;
 }
 
-/* The page in the copy shall be this block's; nothing is in it yet. */
+/* Let the page copy belong to this block; there is nothing in it yet. */
 static void
 set_block(IpScan *scan, BlockNumber block)
 {
@@ -41,17 +41,21 @@ set_block(IpScan *scan, BlockNumber block)
 	unpin(scan);
 	ip_slot_owner_release(&scan->owner);
 	scan->block = block;
-	Assert(scan->owner.borrower == NULL);	/* of the copy that goes */
+	Assert(scan->owner.borrower == NULL);	/* of the previous copy */
 	scan->max_off = 0;
 	scan->is_undo = false;
 	scan->horizon = ip_xid_horizon();
 }
 
-/* Other snapshots are of those who check or build something. */
+/*
+ * Returns whether the scan may put pages in order.  Other snapshots than MVCC
+ * ones are used by code that checks or builds something.
+ */
 static inline bool
 may_heal(IpScan *scan)
 {
-	return scan->rs_base.rs_snapshot != NULL && scan->rs_base.rs_snapshot->snapshot_type == SNAPSHOT_MVCC;
+	return scan->rs_base.rs_snapshot != NULL &&
+		scan->rs_base.rs_snapshot->snapshot_type == SNAPSHOT_MVCC;
 }
 
 void
@@ -67,7 +71,8 @@ ip_scan_copy_page(IpScan *scan, Buffer buffer)
 		ip_heal_page(scan->rs_base.rs_rd, buffer, &scan->heals);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	page = (PageHeader) BufferGetPage(buffer);
-	left_out = unlikely(ip_salvage_wanted()) && !PageIsNew((Page) page) && !ip_page_is_ours((Page) page);
+	left_out = unlikely(ip_salvage_wanted()) && !PageIsNew((Page) page) &&
+		!ip_page_is_ours((Page) page);
 	if (left_out)
 		kind = 0;
 	else
@@ -76,9 +81,10 @@ ip_scan_copy_page(IpScan *scan, Buffer buffer)
 	if (kind == IP_PAGE_DATA)
 	{
 		memcpy(copy, page, page->pd_lower);
-		memcpy(copy + page->pd_upper, (char *) page + page->pd_upper, BLCKSZ - page->pd_upper);
+		memcpy(copy + page->pd_upper, (char *) page + page->pd_upper,
+			   BLCKSZ - page->pd_upper);
 		scan->max_off = Min(PageGetMaxOffsetNumber(copy), IP_MAX_ROWS_PER_PAGE);
-		/* a damaged decoy is not for readers to report */
+		/* readers do not report a damaged decoy */
 		if (scan->block == IP_DECOY_BLOCK && scan->max_off >= FirstOffsetNumber)
 			ItemIdSetUnused(PageGetItemId(copy, FirstOffsetNumber));
 	}
@@ -88,7 +94,8 @@ ip_scan_copy_page(IpScan *scan, Buffer buffer)
 		ereport(WARNING,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("block %u of relation \"%s\" is left out: it is not a page of an inplace table",
-						scan->block, RelationGetRelationName(scan->rs_base.rs_rd))));
+						scan->block,
+						RelationGetRelationName(scan->rs_base.rs_rd))));
 	if (kind != IP_PAGE_DATA)
 		unpin(scan);
 }
@@ -108,11 +115,13 @@ load_page(IpScan *scan, BlockNumber block)
 	else if (ip_ring_is_undo(scan->undo, block))
 		ip_scan_pass_undo(scan, block);
 	else
-		ip_scan_copy_page(scan, ReadBufferExtended(scan->rs_base.rs_rd, MAIN_FORKNUM, block, RBM_NORMAL,
-												   scan->strategy));
+		ip_scan_copy_page(scan,
+						  ReadBufferExtended(scan->rs_base.rs_rd, MAIN_FORKNUM,
+											 block, RBM_NORMAL,
+											 scan->strategy));
 }
 
-/* The block that a forward scan reads first, or after another one. */
+/* Returns the block that a forward scan reads first, or after another one. */
 static BlockNumber
 block_after(IpScan *scan, bool started, BlockNumber block)
 {
@@ -123,13 +132,16 @@ block_after(IpScan *scan, bool started, BlockNumber block)
 	{
 		ParallelBlockTableScanDesc pbscan =
 			(ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
-		bool		is_range = (scan->rs_base.rs_flags & SO_TYPE_TIDRANGESCAN) != 0;
+		bool		is_range =
+			(scan->rs_base.rs_flags & SO_TYPE_TIDRANGESCAN) != 0;
 
 		if (scan->start >= scan->limit)
 			return InvalidBlockNumber;
 		if (!started)
-			CompatParallelStart(rel, scan->worker, pbscan, is_range ? scan->start : InvalidBlockNumber,
-								is_range ? scan->limit - scan->start : InvalidBlockNumber);
+			CompatParallelStart(rel, scan->worker, pbscan,
+								is_range ? scan->start : InvalidBlockNumber,
+								is_range ? scan->limit - scan->start :
+								InvalidBlockNumber);
 		return table_block_parallelscan_nextpage(rel, scan->worker, pbscan);
 	}
 	if (!started)
@@ -140,7 +152,10 @@ block_after(IpScan *scan, bool started, BlockNumber block)
 	return next == scan->first ? InvalidBlockNumber : next;
 }
 
-/* Called for reading ahead; the metapage is left out, and what is known to be undo (I24). */
+/*
+ * Called for reading ahead.  Leaves out the metapage, and blocks that are known
+ * to be undo (I24).
+ */
 static BlockNumber
 next_to_read(void *state, void *per_block)
 {
@@ -151,11 +166,12 @@ next_to_read(void *state, void *per_block)
 		CHECK_FOR_INTERRUPTS();
 		scan->ahead = block_after(scan, scan->ahead_started, scan->ahead);
 		scan->ahead_started = true;
-	} while (scan->ahead == IP_META_BLOCK || ip_ring_is_undo(scan->undo, scan->ahead));
+	} while (scan->ahead == IP_META_BLOCK ||
+			 ip_ring_is_undo(scan->undo, scan->ahead));
 	return scan->ahead;
 }
 
-/* What was read ahead is not wanted any more. */
+/* Drop what was read ahead. */
 static void
 stop_reading(IpScan *scan)
 {
@@ -175,8 +191,10 @@ next_block_forward(IpScan *scan)
 		scan->ahead_started = scan->started;
 		scan->forward = true;
 		if (scan->reads == NULL)
-			scan->reads = compat_reads_begin(scan->rs_base.rs_rd, COMPAT_READ_SEQUENTIAL,
-											 scan->strategy, next_to_read, scan, 0);
+			scan->reads = compat_reads_begin(scan->rs_base.rs_rd,
+											 COMPAT_READ_SEQUENTIAL,
+											 scan->strategy, next_to_read, scan,
+											 0);
 	}
 	buffer = compat_reads_next(scan->reads, NULL);
 	if (!BufferIsValid(buffer))
@@ -200,12 +218,13 @@ next_block_backward(IpScan *scan)
 		stop_reading(scan);
 	if (scan->started ? scan->block == scan->first : scan->start >= scan->limit)
 		return false;
-	load_page(scan, block_before(scan, scan->started ? scan->block : scan->first));
+	load_page(scan,
+			  block_before(scan, scan->started ? scan->block : scan->first));
 	scan->off = scan->max_off + 1;
 	return true;
 }
 
-/* The first or next block in scan direction; false at the end. */
+/* Go to the first or next block in scan direction; returns false at the end. */
 static bool
 next_block(IpScan *scan, bool forward)
 {
@@ -216,46 +235,55 @@ next_block(IpScan *scan, bool forward)
 	return true;
 }
 
-/* ---- rows ------------------------------------------------------------------------------ */
+/* ---- rows -------------------------------------------------------------- */
 
 void
 ip_scan_store_version(IpScan *scan, IpVersion *v, TupleTableSlot *slot)
 {
 	IpVersionId id;
-	bool		is_ours = v->body >= (uint8 *) scan && v->body < (uint8 *) (scan + 1);
+	bool		is_ours = v->body >= (uint8 *) scan &&
+		v->body < (uint8 *) (scan + 1);
 
 	slot->tts_tableOid = RelationGetRelid(scan->rs_base.rs_rd);
 	ip_version_id(v, &id);
 	if (is_ours)
-		ip_slot_borrow(slot, &scan->owner, v->hdr, v->body, v->bodylen, &v->tid, &id);
+		ip_slot_borrow(slot, &scan->owner, v->hdr, v->body, v->bodylen, &v->tid,
+					   &id);
 	else
 		ip_slot_store(slot, v->hdr, v->body, v->bodylen, &v->tid, &id);
 }
 
-/* A row that everybody sees needs no decision: most rows of a scan. */
+/*
+ * Store a row that everybody sees.  Most rows of a scan are such rows, and no
+ * decision is necessary for them.
+ */
 static inline void
-store_plain(IpScan *scan, OffsetNumber off, const uint8 *item, uint32 len, uint16 hdr, TupleTableSlot *slot)
+store_plain(IpScan *scan, OffsetNumber off, const uint8 *item, uint32 len,
+			uint16 hdr, TupleTableSlot *slot)
 {
 	static const IpVersionId final_id = {.xmin = FrozenTransactionId};
 	ItemPointerData tid;
 
 	ItemPointerSet(&tid, scan->block, off);
-	ip_slot_borrow(slot, &scan->owner, hdr, item + IP_ROW_HDRSZ, len - IP_ROW_HDRSZ, &tid, &final_id);
+	ip_slot_borrow(slot, &scan->owner, hdr, item + IP_ROW_HDRSZ,
+				   len - IP_ROW_HDRSZ, &tid, &final_id);
 }
 
-/* The version of which the page has told. */
+/* Store the version that was found on the page. */
 static void
 store_sight(IpScan *scan, const IpSight *s, TupleTableSlot *slot)
 {
 	IpVersionId id;
 
 	ip_sight_id(s, &id);
-	ip_slot_borrow(slot, &scan->owner, s->row.hdr, s->row.body, s->row.bodylen, &s->tid, &id);
+	ip_slot_borrow(slot, &scan->owner, s->row.hdr, s->row.body, s->row.bodylen,
+				   &s->tid, &id);
 	ip_memo_forget_seen(s->rel, &s->tid);
 }
 
 IpSightOf
-ip_scan_sight(IpScan *scan, OffsetNumber off, const uint8 *item, uint16 hdr, Snapshot snapshot)
+ip_scan_sight(IpScan *scan, OffsetNumber off, const uint8 *item, uint16 hdr,
+			  Snapshot snapshot)
 {
 	IpSight    *s = &scan->sight;
 
@@ -280,7 +308,7 @@ ip_scan_store_plain(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	return true;
 }
 
-/* Store what scan->v stands on. */
+/* Store the version that scan->v stands on. */
 static void
 store_found(IpScan *scan, TupleTableSlot *slot)
 {
@@ -313,7 +341,8 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 
 	Assert(OffsetNumberIsValid(off) && off <= scan->max_off);
 	slot->tts_tableOid = RelationGetRelid(rel);
-	if (likely(item != NULL && item[IP_ROW_STATE] == 0 && snapshot->snapshot_type != SNAPSHOT_DIRTY))
+	if (likely(item != NULL && item[IP_ROW_STATE] == 0 &&
+			   snapshot->snapshot_type != SNAPSHOT_DIRTY))
 	{
 		store_plain(scan, off, item, len, hdr, slot);
 		return true;
@@ -333,13 +362,15 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 		case IP_SIGHT_WALK:
 			break;
 	}
-	result = ip_version_begin_copy(v, rel, scan->block, scan->copy.data, off, scan->horizon);
+	result = ip_version_begin_copy(v, rel, scan->block, scan->copy.data, off,
+								   scan->horizon);
 	if (result == IPV_OK)
 		result = ip_version_satisfy(v, snapshot);
 	if (result == IPV_STALE)
 	{
 		/* the page has changed since it was copied */
-		result = ip_version_fetch_satisfy(v, rel, &scan->sight.tid, snapshot, NULL);
+		result = ip_version_fetch_satisfy(v, rel, &scan->sight.tid, snapshot,
+										  NULL);
 	}
 	if (result != IPV_OK)
 		return false;
@@ -371,13 +402,15 @@ warn_of_row(IpScan *scan, OffsetNumber off, const char *problem)
 {
 	ereport(WARNING,
 			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("row (%u,%u) of relation \"%s\" is left out: %s", scan->block, off,
+			 errmsg("row (%u,%u) of relation \"%s\" is left out: %s",
+					scan->block, off,
 					RelationGetRelationName(scan->rs_base.rs_rd), problem)));
 }
 
-/* Call the function for the row; if that is damaged, it is left out. */
+/* Call the function for the row.  If the row is damaged, it is left out. */
 static bool
-try_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot, void (*store) (void *row))
+try_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot,
+		void (*store) (void *row))
 {
 	RowToStore	row = {scan, off, slot, false};
 	char	   *problem = ip_salvage_try(store, &row);
@@ -390,20 +423,25 @@ try_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot, void (*store) (voi
 	return false;
 }
 
-/* store_row; what is damaged is left out if that is wanted. */
+/* store_row, which leaves out damaged rows if that is wanted. */
 static bool
 store_or_leave_out(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 {
-	return likely(!ip_salvage_wanted()) ? store_row(scan, off, slot) : try_row(scan, off, slot, store_whole_row);
+	return likely(!ip_salvage_wanted()) ? store_row(scan, off, slot) :
+		try_row(scan, off, slot, store_whole_row);
 }
 
-/* A dirty snapshot has been given the version that scan->v stands on: the one before it. */
+/*
+ * A dirty snapshot has got the version that scan->v stands on.  Store the
+ * version before it.
+ */
 static bool
 store_before(IpScan *scan, TupleTableSlot *slot)
 {
 	scan->has_before = false;
 	ip_scan_reuse_version(scan, slot);
-	if (ip_fetch_before(&scan->v, scan->rs_base.rs_snapshot, &scan->stale_tries) != IPV_OK)
+	if (ip_fetch_before(&scan->v, scan->rs_base.rs_snapshot,
+						&scan->stale_tries) != IPV_OK)
 		return false;
 	store_found(scan, slot);
 	return true;
@@ -425,18 +463,21 @@ reset_position(IpScan *scan)
 }
 
 /*
- * Scans of a large table join those that are under way.  A rescan goes on to
- * start where the scan first did, so that a cursor's rows keep their order.
+ * Scans of a large table join scans that are under way.  A rescan starts where
+ * the scan first did, so that a cursor's rows keep their order.
  */
 static void
 set_sync(IpScan *scan, bool rescan)
 {
-	bool		sync = synchronize_seqscans && (scan->rs_base.rs_flags & SO_ALLOW_SYNC) &&
-		scan->nblocks > NBuffers / 4 && !RelationUsesLocalBuffers(scan->rs_base.rs_rd) &&
+	bool		sync = synchronize_seqscans &&
+		(scan->rs_base.rs_flags & SO_ALLOW_SYNC) &&
+		scan->nblocks > NBuffers / 4 &&
+		!RelationUsesLocalBuffers(scan->rs_base.rs_rd) &&
 		scan->rs_base.rs_parallel == NULL;
 
 	if (!rescan)
-		scan->first = sync ? ss_get_location(scan->rs_base.rs_rd, scan->nblocks) : 0;
+		scan->first = sync ?
+			ss_get_location(scan->rs_base.rs_rd, scan->nblocks) : 0;
 	if (!sync)
 		scan->rs_base.rs_flags &= ~SO_ALLOW_SYNC;
 }
@@ -455,7 +496,8 @@ start_scan(IpScan *scan, bool rescan)
 {
 	Relation	rel = scan->rs_base.rs_rd;
 
-	scan->nblocks = scan->rs_base.rs_parallel == NULL ? RelationGetNumberOfBlocks(rel) :
+	scan->nblocks = scan->rs_base.rs_parallel == NULL ?
+		RelationGetNumberOfBlocks(rel) :
 		((ParallelBlockTableScanDesc) scan->rs_base.rs_parallel)->phs_nblocks;
 	scan->start = 0;
 	scan->limit = scan->nblocks;
@@ -481,8 +523,9 @@ start_scan(IpScan *scan, bool rescan)
 }
 
 /*
- * I24.  A dirty snapshot sees rows that come while the scan runs, and it scans again to find them.  The pages of a bitmap are
- * those of rows.
+ * Returns whether the scan may pass over pages of undo without reading them
+ * (I24).  A dirty snapshot sees rows that are inserted while the scan runs, and
+ * its user scans again to find them.  A bitmap names only pages with rows.
  */
 static bool
 may_pass_undo(IpScan *scan)
@@ -490,12 +533,14 @@ may_pass_undo(IpScan *scan)
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
 
 	return !(scan->rs_base.rs_flags & SO_TYPE_BITMAPSCAN) &&
-		(snapshot == NULL || IsMVCCSnapshot(snapshot) || snapshot->snapshot_type == SNAPSHOT_ANY);
+		(snapshot == NULL || IsMVCCSnapshot(snapshot) ||
+		 snapshot->snapshot_type == SNAPSHOT_ANY);
 }
 
 TableScanDesc
-ip_scan_begin(Relation rel, Snapshot snapshot, int nkeys, struct ScanKeyData *key,
-			  ParallelTableScanDesc pscan, uint32 flags)
+ip_scan_begin(Relation rel, Snapshot snapshot, int nkeys,
+			  struct ScanKeyData *key, ParallelTableScanDesc pscan,
+			  uint32 flags)
 {
 	IpScan	   *scan;
 
@@ -515,7 +560,11 @@ ip_scan_begin(Relation rel, Snapshot snapshot, int nkeys, struct ScanKeyData *ke
 	scan->sight.space = scan->v.bodybuf[0];
 	if (pscan != NULL)
 		scan->worker = palloc(sizeof(ParallelBlockTableScanWorkerData));
-	/* a serializable transaction reads all of it; TIDs lock for themselves */
+
+	/*
+	 * a serializable transaction locks the whole table; fetches by TID lock
+	 * what they read
+	 */
 	if (flags & (SO_TYPE_SEQSCAN | SO_TYPE_SAMPLESCAN))
 		PredicateLockRelation(rel, snapshot);
 	start_scan(scan, false);
@@ -553,7 +602,8 @@ ip_scan_rescan(TableScanDesc sscan, struct ScanKeyData *key, bool set_params,
 	if (set_params)
 	{
 		sscan->rs_flags &= ~(SO_ALLOW_STRAT | SO_ALLOW_SYNC);
-		sscan->rs_flags |= (allow_strat ? SO_ALLOW_STRAT : 0) | (allow_sync ? SO_ALLOW_SYNC : 0);
+		sscan->rs_flags |= (allow_strat ? SO_ALLOW_STRAT : 0) |
+			(allow_sync ? SO_ALLOW_SYNC : 0);
 	}
 	ip_slot_owner_release(&scan->owner);
 	start_scan(scan, true);
@@ -575,7 +625,8 @@ next_item(IpScan *scan, bool forward)
 	for (;;)
 	{
 		/* before the first page both are zero */
-		if (likely(forward ? scan->off < scan->max_off : scan->off > FirstOffsetNumber))
+		if (likely(forward ? scan->off < scan->max_off :
+				   scan->off > FirstOffsetNumber))
 		{
 			scan->off += forward ? 1 : -1;
 			return true;
@@ -586,7 +637,8 @@ next_item(IpScan *scan, bool forward)
 }
 
 bool
-ip_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot *slot)
+ip_scan_getnextslot(TableScanDesc sscan, ScanDirection direction,
+					TupleTableSlot *slot)
 {
 	IpScan	   *scan = (IpScan *) sscan;
 	bool		forward = !ScanDirectionIsBackward(direction);
@@ -598,7 +650,8 @@ ip_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot
 	}
 	while (scan->has_before || next_item(scan, forward))
 	{
-		if (scan->has_before ? store_before(scan, slot) : store_or_leave_out(scan, scan->off, slot))
+		if (scan->has_before ? store_before(scan, slot) :
+			store_or_leave_out(scan, scan->off, slot))
 		{
 			pgstat_count_heap_getnext(sscan->rs_rd);
 			return true;
@@ -611,15 +664,18 @@ ip_scan_getnextslot(TableScanDesc sscan, ScanDirection direction, TupleTableSlot
 	return false;
 }
 
-/* Let scan->v stand on the newest version of the row at scan->off; false: there is none. */
+/*
+ * Let scan->v stand on the newest version of the row at scan->off.  Returns
+ * false if there is no row.
+ */
 static bool
 begin_row(IpScan *scan)
 {
 	Relation	rel = scan->rs_base.rs_rd;
 	ItemPointerData tid;
 
-	switch (ip_version_begin_copy(&scan->v, rel, scan->block, scan->copy.data, scan->off,
-								  scan->horizon))
+	switch (ip_version_begin_copy(&scan->v, rel, scan->block, scan->copy.data,
+								  scan->off, scan->horizon))
 	{
 		case IPV_OK:
 			return true;
@@ -667,10 +723,11 @@ ip_scan_next_row(IpScan *scan)
 	return false;
 }
 
-/* ---- TID range -------------------------------------------------------------------------- */
+/* ---- TID range --------------------------------------------------------- */
 
 void
-ip_scan_set_tidrange(TableScanDesc sscan, ItemPointer mintid, ItemPointer maxtid)
+ip_scan_set_tidrange(TableScanDesc sscan, ItemPointer mintid,
+					 ItemPointer maxtid)
 {
 	IpScan	   *scan = (IpScan *) sscan;
 
@@ -679,15 +736,18 @@ ip_scan_set_tidrange(TableScanDesc sscan, ItemPointer mintid, ItemPointer maxtid
 	scan->start = scan->limit = 0;
 	if (ItemPointerCompare(mintid, maxtid) <= 0)
 	{
-		scan->start = Min(ItemPointerGetBlockNumberNoCheck(mintid), scan->nblocks);
-		scan->limit = Min((uint64) ItemPointerGetBlockNumberNoCheck(maxtid) + 1, scan->nblocks);
+		scan->start = Min(ItemPointerGetBlockNumberNoCheck(mintid),
+						  scan->nblocks);
+		scan->limit = Min((uint64) ItemPointerGetBlockNumberNoCheck(maxtid) + 1,
+						  scan->nblocks);
 	}
 	scan->first = scan->start;
 	reset_position(scan);
 }
 
 bool
-ip_scan_getnextslot_tidrange(TableScanDesc sscan, ScanDirection direction, TupleTableSlot *slot)
+ip_scan_getnextslot_tidrange(TableScanDesc sscan, ScanDirection direction,
+							 TupleTableSlot *slot)
 {
 	while (ip_scan_getnextslot(sscan, direction, slot))
 	{
@@ -698,7 +758,7 @@ ip_scan_getnextslot_tidrange(TableScanDesc sscan, ScanDirection direction, Tuple
 	return false;
 }
 
-/* ---- bitmap ------------------------------------------------------------------------------- */
+/* ---- bitmap ------------------------------------------------------------ */
 
 BlockNumber
 ip_scan_bitmap_nblocks(TableScanDesc sscan)
@@ -713,7 +773,8 @@ ip_scan_bitmap_reads(TableScanDesc sscan)
 }
 
 void
-ip_scan_bitmap_page(TableScanDesc sscan, Buffer buffer, const OffsetNumber *offsets, int noffsets)
+ip_scan_bitmap_page(TableScanDesc sscan, Buffer buffer,
+					const OffsetNumber *offsets, int noffsets)
 {
 	IpScan	   *scan = (IpScan *) sscan;
 
@@ -732,14 +793,15 @@ ip_scan_bitmap_page(TableScanDesc sscan, Buffer buffer, const OffsetNumber *offs
 	}
 }
 
-/* A serializable transaction locks what it reads. */
+/* Fetch the row at off.  A serializable transaction locks what it reads. */
 static bool
 fetch_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 {
 	ItemPointerData tid;
 
 	ItemPointerSet(&tid, scan->block, off);
-	return ip_fetch_row_version(scan->rs_base.rs_rd, &tid, scan->rs_base.rs_snapshot, slot);
+	return ip_fetch_row_version(scan->rs_base.rs_rd, &tid,
+								scan->rs_base.rs_snapshot, slot);
 }
 
 static void
@@ -755,7 +817,8 @@ fetch_whole_row(void *arg)
 static bool
 fetch_or_leave_out(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 {
-	return likely(!ip_salvage_wanted()) ? fetch_row(scan, off, slot) : try_row(scan, off, slot, fetch_whole_row);
+	return likely(!ip_salvage_wanted()) ? fetch_row(scan, off, slot) :
+		try_row(scan, off, slot, fetch_whole_row);
 }
 
 bool
@@ -767,7 +830,8 @@ ip_scan_bitmap_row(TableScanDesc sscan, TupleTableSlot *slot)
 	{
 		OffsetNumber off = scan->wanted[scan->next_wanted++];
 
-		if (IsolationIsSerializable() ? fetch_or_leave_out(scan, off, slot) : store_or_leave_out(scan, off, slot))
+		if (IsolationIsSerializable() ? fetch_or_leave_out(scan, off, slot) :
+			store_or_leave_out(scan, off, slot))
 		{
 			pgstat_count_heap_fetch(sscan->rs_rd);
 			return true;
@@ -777,7 +841,7 @@ ip_scan_bitmap_row(TableScanDesc sscan, TupleTableSlot *slot)
 	return false;
 }
 
-/* ---- TABLESAMPLE ---------------------------------------------------------------------------- */
+/* ---- TABLESAMPLE ------------------------------------------------------- */
 
 bool
 ip_scan_sample_next_block(TableScanDesc sscan, SampleScanState *state)
@@ -803,13 +867,16 @@ ip_scan_sample_next_block(TableScanDesc sscan, SampleScanState *state)
 }
 
 bool
-ip_scan_sample_next_tuple(TableScanDesc sscan, SampleScanState *state, TupleTableSlot *slot)
+ip_scan_sample_next_tuple(TableScanDesc sscan, SampleScanState *state,
+						  TupleTableSlot *slot)
 {
 	IpScan	   *scan = (IpScan *) sscan;
 
 	for (;;)
 	{
-		OffsetNumber off = state->tsmroutine->NextSampleTuple(state, scan->block, scan->max_off);
+		OffsetNumber off = state->tsmroutine->NextSampleTuple(state,
+															  scan->block,
+															  scan->max_off);
 
 		if (!OffsetNumberIsValid(off))
 			break;

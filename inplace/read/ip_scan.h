@@ -26,30 +26,29 @@ typedef struct IpScan
 	BufferAccessStrategy strategy;
 	ParallelBlockTableScanWorkerData *worker;	/* parallel scan */
 	BlockNumber nblocks;		/* when the scan began */
-	IpRuns	   *undo;			/* what of them is undo, as far as known; or
-								 * NULL */
+	IpRuns	   *undo;			/* blocks of undo, as far as known; or NULL */
 	BlockNumber start;			/* first block of the range to scan */
-	BlockNumber limit;			/* behind the last one */
-	BlockNumber first;			/* the scan begins here, and goes round */
+	BlockNumber limit;			/* the block after the last one */
+	BlockNumber first;			/* the scan begins here, and wraps around */
 	CompatReads *reads;			/* NULL before the first */
 	bool		forward;		/* reads go on forward from block: the last
-								 * that they got is ahead */
+								 * block that they got is ahead */
 	bool		ahead_started;	/* ahead is valid */
 	BlockNumber ahead;
 	bool		started;		/* block is valid */
 	BlockNumber block;			/* page in the copy, or InvalidBlockNumber */
-	Buffer		pinned;			/* if it has rows: changing them will be
+	Buffer		pinned;			/* if the page has rows: changing them will be
 								 * cheaper */
-	OffsetNumber max_off;		/* 0: not a data page */
-	bool		is_undo;		/* but one of undo */
+	OffsetNumber max_off;		/* 0 if it is not a data page */
+	bool		is_undo;		/* a page of undo */
 	IpXid		horizon;		/* of pg_xact, before the page was copied */
 	IpKnownXids known;
 	IpSight		sight;			/* of the copy's rows; see ip_scan_sight */
-	IpHeals		heals;			/* may it put pages in order? */
-	OffsetNumber off;			/* last returned; 0 or max_off + 1 at the ends */
-	bool		has_before;		/* a dirty snapshot's: see
+	IpHeals		heals;			/* whether it may put pages in order */
+	OffsetNumber off;			/* last returned; 0 or max_off + 1 at ends */
+	bool		has_before;		/* of a dirty snapshot: see
 								 * ip_version_has_before */
-	int			stale_tries;	/* and ip_fetch_before */
+	int			stale_tries;	/* see ip_fetch_before */
 	bool		has_excess;		/* ANALYZE: excess is known */
 	double		excess;			/* see undo_excess */
 	double		dead_a_block;	/* ANALYZE: see count_entries */
@@ -65,62 +64,91 @@ typedef struct IpScan
 } IpScan;
 
 extern TableScanDesc ip_scan_begin(Relation rel, Snapshot snapshot, int nkeys,
-								   struct ScanKeyData *key, ParallelTableScanDesc pscan,
-								   uint32 flags);
+								   struct ScanKeyData *key,
+								   ParallelTableScanDesc pscan, uint32 flags);
 extern void ip_scan_end(TableScanDesc sscan);
-extern void ip_scan_rescan(TableScanDesc sscan, struct ScanKeyData *key, bool set_params,
-						   bool allow_strat, bool allow_sync, bool allow_pagemode);
+extern void ip_scan_rescan(TableScanDesc sscan, struct ScanKeyData *key,
+						   bool set_params, bool allow_strat, bool allow_sync,
+						   bool allow_pagemode);
 extern bool ip_scan_getnextslot(TableScanDesc sscan, ScanDirection direction,
 								TupleTableSlot *slot);
-extern void ip_scan_set_tidrange(TableScanDesc sscan, ItemPointer mintid, ItemPointer maxtid);
-extern bool ip_scan_getnextslot_tidrange(TableScanDesc sscan, ScanDirection direction,
+extern void ip_scan_set_tidrange(TableScanDesc sscan, ItemPointer mintid,
+								 ItemPointer maxtid);
+extern bool ip_scan_getnextslot_tidrange(TableScanDesc sscan,
+										 ScanDirection direction,
 										 TupleTableSlot *slot);
-extern bool ip_scan_sample_next_block(TableScanDesc sscan, struct SampleScanState *state);
-extern bool ip_scan_sample_next_tuple(TableScanDesc sscan, struct SampleScanState *state,
+extern bool ip_scan_sample_next_block(TableScanDesc sscan,
+									  struct SampleScanState *state);
+extern bool ip_scan_sample_next_tuple(TableScanDesc sscan,
+									  struct SampleScanState *state,
 									  TupleTableSlot *slot);
-extern bool ip_scan_analyze_next_tuple(TableScanDesc sscan, double *liverows, double *deadrows,
-									   TupleTableSlot *slot);
+extern bool ip_scan_analyze_next_tuple(TableScanDesc sscan, double *liverows,
+									   double *deadrows, TupleTableSlot *slot);
 
-/* For the callbacks that differ between versions (compat_table.c): the scan gets a pin of the buffer, and gives it back. */
+/*
+ * For the callbacks that differ between versions (compat_table.c).  The scan
+ * takes over the pin of the buffer, and releases it.
+ */
 extern void ip_scan_analyze_page(TableScanDesc scan, Buffer buffer);
 
-/* Is the block known not to have rows?  Then that has been done, without reading it. */
+/*
+ * Returns whether the block is known not to have rows.  If so, it counts as
+ * scanned, without being read.
+ */
 extern bool ip_scan_analyze_undo(TableScanDesc scan, BlockNumber block);
 
-/* The page's rows at so many offsets are wanted, or all of them if noffsets is negative. */
-extern void ip_scan_bitmap_page(TableScanDesc scan, Buffer buffer, const OffsetNumber *offsets,
-								int noffsets);
+/*
+ * Request the page's rows at these offsets, or all of them if noffsets is
+ * negative.
+ */
+extern void ip_scan_bitmap_page(TableScanDesc scan, Buffer buffer,
+								const OffsetNumber *offsets, int noffsets);
 
-/* The next of these rows that the scan's snapshot sees. */
+/* Store the next of these rows that the scan's snapshot sees. */
 extern bool ip_scan_bitmap_row(TableScanDesc scan, TupleTableSlot *slot);
 
-/* The number of blocks to be scanned, and where the scan keeps its reads; they may be NULL. */
+/*
+ * Return the number of blocks to be scanned, and the place where the scan keeps
+ * its reads, which may be NULL.
+ */
 extern BlockNumber ip_scan_bitmap_nblocks(TableScanDesc scan);
 extern CompatReads **ip_scan_bitmap_reads(TableScanDesc scan);
 
-/* ---- the rows of a page ------------------------------------------------------------------ */
+/* ---- the rows of a page ------------------------------------------------ */
 
 /*
- * Copy the buffer's page; max_off is 0 if it holds no rows, and then the buffer is released.  Else it stays pinned: what is
- * done next to the rows, in this statement, pins it again, and that is quickly done.
+ * Copy the buffer's page.  If it holds no rows, max_off is 0, and the buffer is
+ * released.  Otherwise the page stays pinned: what this statement does next to
+ * the rows pins it again, which is cheaper then.
  */
 extern void ip_scan_copy_page(IpScan *scan, Buffer buffer);
 
-/* The same for a page of undo, which is not read. */
+/*
+ * Pass a page of undo, without reading it, as ip_scan_copy_page does for a page
+ * without rows.
+ */
 extern void ip_scan_pass_undo(IpScan *scan, BlockNumber block);
 
-/* Store a row that everybody sees; false: it may not be one. */
-extern bool ip_scan_store_plain(IpScan *scan, OffsetNumber off, TupleTableSlot *slot);
+/*
+ * Store a row that everybody sees; returns false if it may not be such a row.
+ */
+extern bool ip_scan_store_plain(IpScan *scan, OffsetNumber off,
+								TupleTableSlot *slot);
 
 /*
- * What the snapshot sees of the row at off of the page copy, as far as that
- * tells: in scan->sight.  Its body may be scan->v's (ip_scan_reuse_version).
- * item and hdr: see ip_row_sound_item.  known is about rs_snapshot: another
- * snapshot may not be an MVCC one.
+ * Find what the snapshot sees of the row at off of the page copy, as far as the
+ * page determines that; the result is in scan->sight.  Its body may be in
+ * scan->v (ip_scan_reuse_version).  For item and hdr see ip_row_sound_item.
+ * scan->known is about rs_snapshot: another snapshot may not be an MVCC one.
  */
-extern IpSightOf ip_scan_sight(IpScan *scan, OffsetNumber off, const uint8 *item, uint16 hdr, Snapshot snapshot);
+extern IpSightOf ip_scan_sight(IpScan *scan, OffsetNumber off,
+							   const uint8 *item, uint16 hdr,
+							   Snapshot snapshot);
 
-/* scan->v is about to stand on another row; a slot other than the one that will have it may have borrowed the body. */
+/*
+ * Call this before scan->v stands on another row: a slot other than the one
+ * that will get that row may have borrowed the body.
+ */
 static inline void
 ip_scan_reuse_version(IpScan *scan, TupleTableSlot *slot)
 {
@@ -128,15 +156,20 @@ ip_scan_reuse_version(IpScan *scan, TupleTableSlot *slot)
 		ip_slot_owner_release(&scan->owner);
 }
 
-/* Store the version that scan->v stands on; its body, there or in the page copy, is lent. */
-extern void ip_scan_store_version(IpScan *scan, IpVersion *v, TupleTableSlot *slot);
+/*
+ * Store the version that v, which is scan->v, stands on.  Its body, in v or in
+ * the page copy, is lent to the slot.
+ */
+extern void ip_scan_store_version(IpScan *scan, IpVersion *v,
+								  TupleTableSlot *slot);
 
 /* Restrict the scan to nblocks blocks from start on. */
-extern void ip_scan_set_range(IpScan *scan, BlockNumber start, BlockNumber nblocks);
+extern void ip_scan_set_range(IpScan *scan, BlockNumber start,
+							  BlockNumber nblocks);
 
 /*
- * The next row of any state (dead items are skipped), without a decision on
- * visibility: scan->v stands on its newest version.  For index builds.
+ * Go to the next row of any state, without a decision on visibility; dead items
+ * are skipped.  scan->v stands on the row's newest version.  For index builds.
  */
 extern bool ip_scan_next_row(IpScan *scan);
 

@@ -34,7 +34,10 @@ ip_scan_analyze_undo(TableScanDesc sscan, BlockNumber block)
 	return true;
 }
 
-/* The part of all undo pages that should not be there; read once for a scan. */
+/*
+ * Returns the part of all undo pages that should not be there.  It is
+ * determined once for a scan.
+ */
 static double
 undo_excess(IpScan *scan)
 {
@@ -52,11 +55,12 @@ undo_excess(IpScan *scan)
 }
 
 /*
- * Count a row as heap counts it, see VACUUM's counts; true if it is alive: then the slot has
- * the version to be sampled.
+ * Count a row as heap counts it; see VACUUM's counts.  Returns true if the row
+ * is alive: then the slot has the version to be sampled.
  */
 static bool
-analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows, TupleTableSlot *slot)
+analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows,
+			TupleTableSlot *slot)
 {
 	Relation	rel = scan->rs_base.rs_rd;
 	ItemId		lp = PageGetItemId(scan->copy.data, off);
@@ -71,19 +75,23 @@ analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows, 
 	}
 	if (!ItemIdIsDead(lp) && !ip_row_is_at(scan->copy.data, off))
 		return false;
-	if (ItemIdIsDead(lp) || ip_scan_sight(scan, off, NULL, 0, SnapshotSelf) == IP_SIGHT_NOTHING)
+	if (ItemIdIsDead(lp) ||
+		ip_scan_sight(scan, off, NULL, 0, SnapshotSelf) == IP_SIGHT_NOTHING)
 	{
 		*deadrows += 1;
 		return false;
 	}
-	result = ip_version_begin_copy(v, rel, scan->block, scan->copy.data, off, scan->horizon);
+	result = ip_version_begin_copy(v, rel, scan->block, scan->copy.data, off,
+								   scan->horizon);
 	/* its inserter will count it */
-	if (result == IPV_OK && (v->state & IP_ROW_INSERTED) && ip_version_status(v) == IP_STATUS_RUNNING)
+	if (result == IPV_OK && (v->state & IP_ROW_INSERTED) &&
+		ip_version_status(v) == IP_STATUS_RUNNING)
 		return false;
 	if (result == IPV_OK)
 		result = ip_version_satisfy(v, SnapshotSelf);
 	if (result == IPV_STALE)
-		result = ip_version_fetch_satisfy(v, rel, &scan->sight.tid, SnapshotSelf, NULL);
+		result = ip_version_fetch_satisfy(v, rel, &scan->sight.tid,
+										  SnapshotSelf, NULL);
 	*(result == IPV_OK ? liverows : deadrows) += 1;
 	if (result == IPV_OK)
 		ip_scan_store_version(scan, v, slot);
@@ -91,9 +99,9 @@ analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows, 
 }
 
 /*
- * At the end of each sampled block.  What updates in place have left in indexes is not
- * to be seen here: of dead rows there are as many as are found, but not fewer than
- * statistics say.
+ * Called at the end of each sampled block.  The entries that updates in place
+ * have left in indexes cannot be seen here.  So the number of dead rows is what
+ * was found, but at least what statistics say.
  */
 static void
 count_entries(IpScan *scan, double *deadrows)
@@ -101,14 +109,17 @@ count_entries(IpScan *scan, double *deadrows)
 	Relation	rel = scan->rs_base.rs_rd;
 
 	if (scan->nsampled++ == 0 && ip_keys_followed(rel)->nindexes > 0)
-		scan->dead_a_block = ip_rel_dead_rows(rel, NULL) / Max(RelationGetNumberOfBlocks(rel), 1);
+		scan->dead_a_block = ip_rel_dead_rows(rel, NULL) /
+			Max(RelationGetNumberOfBlocks(rel), 1);
 	scan->dead_found += *deadrows - scan->dead_told;
-	scan->dead_told = Max(scan->dead_found, scan->dead_a_block * scan->nsampled);
+	scan->dead_told = Max(scan->dead_found,
+						  scan->dead_a_block * scan->nsampled);
 	*deadrows = scan->dead_told;
 }
 
 bool
-ip_scan_analyze_next_tuple(TableScanDesc sscan, double *liverows, double *deadrows, TupleTableSlot *slot)
+ip_scan_analyze_next_tuple(TableScanDesc sscan, double *liverows,
+						   double *deadrows, TupleTableSlot *slot)
 {
 	IpScan	   *scan = (IpScan *) sscan;
 
