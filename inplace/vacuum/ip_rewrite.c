@@ -30,7 +30,7 @@
 #include "ip_toast.h"
 #include "ip_xid.h"
 
-/* Rows that all see are written in batches of so many. */
+/* Rows that all see are written in batches of this size. */
 #define BATCH_ROWS	IP_MAX_ROWS_PER_PAGE
 
 /* In a sorted tuple's xmin: the row has versions that are not in the tuple. */
@@ -40,21 +40,23 @@
 typedef struct Past
 {
 	IpFormed	row;
-	IpXid		xid;			/* made it; final: visible to all */
+	IpXid		xid;			/* the transaction that made the version;
+								 * final: all see it */
 	CommandId	cid;
-	IpXid		end_xid;		/* ended it, or IP_XID_NONE */
+	IpXid		end_xid;		/* the transaction that ended it, or
+								 * IP_XID_NONE */
 	CommandId	end_cid;
 	uint8		end_flags;		/* IP_REC_KEYS, IP_REC_PARTITION */
-	bool		moved;			/* by an update */
+	bool		moved;			/* an update has moved the row */
 } Past;
 
 typedef struct Rewrite
 {
 	Relation	old;
 	Relation	new;
-	TupleTableSlot *slot;		/* of the new table */
-	IpXid		horizon;		/* all see the changes before it */
-	bool		only_read;		/* versions are looked at, not written */
+	TupleTableSlot *slot;		/* a slot of the new table */
+	IpXid		horizon;		/* all see changes before it */
+	bool		only_read;		/* versions are read, and not written */
 	MemoryContext batch_context;
 	MemoryContext row_context;
 	IpFormed	batch[BATCH_ROWS];
@@ -64,7 +66,7 @@ typedef struct Rewrite
 	double		dead;
 } Rewrite;
 
-/* ---- writing ----------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------- */
 
 static void
 flush_batch(Rewrite *r)
@@ -74,7 +76,7 @@ flush_batch(Rewrite *r)
 	MemoryContextReset(r->batch_context);
 }
 
-/* Form the row of the values in the slot; those of dropped columns are left out. */
+/* Form a row of the values in the slot, without those of dropped columns. */
 static void
 form_row(Rewrite *r, IpFormed *row)
 {
@@ -86,20 +88,22 @@ form_row(Rewrite *r, IpFormed *row)
 			r->slot->tts_isnull[i] = true;
 	}
 	ExecStoreVirtualTuple(r->slot);
-	ip_insert_form(r->new, r->slot, HEAP_INSERT_SKIP_FSM | HEAP_INSERT_NO_LOGICAL, row);
+	ip_insert_form(r->new, r->slot,
+				   HEAP_INSERT_SKIP_FSM | HEAP_INSERT_NO_LOGICAL, row);
 	ExecClearTuple(r->slot);
 }
 
-/* Put the values of the version v stands on into the slot. */
+/* Put the values of the version that v stands on into the slot. */
 static void
 load_version(Rewrite *r, IpVersion *v)
 {
 	ExecClearTuple(r->slot);
-	ip_body_deform(RelationGetDescr(r->old), v->hdr, v->body, v->bodylen, RelationGetDescr(r->old)->natts, false,
-				   r->slot->tts_values, r->slot->tts_isnull);
+	ip_body_deform(RelationGetDescr(r->old), v->hdr, v->body, v->bodylen,
+				   RelationGetDescr(r->old)->natts, false, r->slot->tts_values,
+				   r->slot->tts_isnull);
 }
 
-/* Read its values that are in TOAST, as forming the row will. */
+/* Read the slot's values that are in TOAST, as forming the row will do. */
 static void
 read_external(Rewrite *r)
 {
@@ -107,10 +111,14 @@ read_external(Rewrite *r)
 
 	for (int i = 0; i < desc->natts; i++)
 	{
-		if (TupleDescAttr(desc, i)->attisdropped || TupleDescAttr(desc, i)->attlen != -1 || r->slot->tts_isnull[i])
+		Datum		value = r->slot->tts_values[i];
+
+		if (TupleDescAttr(desc, i)->attisdropped ||
+			TupleDescAttr(desc, i)->attlen != -1 || r->slot->tts_isnull[i])
 			continue;
-		if (VARATT_IS_EXTERNAL(DatumGetPointer(r->slot->tts_values[i])))
-			pfree(detoast_external_attr((struct varlena *) DatumGetPointer(r->slot->tts_values[i])));
+		if (VARATT_IS_EXTERNAL(DatumGetPointer(value)))
+			pfree(detoast_external_attr((struct varlena *)
+										DatumGetPointer(value)));
 	}
 }
 
@@ -127,9 +135,13 @@ batch_row(Rewrite *r)
 		flush_batch(r);
 }
 
-/* The row at tid is ended as the version was; next is where it went, if valid. */
+/*
+ * End the row at tid as the version was ended; next is where the row was moved,
+ * if it is valid.
+ */
 static void
-end_version(Rewrite *r, ItemPointer tid, const Past *past, const ItemPointerData *next)
+end_version(Rewrite *r, ItemPointer tid, const Past *past,
+			const ItemPointerData *next)
 {
 	IpVersion	v;
 	Buffer		buffer = ReadBuffer(r->new, ItemPointerGetBlockNumber(tid));
@@ -137,7 +149,8 @@ end_version(Rewrite *r, ItemPointer tid, const Past *past, const ItemPointerData
 
 	Assert(!IpXidIsFinal(past->end_xid));
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	if (ip_version_begin(&v, r->new, ItemPointerGetBlockNumber(tid), BufferGetPage(buffer),
+	if (ip_version_begin(&v, r->new, ItemPointerGetBlockNumber(tid),
+						 BufferGetPage(buffer),
 						 ItemPointerGetOffsetNumber(tid)) != IPV_OK)
 		elog(ERROR, "could not find the row just inserted");
 	ip_modify_same(&w, &v, IP_XLOG_DELETE, (TransactionId) past->end_xid);
@@ -158,11 +171,11 @@ end_version(Rewrite *r, ItemPointer tid, const Past *past, const ItemPointerData
 	UnlockReleaseBuffer(buffer);
 }
 
-/* ---- a row's past ------------------------------------------------------------------- */
+/* ---- a row's past ------------------------------------------------------ */
 
 /*
- * Do all see the change that made v's state?  Another backend's horizon may be
- * newer than ours: then the change's undo may be gone.
+ * Returns whether all see the change that made v's state.  Another backend's
+ * horizon may be newer than ours: then the change's undo may have been removed.
  */
 static bool
 is_final(Rewrite *r, IpVersion *v)
@@ -176,19 +189,22 @@ is_final(Rewrite *r, IpVersion *v)
 		(!(v->state & IP_ROW_INSERTED) && ip_version_load_rec(v) != IPV_OK);
 }
 
-/* Go below aborted changes; false if the insertion was one. */
+/* Go below aborted changes.  Returns false if the insertion was aborted. */
 static bool
 skip_aborted(IpVersion *v)
 {
 	IpvResult	result = ip_version_skip_aborted(v);
 
-	/* the table is locked: no change can be put back meanwhile */
+	/* the table is locked: no change can be rolled back meanwhile */
 	if (result != IPV_OK && result != IPV_NONE)
 		ip_version_missing(v);
 	return result == IPV_OK;
 }
 
-/* The table is locked: nobody else's transaction can be running in it. */
+/*
+ * Report damage if the transaction of v's state seems to run: the table is
+ * locked, so no other transaction can be running in it.
+ */
 static void
 refuse_future(Rewrite *r, IpVersion *v)
 {
@@ -196,7 +212,8 @@ refuse_future(Rewrite *r, IpVersion *v)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("transaction id " UINT64_FORMAT " of row (%u,%u) of relation \"%s\" is in the future",
-						v->xid, ItemPointerGetBlockNumber(&v->tid), ItemPointerGetOffsetNumber(&v->tid),
+						v->xid, ItemPointerGetBlockNumber(&v->tid),
+						ItemPointerGetOffsetNumber(&v->tid),
 						RelationGetRelationName(r->old)),
 				 ip_page_check_hint(r->old)));
 }
@@ -211,7 +228,8 @@ note_end(Rewrite *r, IpVersion *v, Past *past)
 	past->end_xid = v->xid;
 	past->end_cid = v->rec.cid;
 	past->end_flags = v->rec.flags & (IP_REC_KEYS | IP_REC_PARTITION);
-	past->moved = v->rec.kind == IP_UNDO_UPDATE || (v->state & IP_ROW_MOVED) != 0;
+	past->moved = v->rec.kind == IP_UNDO_UPDATE ||
+		(v->state & IP_ROW_MOVED) != 0;
 }
 
 /* v stands on the version that past is to describe. */
@@ -265,7 +283,8 @@ copy_versions(Rewrite *r, IpVersion *v)
 						(errcode(ERRCODE_DATA_CORRUPTED),
 						 errmsg("row (%u,%u) of relation \"%s\" was changed after its insertion aborted",
 								ItemPointerGetBlockNumber(&v->tid),
-								ItemPointerGetOffsetNumber(&v->tid), RelationGetRelationName(r->old)),
+								ItemPointerGetOffsetNumber(&v->tid),
+								RelationGetRelationName(r->old)),
 						 ip_page_check_hint(r->old)));
 		}
 		note_version(r, v, &past);
@@ -276,7 +295,8 @@ copy_versions(Rewrite *r, IpVersion *v)
 				return;
 			continue;
 		}
-		ip_insert_as(r->new, &past.row, (TransactionId) past.xid, past.cid, &tid);
+		ip_insert_as(r->new, &past.row, (TransactionId) past.xid, past.cid,
+					 &tid);
 		if (past.end_xid != IP_XID_NONE)
 		{
 			end_version(r, &tid, &past, &next);
@@ -291,12 +311,15 @@ copy_versions(Rewrite *r, IpVersion *v)
 
 typedef enum RowFate
 {
-	ROW_DEAD,					/* nobody will see it again */
+	ROW_DEAD,					/* no snapshot will see it again */
 	ROW_PLAIN,					/* all see this version */
-	ROW_VERSIONS				/* older versions, or its end, matter */
+	ROW_VERSIONS				/* older versions, or what ended it, matter */
 } RowFate;
 
-/* Go to the newest version that was not rolled back. */
+/*
+ * Go to the newest version that was not rolled back, and determine what is to
+ * be done with the row.
+ */
 static RowFate
 row_fate(Rewrite *r, IpVersion *v)
 {
@@ -337,7 +360,10 @@ read_row(void *arg)
 	}
 }
 
-/* Can all versions that are to be copied be read?  Nothing of a row may be written before that is known. */
+/*
+ * Returns whether all versions that are to be copied can be read.  This must be
+ * known before anything of the row is written.
+ */
 static bool
 is_readable(Rewrite *r, const ItemPointerData *tid)
 {
@@ -353,8 +379,10 @@ is_readable(Rewrite *r, const ItemPointerData *tid)
 		return true;
 	ereport(WARNING,
 			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("row (%u,%u) of relation \"%s\" is left out: %s", ItemPointerGetBlockNumber(tid),
-					ItemPointerGetOffsetNumber(tid), RelationGetRelationName(r->old), problem)));
+			 errmsg("row (%u,%u) of relation \"%s\" is left out: %s",
+					ItemPointerGetBlockNumber(tid),
+					ItemPointerGetOffsetNumber(tid),
+					RelationGetRelationName(r->old), problem)));
 	pfree(problem);
 	return false;
 }
@@ -385,12 +413,13 @@ copy_row(Rewrite *r, IpVersion *v)
 	MemoryContextSwitchTo(context);
 }
 
-/* ---- orders -------------------------------------------------------------------------- */
+/* ---- orders ------------------------------------------------------------ */
 
 static void
 report_blocks(IpScan *scan)
 {
-	pgstat_progress_update_param(PROGRESS_REPACK_HEAP_BLKS_SCANNED, scan->block + 1);
+	pgstat_progress_update_param(PROGRESS_REPACK_HEAP_BLKS_SCANNED,
+								 scan->block + 1);
 }
 
 static void
@@ -408,17 +437,21 @@ report_written(double scanned, double written)
 static IpScan *
 begin_scan(Rewrite *r)
 {
-	IpScan	   *scan = (IpScan *) table_beginscan_strat(r->old, SnapshotAny, 0, NULL, true, false);
+	IpScan	   *scan = (IpScan *) table_beginscan_strat(r->old, SnapshotAny, 0,
+														NULL, true, false);
 
-	pgstat_progress_update_param(PROGRESS_REPACK_PHASE, PROGRESS_REPACK_PHASE_SEQ_SCAN_HEAP);
-	pgstat_progress_update_param(PROGRESS_REPACK_TOTAL_HEAP_BLKS, scan->nblocks);
+	pgstat_progress_update_param(PROGRESS_REPACK_PHASE,
+								 PROGRESS_REPACK_PHASE_SEQ_SCAN_HEAP);
+	pgstat_progress_update_param(PROGRESS_REPACK_TOTAL_HEAP_BLKS,
+								 scan->nblocks);
 	return scan;
 }
 
 static void
 end_scan(IpScan *scan)
 {
-	pgstat_progress_update_param(PROGRESS_REPACK_HEAP_BLKS_SCANNED, scan->nblocks);
+	pgstat_progress_update_param(PROGRESS_REPACK_HEAP_BLKS_SCANNED,
+								 scan->nblocks);
 	table_endscan(&scan->rs_base);
 }
 
@@ -438,7 +471,7 @@ copy_in_file_order(Rewrite *r)
 	end_scan(scan);
 }
 
-/* The row at tid, by way of the old file. */
+/* Copy the row at tid, which is fetched from the old file. */
 static void
 copy_fetched(Rewrite *r, ItemPointer tid)
 {
@@ -448,24 +481,35 @@ copy_fetched(Rewrite *r, ItemPointer tid)
 		copy_row(r, &fetched);
 }
 
-/* The same, that an index scan has found: once, if the index has several entries for it. */
+/*
+ * Copy the row that an index scan has found.  If the index has several entries
+ * for the row, it is copied only once.
+ */
 static void
 copy_indexed(Rewrite *r, IndexScanDesc scan, TupleTableSlot *slot)
 {
 	IpVersion	fetched;
 
-	if (!is_readable(r, &scan->xs_heaptid) || !ip_version_fetch_newest(&fetched, r->old, &scan->xs_heaptid))
+	if (!is_readable(r, &scan->xs_heaptid) ||
+		!ip_version_fetch_newest(&fetched, r->old, &scan->xs_heaptid))
 		return;
 	fetched.locked = true;		/* as the table is */
-	if (ip_fetch_is_current(scan->xs_heapfetch, &fetched, row_fate(r, &fetched) == ROW_DEAD, slot))
+	if (ip_fetch_is_current(scan->xs_heapfetch, &fetched,
+							row_fate(r, &fetched) == ROW_DEAD, slot))
 		copy_row(r, &fetched);
 }
 
 static void
 copy_in_index_order(Rewrite *r, Relation index)
 {
-	const int	phase_index[] = {PROGRESS_REPACK_PHASE, PROGRESS_REPACK_INDEX_RELID};
-	int64		phase[] = {PROGRESS_REPACK_PHASE_INDEX_SCAN_HEAP, RelationGetRelid(index)};
+	const int	phase_index[] = {
+		PROGRESS_REPACK_PHASE,
+		PROGRESS_REPACK_INDEX_RELID
+	};
+	int64		phase[] = {
+		PROGRESS_REPACK_PHASE_INDEX_SCAN_HEAP,
+		RelationGetRelid(index)
+	};
 	IndexScanDesc scan = CompatIndexBeginScan(r->old, index, SnapshotAny, 0, 0);
 	TupleTableSlot *slot = table_slot_create(r->old, NULL);
 
@@ -483,7 +527,10 @@ copy_in_index_order(Rewrite *r, Relation index)
 	index_endscan(scan);
 }
 
-/* Put the row into the sort; only its key counts if there is more to it. */
+/*
+ * Add the row to the sort.  If several of its versions are to be copied, only
+ * the sort key of its tuple counts.
+ */
 static void
 sort_row(Rewrite *r, Tuplesortstate *sort, IpVersion *v)
 {
@@ -500,7 +547,9 @@ sort_row(Rewrite *r, Tuplesortstate *sort, IpVersion *v)
 	{
 		tuple = ip_toast_heap_tuple(r->old, v->hdr, v->body, v->bodylen);
 		tuple->t_data->t_infomask &= ~HEAP_XACT_MASK;
-		HeapTupleHeaderSetXmin(tuple->t_data, fate == ROW_PLAIN ? FrozenTransactionId : XMIN_FETCH);
+		HeapTupleHeaderSetXmin(tuple->t_data,
+							   fate == ROW_PLAIN ? FrozenTransactionId :
+							   XMIN_FETCH);
 		tuple->t_self = v->tid;
 		tuplesort_putheaptuple(sort, tuple);
 	}
@@ -516,7 +565,8 @@ copy_sorted(Rewrite *r, HeapTuple tuple)
 		return;
 	}
 	ExecClearTuple(r->slot);
-	heap_deform_tuple(tuple, RelationGetDescr(r->old), r->slot->tts_values, r->slot->tts_isnull);
+	heap_deform_tuple(tuple, RelationGetDescr(r->old), r->slot->tts_values,
+					  r->slot->tts_isnull);
 	batch_row(r);
 	r->live += 1;
 }
@@ -524,8 +574,9 @@ copy_sorted(Rewrite *r, HeapTuple tuple)
 static void
 copy_by_sort(Rewrite *r, Relation index)
 {
-	Tuplesortstate *sort = tuplesort_begin_cluster(RelationGetDescr(r->old), index,
-												   maintenance_work_mem, NULL, TUPLESORT_NONE);
+	Tuplesortstate *sort = tuplesort_begin_cluster(RelationGetDescr(r->old),
+												   index, maintenance_work_mem,
+												   NULL, TUPLESORT_NONE);
 	IpScan	   *scan = begin_scan(r);
 	double		scanned = 0;
 	HeapTuple	tuple;
@@ -539,9 +590,11 @@ copy_by_sort(Rewrite *r, Relation index)
 		report_written(++scanned, 0);
 	}
 	end_scan(scan);
-	pgstat_progress_update_param(PROGRESS_REPACK_PHASE, PROGRESS_REPACK_PHASE_SORT_TUPLES);
+	pgstat_progress_update_param(PROGRESS_REPACK_PHASE,
+								 PROGRESS_REPACK_PHASE_SORT_TUPLES);
 	tuplesort_performsort(sort);
-	pgstat_progress_update_param(PROGRESS_REPACK_PHASE, PROGRESS_REPACK_PHASE_WRITE_NEW_HEAP);
+	pgstat_progress_update_param(PROGRESS_REPACK_PHASE,
+								 PROGRESS_REPACK_PHASE_WRITE_NEW_HEAP);
 	while ((tuple = tuplesort_getheaptuple(sort, true)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -552,10 +605,11 @@ copy_by_sort(Rewrite *r, Relation index)
 }
 
 void
-ip_rewrite_for_cluster(Relation old, Relation new, Relation index, bool use_sort,
-					   TransactionId oldest_xmin, Snapshot snapshot, TransactionId *xid_cutoff,
-					   MultiXactId *multi_cutoff, double *num_tuples, double *tups_vacuumed,
-					   double *tups_recently_dead)
+ip_rewrite_for_cluster(Relation old, Relation new, Relation index,
+					   bool use_sort, TransactionId oldest_xmin,
+					   Snapshot snapshot, TransactionId *xid_cutoff,
+					   MultiXactId *multi_cutoff, double *num_tuples,
+					   double *tups_vacuumed, double *tups_recently_dead)
 {
 	Rewrite    *r = palloc0(sizeof(Rewrite));
 	TransactionId horizon = CompatHorizon(old, oldest_xmin);
@@ -563,7 +617,8 @@ ip_rewrite_for_cluster(Relation old, Relation new, Relation index, bool use_sort
 	if (snapshot != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot repack inplace table \"%s\" concurrently", RelationGetRelationName(old)),
+				 errmsg("cannot repack inplace table \"%s\" concurrently",
+						RelationGetRelationName(old)),
 				 errhint("Use REPACK without CONCURRENTLY.")));
 	r->old = old;
 	r->new = new;

@@ -9,13 +9,14 @@
 #include "compat.h"
 
 /*
- * relation_copy_for_cluster: copies what anybody may still see.  Both tables
- * are locked AccessExclusive; nobody else can see the new one.  With a snapshot, which REPACK (CONCURRENTLY) would give: an
- * error.
+ * relation_copy_for_cluster: copies what any snapshot may still see.  Both
+ * tables are locked AccessExclusive; nobody else can see the new one.  It is an
+ * error to pass a snapshot, as REPACK (CONCURRENTLY) would.
  */
-extern void ip_rewrite_for_cluster(Relation old, Relation new, Relation index, bool use_sort,
-								   TransactionId oldest_xmin, Snapshot snapshot,
-								   TransactionId *xid_cutoff, MultiXactId *multi_cutoff,
+extern void ip_rewrite_for_cluster(Relation old, Relation new, Relation index,
+								   bool use_sort, TransactionId oldest_xmin,
+								   Snapshot snapshot, TransactionId *xid_cutoff,
+								   MultiXactId *multi_cutoff,
 								   double *num_tuples, double *tups_vacuumed,
 								   double *tups_recently_dead);
 

@@ -45,22 +45,30 @@
 #include "ip_xid.h"
 
 /*
- * If this part of the pages with rows has dead items, and entries of this part of
- * the rows are to go, or less, indexes are left alone for now.
+ * Indexes are not cleaned for now if less than this part of the pages with rows
+ * has dead items, and entries of less than this part of the rows are to be
+ * removed.
  */
 #define FEW						0.02
 #define FEW_DEAD_BYTES			(32 * 1024 * 1024)
 
-/* How often, in blocks, to look for the wraparound failsafe and make FSM pages. */
-#define FAILSAFE_EVERY			((BlockNumber) ((uint64) 4 * 1024 * 1024 * 1024 / BLCKSZ))
-#define FSM_EVERY				((BlockNumber) ((uint64) 8 * 1024 * 1024 * 1024 / BLCKSZ))
+/*
+ * The number of blocks after which to check for the wraparound failsafe, and to
+ * update the upper pages of the FSM.
+ */
+#define FAILSAFE_EVERY \
+	((BlockNumber) ((uint64) 4 * 1024 * 1024 * 1024 / BLCKSZ))
+#define FSM_EVERY \
+	((BlockNumber) ((uint64) 8 * 1024 * 1024 * 1024 / BLCKSZ))
 
-/* ---- visibility map ----------------------------------------------------------------- */
+/* ---- visibility map ---------------------------------------------------- */
 
 /*
- * Take away the page's flag and the map's bits where they say more than is true, with a warning; v->vm is the map's page.  Nor may the
- * bits say more than the flag: a change of the page clears the bits by the flag.
- * is_data: it is a data page, any other is not all-visible.  The map's bits, as they are now.  Lock: the page, exclusively.
+ * Clear the page's flag and the map's bits, with a warning, where they claim
+ * more than is true; v->vm is the map's page.  Nor may the bits claim more than
+ * the flag: a change of the page clears the bits by the flag.  is_data: the
+ * page is a data page; any other page is not all-visible.  Returns the map's
+ * bits as they are then.  Lock: the page, exclusively.
  */
 static uint8
 distrust_map(IpVacuum *v, BlockNumber block, Buffer buffer, bool is_data)
@@ -90,31 +98,39 @@ distrust_map(IpVacuum *v, BlockNumber block, Buffer buffer, bool is_data)
 	return bits;
 }
 
-/* VACUUM is done with the data page: count the bits that have been set since they were these.  Lock: the same. */
+/*
+ * VACUUM has finished the data page: count the bits that have been set since
+ * they were "before".  Lock: the page, exclusively.
+ */
 static void
 count_visible(IpVacuum *v, BlockNumber block, Buffer buffer, uint8 before)
 {
-	uint8		bits = visibilitymap_get_status(v->rel, block, &v->vm) & ~before;
+	uint8		bits = visibilitymap_get_status(v->rel, block, &v->vm) &
+		~before;
 
-	Assert(!PageIsAllVisible(BufferGetPage(buffer)) == !ip_map_is_visible(BufferGetPage(buffer)));	/* I12 */
+	/* I12 */
+	Assert(!PageIsAllVisible(BufferGetPage(buffer)) ==
+		   !ip_map_is_visible(BufferGetPage(buffer)));
 	Assert(PageIsAllVisible(BufferGetPage(buffer)) || (bits | before) == 0);
 	v->n.set_visible += (bits & VISIBILITYMAP_ALL_VISIBLE) ? 1 : 0;
 	v->n.set_frozen += (bits & VISIBILITYMAP_ALL_FROZEN) ? 1 : 0;
 	v->n.were_visible += bits == VISIBILITYMAP_ALL_FROZEN ? 1 : 0;
 }
 
-/* ---- stale index entries ------------------------------------------------------------ */
+/* ---- stale index entries ----------------------------------------------- */
 
 /*
- * Bulk deletion asks for each entry whether a version of its row has the key that
- * somebody may need (ip_keys_judge).  That says nothing of the page: meanwhile
- * there may be other entries.  But if a page has been pruned, and all see all of
- * its rows, each row has one version.  Then the page is quiet, until the next
- * update in place.  Bulk deletion visits all entries of all indexes that follow,
- * so if a page is quiet still, none of its entries is stale: where that cannot be
- * told of an entry, the page is quiet no more.
+ * Bulk deletion determines for each entry whether a version of its row that
+ * somebody may need has the entry's key (ip_keys_judge).  This says nothing
+ * about the page, where other entries may be made meanwhile.  But if a page has
+ * been pruned, and all see all of its rows, each row has one version.  Then the
+ * page is quiet, until the next update in place.  Bulk deletion visits all
+ * entries of all indexes that follow updates.  So if a page is still quiet
+ * afterwards, none of its entries is stale: where this cannot be determined for
+ * an entry, the page's quiet flag is cleared.
  *
- * A data page, just pruned: are its rows' index entries to be looked at?  Lock: exclusive.
+ * This function notes a data page, which was just pruned, if the index entries
+ * of its rows are to be examined.  Lock: exclusive.
  */
 static void
 note_stale_keys(IpVacuum *v, BlockNumber block, Buffer buffer)
@@ -128,41 +144,52 @@ note_stale_keys(IpVacuum *v, BlockNumber block, Buffer buffer)
 		return;
 	if (!v->follows)
 	{
-		/* the indexes that had such entries have been dropped */
+		/* the indexes that had stale entries have been dropped */
 		ip_keys_write(v->rel, buffer, 0, v->vm);
 		return;
 	}
-	Assert(special->keys & IP_KEYS_QUIET);	/* the prune has seen to it */
+	Assert(special->keys & IP_KEYS_QUIET);	/* set by the prune */
 	/* the table may have grown since, but not by pages that are scanned */
 	Assert(block < v->nblocks);
 	if (v->quiet == NULL)
-		v->quiet = MemoryContextAllocExtended(CurrentMemoryContext, v->nblocks / 8 + 1,
-											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+		v->quiet = MemoryContextAllocExtended(CurrentMemoryContext,
+											  v->nblocks / 8 + 1,
+											  MCXT_ALLOC_HUGE |
+											  MCXT_ALLOC_ZERO);
 	v->quiet[block / 8] |= 1 << block % 8;
 }
 
-/* The indexes have been looked through: does the page, which was noted before, have no stale entry?  Lock: exclusive. */
+/*
+ * The indexes have been cleaned.  Returns whether the page was noted before
+ * that, and has no stale entry.  Lock: exclusive.
+ */
 static bool
 is_clean(IpVacuum *v, BlockNumber block, Page page)
 {
-	return v->quiet != NULL && block < v->nblocks && (v->quiet[block / 8] & (1 << block % 8)) &&
+	return v->quiet != NULL && block < v->nblocks &&
+		(v->quiet[block / 8] & (1 << block % 8)) &&
 		(IpPageGetSpecial(page)->keys & IP_KEYS_QUIET);
 }
 
 static void
 clear_stale_keys_of(IpVacuum *v, BlockNumber block)
 {
-	Buffer		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block, RBM_NORMAL, v->strategy);
+	Buffer		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block,
+											RBM_NORMAL, v->strategy);
 	Page		page = BufferGetPage(buffer);
 
 	visibilitymap_pin(v->rel, block, &v->vm);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	if (ip_page_kind(v->rel, block, page) == IP_PAGE_DATA && is_clean(v, block, page))
+	if (ip_page_kind(v->rel, block, page) == IP_PAGE_DATA &&
+		is_clean(v, block, page))
 		ip_keys_write(v->rel, buffer, 0, v->vm);
 	UnlockReleaseBuffer(buffer);
 }
 
-/* The indexes are clean: so are the pages noted before, unless keys have changed again. */
+/*
+ * The indexes have been cleaned: clear the flags of the pages noted before
+ * that, unless keys have changed since.
+ */
 static void
 clear_stale_keys(IpVacuum *v)
 {
@@ -179,7 +206,7 @@ clear_stale_keys(IpVacuum *v)
 	}
 }
 
-/* ---- failsafe ------------------------------------------------------------------------- */
+/* ---- failsafe ---------------------------------------------------------- */
 
 static void
 check_failsafe(IpVacuum *v)
@@ -205,7 +232,7 @@ check_failsafe(IpVacuum *v)
 	VacuumCostBalance = 0;
 }
 
-/* ---- first pass: pages ------------------------------------------------------------------ */
+/* ---- first pass: pages ------------------------------------------------- */
 
 static void
 keep_in_pg_xact(IpVacuum *v, IpXid xid)
@@ -216,8 +243,8 @@ keep_in_pg_xact(IpVacuum *v, IpXid xid)
 }
 
 /*
- * The row is locked, so its aborted changes could not be put back: pg_xact must keep them all.
- * If they are very many, it keeps what it has.
+ * The row is locked, so its aborted changes could not be rolled back: pg_xact
+ * must keep all of them.  If there are very many, pg_xact keeps all it has.
  */
 static void
 note_unresolved(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off)
@@ -237,7 +264,8 @@ note_unresolved(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off)
 }
 
 static void
-count_row(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off, const IpRow *row)
+count_row(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off,
+		  const IpRow *row)
 {
 	switch (ip_xid_status_locked(row->xid))
 	{
@@ -258,11 +286,14 @@ count_row(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off, const IpR
 				v->n.live += 1;
 			break;
 		case IP_STATUS_FORGOTTEN:
-			break;				/* not of a locked page */
+			break;				/* does not occur while the page is locked */
 	}
 }
 
-/* Count the page's rows; the dead items' offsets. */
+/*
+ * Count the page's rows, and collect the offsets of its dead items.  Returns
+ * the number of dead items.
+ */
 static int
 look_at_page(IpVacuum *v, BlockNumber block, Page page, OffsetNumber *dead)
 {
@@ -283,14 +314,18 @@ look_at_page(IpVacuum *v, BlockNumber block, Page page, OffsetNumber *dead)
 	return ndead;
 }
 
-/* An item that is locked is left as it is: a new row there would be born locked.  The number of those that are left in dead. */
+/*
+ * Omit dead items that are locked: a new row there would be locked from the
+ * beginning.  Returns the number of those that remain in dead.
+ */
 static int
 leave_locked(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
 {
 	bool		locked[IP_MAX_ROWS_PER_PAGE + 1];
 	int			n = 0;
 
-	if (!ip_lockset_rows(v->rel, BufferGetBlockNumber(buffer), BufferGetPage(buffer), locked))
+	if (!ip_lockset_rows(v->rel, BufferGetBlockNumber(buffer),
+						 BufferGetPage(buffer), locked))
 		return ndead;
 	for (int i = 0; i < ndead; i++)
 	{
@@ -300,7 +335,10 @@ leave_locked(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
 	return n;
 }
 
-/* No index names these dead items any more; true: the page has become a free one. */
+/*
+ * Make dead items that no index names unused.  Returns true if the page has
+ * become a free one.
+ */
 static bool
 free_items(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
 {
@@ -315,7 +353,8 @@ free_items(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
 	if (ndead == 0)
 		return false;
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
-		nused += ip_item_is_used(PageGetItemId(page, off)) || ItemIdIsDead(PageGetItemId(page, off)) ? 1 : 0;
+		nused += ip_item_is_used(PageGetItemId(page, off)) ||
+			ItemIdIsDead(PageGetItemId(page, off)) ? 1 : 0;
 	ip_change_begin(&change, v->rel, IP_XLOG_VACUUM, InvalidTransactionId);
 	w = ip_change_block(&change, buffer, nused == ndead);
 	if (nused == ndead)
@@ -334,32 +373,45 @@ free_items(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
 static Size
 space_of(BlockNumber block, Page page)
 {
-	return ip_page_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE ?
+	return ip_page_free_offset(page, InvalidOffsetNumber) <=
+		IP_MAX_ROWS_PER_PAGE ?
 		ip_space_free(block, page, BLCKSZ) : 0;
 }
 
-/* Has the item a state?  Then it names a transaction, and may be an undo record; the page may be damaged. */
+/*
+ * Returns whether the item has a state.  Then it names a transaction, and may
+ * be an undo record; the page may be damaged.
+ */
 static inline bool
 has_state(Page page, OffsetNumber off)
 {
 	return ip_row_may_be(page, off, 0xFF);
 }
 
-/* Heap has the word for it: of rows that had a state, those that have none any more are frozen. */
+/*
+ * Count frozen rows, which are, as in heap, rows that had a state and no longer
+ * have one.
+ */
 static void
 count_frozen(IpVacuum *v, Page page, const bool *had_state, OffsetNumber max)
 {
 	int			n = 0;
 
-	for (OffsetNumber off = FirstOffsetNumber; off <= Min(max, PageGetMaxOffsetNumber(page)); off++)
-		n += had_state[off] && ip_item_is_ours(PageGetItemId(page, off)) && !has_state(page, off);
+	for (OffsetNumber off = FirstOffsetNumber;
+		 off <= Min(max, PageGetMaxOffsetNumber(page)); off++)
+		n += had_state[off] && ip_item_is_ours(PageGetItemId(page, off)) &&
+			!has_state(page, off);
 	v->n.frozen_rows += n;
 	v->n.frozen_pages += n > 0 ? 1 : 0;
 }
 
-/* What the free space map shall know of the page. */
+/*
+ * Prune and count a data page.  Returns the space to be recorded in the free
+ * space map.
+ */
 static Size
-vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, int *ndead)
+vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer,
+				 OffsetNumber *dead, int *ndead)
 {
 	Page		page = BufferGetPage(buffer);
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
@@ -374,7 +426,8 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 		if (reports)
 			had_state[off] = has_state(page, off);
 	}
-	ip_prune_page(v->rel, buffer, v->horizon, v->kept_from, v->vm, v->do_indexes && v->follows);
+	ip_prune_page(v->rel, buffer, v->horizon, v->kept_from, v->vm,
+				  v->do_indexes && v->follows);
 	*ndead = look_at_page(v, block, page, dead);
 	if (reports)
 		count_frozen(v, page, had_state, max);
@@ -398,7 +451,7 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *de
 	return space_of(block, page);
 }
 
-/* A page of undo, or of locks. */
+/* Note a page of undo, or of locks. */
 static void
 note_undo_page(IpVacuum *v, BlockNumber block)
 {
@@ -411,14 +464,15 @@ note_undo_page(IpVacuum *v, BlockNumber block)
 	v->undo[v->n.undo_seen++] = block;
 }
 
-/* Nothing is in the decoy's place that anybody needs. */
+/* Repair the decoy if it is damaged.  Nobody needs what is in its place. */
 static void
 repair_decoy(IpVacuum *v, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
 	IpChange	change;
 
-	if (((PageHeader) page)->pd_special != IP_DECOY_START || PageGetMaxOffsetNumber(page) < FirstOffsetNumber ||
+	if (((PageHeader) page)->pd_special != IP_DECOY_START ||
+		PageGetMaxOffsetNumber(page) < FirstOffsetNumber ||
 		ip_item_is_decoy(PageGetItemId(page, FirstOffsetNumber)))
 		return;
 	ereport(WARNING,
@@ -430,9 +484,13 @@ repair_decoy(IpVacuum *v, Buffer buffer)
 	ip_change_apply(&change);
 }
 
-/* *ndead dead items are left for the indexes. */
+/*
+ * Vacuum a page.  It keeps *ndead dead items, which the indexes must forget
+ * first.
+ */
 static void
-vacuum_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, int *ndead)
+vacuum_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead,
+			int *ndead)
 {
 	IpPageKind	kind;
 	Size		space = 0;
@@ -441,7 +499,8 @@ vacuum_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, i
 	v->n.scanned++;
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	kind = ip_page_kind(v->rel, block, BufferGetPage(buffer));
-	if (block == IP_DECOY_BLOCK && (kind == IP_PAGE_DATA || kind == IP_PAGE_FREE))
+	if (block == IP_DECOY_BLOCK &&
+		(kind == IP_PAGE_DATA || kind == IP_PAGE_FREE))
 		repair_decoy(v, buffer);
 	if (kind == IP_PAGE_DATA)
 		space = vacuum_data_page(v, block, buffer, dead, ndead);
@@ -461,7 +520,7 @@ vacuum_page(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, i
 		ip_space_record(v->rel, block, space);
 }
 
-/* ---- second pass -------------------------------------------------------------------------- */
+/* ---- second pass ------------------------------------------------------- */
 
 typedef struct DeadBlocks
 {
@@ -469,19 +528,25 @@ typedef struct DeadBlocks
 	OffsetNumber dead[MaxOffsetNumber];
 } DeadBlocks;
 
-/* For reading ahead. */
+/* Returns the next block to read ahead. */
 static BlockNumber
 next_with_dead(void *state, void *per_block)
 {
 	DeadBlocks *ahead = state;
 	BlockNumber block;
 
-	return tidset_iter_next(&ahead->iter, &block, ahead->dead, lengthof(ahead->dead)) > 0 ? block : InvalidBlockNumber;
+	return tidset_iter_next(&ahead->iter, &block, ahead->dead,
+							lengthof(ahead->dead)) > 0 ?
+		block : InvalidBlockNumber;
 }
 
-/* The dead items of one block that the indexes have forgotten; its buffer is released. */
+/*
+ * Make the dead items of one block, which the indexes have forgotten, unused.
+ * Releases the buffer.
+ */
 static void
-free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dead, int ndead)
+free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer,
+				OffsetNumber *dead, int ndead)
 {
 	Size		space = IpFreePageSpace(block);
 	uint8		bits;
@@ -506,7 +571,10 @@ free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer, OffsetNumber *dea
 	ip_space_record(v->rel, block, space);
 }
 
-/* Two iterations over the same blocks: one for what is read ahead, and one for what is used. */
+/*
+ * Make all collected dead items unused.  There are two iterations over the same
+ * blocks: one for what is read ahead, and one for what is used.
+ */
 static void
 free_dead_items(IpVacuum *v)
 {
@@ -518,30 +586,35 @@ free_dead_items(IpVacuum *v)
 	BlockNumber done = 0;
 	int			ndead;
 
-	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_VACUUM_HEAP);
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
+								 PROGRESS_VACUUM_PHASE_VACUUM_HEAP);
 	tidset_iter_begin(v->dead, &ahead->iter);
 	tidset_iter_begin(v->dead, &iter);
-	reads = compat_reads_begin(v->rel, COMPAT_READ_CLEANUP, v->strategy, next_with_dead, ahead, 0);
+	reads = compat_reads_begin(v->rel, COMPAT_READ_CLEANUP, v->strategy,
+							   next_with_dead, ahead, 0);
 	while ((ndead = tidset_iter_next(&iter, &block, dead, lengthof(dead))) > 0)
 	{
 		compat_vacuum_delay_point(false);
 		free_page_items(v, block, compat_reads_next(reads, NULL), dead, ndead);
-		pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_VACUUMED, ++done);
+		pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_VACUUMED,
+									 ++done);
 	}
 	compat_reads_end(reads);
 	pfree(ahead);
 }
 
-/* Clean indexes and then the dead items that have been collected. */
+/* Clean the indexes, and then the dead items that have been collected. */
 static void
 vacuum_dead_items(IpVacuum *v)
 {
 	check_failsafe(v);
 	if (!v->do_indexes)
 		return;
-	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_VACUUM_INDEX);
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
+								 PROGRESS_VACUUM_PHASE_VACUUM_INDEX);
 	ip_vacuum_indexes_delete(v);
-	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_INDEX_VACUUMS, ++v->n.index_scans);
+	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_INDEX_VACUUMS,
+								 ++v->n.index_scans);
 	check_failsafe(v);
 	free_dead_items(v);
 	clear_stale_keys(v);
@@ -552,11 +625,12 @@ vacuum_dead_items(IpVacuum *v)
 }
 
 /*
- * How many rows have entries that are to go?  Statistics count dead rows and stale
- * entries alike, and what VACUUM passes over it reports to them again: so few ones
- * of both kinds add up.  At least one entry of each flagged page is stale; if
- * statistics have been lost, one of each of its rows may be.  0: none is stale,
- * and dead items are judged by their pages alone, as heap's are.
+ * Returns the number of rows that have entries to be removed.  Statistics count
+ * dead rows and stale entries alike, and what VACUUM does not remove it reports
+ * to them again, so small numbers of both kinds add up.  At least one entry of
+ * each flagged page is stale; if statistics have been lost, one entry of each
+ * of its rows may be.  Returns 0 if none is stale: then dead items are judged
+ * by their pages alone, as in heap.
  */
 static double
 entries_to_go(const IpVacuum *v)
@@ -571,14 +645,15 @@ entries_to_go(const IpVacuum *v)
 }
 
 /*
- * A few dead items, or stale entries, are not worth a scan of all indexes.
- * Autovacuum that statistics call must not pass them over: it would be called
- * again and again.
+ * Returns whether there are so few dead items and stale entries that a scan of
+ * all indexes does not pay.  An autovacuum that was started because of
+ * statistics must not pass over them: it would be started again and again.
  */
 static bool
 few_dead_items(IpVacuum *v, double row_count)
 {
-	if (AmAutoVacuumWorkerProcess() && entries_to_go(v) >= autovacuum_vac_thresh)
+	if (AmAutoVacuumWorkerProcess() &&
+		entries_to_go(v) >= autovacuum_vac_thresh)
 		return false;
 	return !v->always_indexes && v->n.index_scans == 0 &&
 		v->n.dead_item_pages < FEW * (v->nblocks - v->n.undo_seen) &&
@@ -595,7 +670,8 @@ collect(IpVacuum *v, BlockNumber block, const OffsetNumber *dead, int ndead)
 	if (!tidset_add_block(v->dead, block, dead, ndead))
 	{
 		vacuum_dead_items(v);
-		pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_SCAN_HEAP);
+		pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
+									 PROGRESS_VACUUM_PHASE_SCAN_HEAP);
 		if (v->do_indexes && !tidset_add_block(v->dead, block, dead, ndead))
 			ereport(ERROR,
 					(errcode(ERRCODE_OUT_OF_MEMORY),
@@ -606,9 +682,9 @@ collect(IpVacuum *v, BlockNumber block, const OffsetNumber *dead, int ndead)
 }
 
 /*
- * All-visible pages have nothing to do, as long as the map is right.  But a
- * table's first VACUUM counts the rows: readers may have made all pages
- * all-visible before.
+ * Returns whether the page need not be read.  All-visible pages need no work,
+ * as long as the map is right.  But a table's first VACUUM counts the rows:
+ * readers may have made all pages all-visible before.
  */
 static bool
 may_skip(IpVacuum *v, BlockNumber block)
@@ -619,11 +695,15 @@ may_skip(IpVacuum *v, BlockNumber block)
 		(VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN);
 }
 
-/* A page of undo: the rings' part is seen to later. */
+/*
+ * Returns whether the block is a page of undo, which VACUUM treats later with
+ * the rings.
+ */
 static bool
 is_known_undo(IpVacuum *v, BlockNumber block)
 {
-	return !(v->params->options & VACOPT_DISABLE_PAGE_SKIPPING) && ip_ring_is_undo(v->runs, block);
+	return !(v->params->options & VACOPT_DISABLE_PAGE_SKIPPING) &&
+		ip_ring_is_undo(v->runs, block);
 }
 
 static BlockNumber
@@ -638,7 +718,7 @@ next_to_scan(void *state, void *per_block)
 		{
 			v->n.scanned++;
 			note_undo_page(v, v->ahead);
-			/* the map is not as it was before a crash */
+			/* after a crash the free space map may be out of date */
 			ip_space_record(v->rel, v->ahead, 0);
 		}
 		else if (!may_skip(v, v->ahead))
@@ -653,12 +733,13 @@ scan_pages(IpVacuum *v)
 	OffsetNumber dead[MaxOffsetNumber];
 	BlockNumber next_failsafe = 0;
 	BlockNumber next_fsm = FSM_EVERY;
-	CompatReads *reads = compat_reads_begin(v->rel, COMPAT_READ_MAINTENANCE, v->strategy,
-											next_to_scan, v, 0);
+	CompatReads *reads = compat_reads_begin(v->rel, COMPAT_READ_MAINTENANCE,
+											v->strategy, next_to_scan, v, 0);
 	Buffer		buffer;
 	int			ndead;
 
-	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_SCAN_HEAP);
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
+								 PROGRESS_VACUUM_PHASE_SCAN_HEAP);
 	pgstat_progress_update_param(PROGRESS_VACUUM_TOTAL_HEAP_BLKS, v->nblocks);
 	compat_progress_dead_limit(tidset_limit(v->dead));
 	while ((buffer = compat_reads_next(reads, NULL)) != InvalidBuffer)
@@ -688,27 +769,38 @@ scan_pages(IpVacuum *v)
 	pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED, v->nblocks);
 }
 
-/* ---- all of it -------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------- */
 
-/* Versions in undo pages that should not be there count as dead rows. */
+/*
+ * Returns the number of versions in undo pages that should not be there.  They
+ * count as dead rows.
+ */
 static double
 excess_versions(IpVacuum *v)
 {
 	double		excess = ip_undo_beyond(ip_ring_pages(v->rel), v->nblocks);
 
-	/* what rings left behind when they moved is for the next VACUUM */
+	/* what rings have left behind when they moved is for the next VACUUM */
 	if (v->rings_moved && excess == 0)
 		excess = ip_undo_beyond(v->n.undo_freed, v->nblocks);
 	return excess * IP_UNDO_RECORDS_PER_PAGE;
 }
 
-/* Entries that have to go one day count as dead rows, too: else nobody comes when a snapshot ends that needs them. */
+/*
+ * Returns the number of entries that have to be removed later.  They count as
+ * dead rows, too: otherwise autovacuum would not come when the snapshot that
+ * needs them ends.
+ */
 static double
 old_entries(IpVacuum *v)
 {
 	if (v->n.index_scans > 0)
 		return ip_vacuum_indexes_old(v);
-	/* where the indexes may not be cleaned, nobody must be called to do so */
+
+	/*
+	 * where the indexes may not be cleaned, autovacuum must not be started
+	 * for that
+	 */
 	return v->do_indexes ? entries_to_go(v) : 0;
 }
 
@@ -723,22 +815,27 @@ update_stats(IpVacuum *v, double row_count)
 	if (v->unresolved != IP_XID_NONE &&
 		TransactionIdPrecedes((TransactionId) v->unresolved, frozenxid))
 		frozenxid = (TransactionId) v->unresolved;
-	Assert(TransactionIdPrecedesOrEquals(frozenxid, v->cutoffs.OldestXmin));	/* I14 */
+	/* I14 */
+	Assert(TransactionIdPrecedesOrEquals(frozenxid, v->cutoffs.OldestXmin));
 	v->n.frozenxid = frozenxid;
 	visibilitymap_count(rel, &all_visible, &all_frozen);
-	CompatVacUpdateRelstats(rel, v->nblocks, row_count, Min(all_visible, v->nblocks),
-							Min(all_frozen, v->nblocks), rel->rd_rel->relhasindex, frozenxid,
+	CompatVacUpdateRelstats(rel, v->nblocks, row_count,
+							Min(all_visible, v->nblocks),
+							Min(all_frozen, v->nblocks),
+							rel->rd_rel->relhasindex, frozenxid,
 							v->cutoffs.OldestMxact, &v->n.frozenxid_updated,
 							&v->n.minmulti_updated, false);
-	CompatReportVacuum(rel, Max(row_count, 0), v->n.recently_dead + excess_versions(v) + old_entries(v), v->start);
-	/* what this session has not sent is in the report */
+	CompatReportVacuum(rel, Max(row_count, 0),
+					   v->n.recently_dead + excess_versions(v) + old_entries(v),
+					   v->start);
+	/* the report includes what this session has not sent */
 	if (pgstat_should_count_relation(rel))
 		CompatPendingDead(rel) = 0;
 }
 
 /*
- * Scanned rows, and those of the skipped pages, all of which have data: as dense
- * as the table was.
+ * Returns the number of scanned rows plus an estimate for the skipped pages:
+ * all of them have data, and are taken to be as dense as the table was.
  */
 static double
 estimate_rows(IpVacuum *v)
@@ -753,7 +850,8 @@ estimate_rows(IpVacuum *v)
 		return v->n.live;
 	if (form->reltuples >= 0 && form->relpages > 0)
 		return floor(v->n.live + form->reltuples / old_pages * skipped + 0.5);
-	return v->n.data_pages > 0 ? v->n.live / v->n.data_pages * (v->n.data_pages + skipped) : -1;
+	return v->n.data_pages > 0 ?
+		v->n.live / v->n.data_pages * (v->n.data_pages + skipped) : -1;
 }
 
 /* Returns an estimate of the table's live rows. */
@@ -771,7 +869,8 @@ vacuum_table(IpVacuum *v)
 	scan_pages(v);
 	skipped = v->n.scanned < v->nblocks;
 	row_count = estimate_rows(v);
-	if ((tidset_count(v->dead) > 0 || v->n.stale_pages > 0) && !few_dead_items(v, row_count))
+	if ((tidset_count(v->dead) > 0 || v->n.stale_pages > 0) &&
+		!few_dead_items(v, row_count))
 		vacuum_dead_items(v);
 	v->n.dead_limit = tidset_limit(v->dead);
 	if (tidset_count(v->dead) > 0)
@@ -780,11 +879,15 @@ vacuum_table(IpVacuum *v)
 		ReleaseBuffer(v->vm);
 	v->vm = InvalidBuffer;
 	Assert(v->horizon == ip_xid_full(v->cutoffs.OldestXmin));	/* I13, I18 */
-	v->n.undo_freed = ip_undo_shrink_lost(v->rel, v->horizon, v->undo, v->n.undo_seen, &v->free);
-	v->n.undo_freed += ip_undo_shrink_rings(v->rel, v->horizon, &v->free, &v->rings_moved);
+	v->n.undo_freed = ip_undo_shrink_lost(v->rel, v->horizon, v->undo,
+										  v->n.undo_seen, &v->free);
+	v->n.undo_freed += ip_undo_shrink_rings(v->rel, v->horizon, &v->free,
+											&v->rings_moved);
 	v->n.undo_pages = ip_ring_pages(v->rel) + v->n.undo_freed;
-	ip_lockset_vacuum(v->rel, v->undo, v->n.undo_seen, v->n.undo_pages, &v->free);
-	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_INDEX_CLEANUP);
+	ip_lockset_vacuum(v->rel, v->undo, v->n.undo_seen, v->n.undo_pages,
+					  &v->free);
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
+								 PROGRESS_VACUUM_PHASE_INDEX_CLEANUP);
 	if (v->params->index_cleanup != VACOPTVALUE_DISABLED && !v->failsafe)
 		ip_vacuum_indexes_cleanup(v, row_count, !skipped);
 	ip_vacuum_indexes_end(v);
@@ -794,7 +897,8 @@ vacuum_table(IpVacuum *v)
 }
 
 void
-ip_vacuum_relation(Relation rel, const VacuumParams *params, BufferAccessStrategy bstrategy)
+ip_vacuum_relation(Relation rel, const VacuumParams *params,
+				   BufferAccessStrategy bstrategy)
 {
 	IpVacuum   *v = palloc0(sizeof(IpVacuum));
 	IpVacuumUsage *usage = ip_vacuum_usage_begin();
@@ -809,24 +913,28 @@ ip_vacuum_relation(Relation rel, const VacuumParams *params, BufferAccessStrateg
 	v->do_indexes = params->index_cleanup != VACOPTVALUE_DISABLED;
 	v->always_indexes = params->index_cleanup == VACOPTVALUE_ENABLED;
 	v->do_truncate = params->truncate != VACOPTVALUE_DISABLED;
-	pgstat_progress_start_command(PROGRESS_COMMAND_VACUUM, RelationGetRelid(rel));
+	pgstat_progress_start_command(PROGRESS_COMMAND_VACUUM,
+								  RelationGetRelid(rel));
 	compat_progress_began(params->is_wraparound);
 	if (params->options & VACOPT_VERBOSE)
 		ereport(INFO,
-				(errmsg("vacuuming \"%s.%s.%s\"", get_database_name(MyDatabaseId),
+				(errmsg("vacuuming \"%s.%s.%s\"",
+						get_database_name(MyDatabaseId),
 						get_namespace_name(RelationGetNamespace(rel)),
 						RelationGetRelationName(rel))));
 	ip_rel_check_format(rel);
 	v->dead_before = ip_rel_dead_rows(rel, &v->vacuumed_before);
-	/* a session sends what it counts once a second */
+	/* a session sends its counts once a second */
 	if (pgstat_should_count_relation(rel))
 		v->dead_before += CompatPendingDead(rel);
 	compat_vacuum_cutoffs(rel, params, &v->cutoffs);
 	v->horizon = ip_xid_full(v->cutoffs.OldestXmin);
-	v->kept_from = ip_xid_kept_from((TransactionId) ip_xid_next() - v->cutoffs.FreezeLimit);
+	v->kept_from = ip_xid_kept_from((TransactionId) ip_xid_next() -
+									v->cutoffs.FreezeLimit);
 	Assert(v->n.scanned == 0);	/* I13 */
 	row_count = vacuum_table(v);
-	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_FINAL_CLEANUP);
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
+								 PROGRESS_VACUUM_PHASE_FINAL_CLEANUP);
 	update_stats(v, row_count);
 	pgstat_progress_end_command();
 	ip_vacuum_report(v, usage, row_count);

@@ -36,10 +36,10 @@
 typedef struct IndexState
 {
 	bool		has_stats;
-	bool		parallel;		/* a worker may do what is to be done now */
+	bool		parallel;		/* a worker may do the current work */
 	IndexBulkDeleteResult stats;
-	double		stale_removed;	/* by all scans */
-	double		old;			/* that the last one has left */
+	double		stale_removed;	/* stale entries removed, by all scans */
+	double		old;			/* left by the last scan */
 } IndexState;
 
 /* In shared memory if there are workers. */
@@ -47,17 +47,17 @@ typedef struct Shared
 {
 	Oid			relid;
 	int			elevel;
-	bool		is_autovacuum;	/* the leader is autovacuum's */
+	bool		is_autovacuum;	/* the leader is an autovacuum worker */
 	bool		cleanup;		/* else bulk deletion */
-	bool		stale_only;		/* no TID is dead: other indexes have nothing
-								 * to lose than those that follow */
+	bool		stale_only;		/* no TID is dead: only indexes that follow
+								 * updates have entries to lose */
 	double		row_count;
 	bool		exact;
 	int			memory;			/* maintenance_work_mem of each process */
 	int			ring;			/* buffers in the ring of each, or 0 */
 	CompatCosts costs;			/* as of the last launch */
 	dsa_pointer dead;
-	pg_atomic_uint32 next;		/* index that nobody has taken yet */
+	pg_atomic_uint32 next;		/* the next index to take */
 	pg_atomic_uint32 cost_balance;
 	pg_atomic_uint32 active;
 	int			nindexes;
@@ -72,7 +72,7 @@ struct IpVacuumIndexes
 	ParallelContext *pcxt;		/* or NULL */
 	dsa_area   *area;
 	bool		launched;		/* workers have been launched before */
-	int			nplanned[2];	/* to delete, and to clean up */
+	int			nplanned[2];	/* for bulk deletion, and for cleanup */
 	int			nlaunched[2];
 	BufferUsage *buffer_usage;
 	WalUsage   *wal_usage;
@@ -80,7 +80,7 @@ struct IpVacuumIndexes
 
 PGDLLEXPORT void ip_vacuum_worker_main(dsm_segment *seg, shm_toc *toc);
 
-/* ---- one index ------------------------------------------------------------------------ */
+/* ---- one index --------------------------------------------------------- */
 
 /* The state of bulk deletion. */
 typedef struct Deletion
@@ -104,7 +104,7 @@ ip_vacuum_note_stale(void *state, double removed, double old)
 	index->old = old;
 }
 
-/* Has bulk deletion nothing to find in it? */
+/* Returns whether bulk deletion has nothing to find in the index. */
 static bool
 is_clean(const Shared *shared, Relation index)
 {
@@ -112,8 +112,8 @@ is_clean(const Shared *shared, Relation index)
 }
 
 static void
-process_index(Relation table, Relation index, Shared *shared, IndexState *state, TidSet *dead,
-			  BufferAccessStrategy strategy)
+process_index(Relation table, Relation index, Shared *shared, IndexState *state,
+			  TidSet *dead, BufferAccessStrategy strategy)
 {
 	IndexBulkDeleteResult *stats = state->has_stats ? &state->stats : NULL;
 	Deletion	deletion = {.index = state};
@@ -159,11 +159,12 @@ process_indexes(Relation table, Relation *indexes, Shared *shared, TidSet *dead,
 		if (i >= shared->nindexes)
 			break;
 		if (shared->indexes[i].parallel || all)
-			process_index(table, indexes[i], shared, &shared->indexes[i], dead, strategy);
+			process_index(table, indexes[i], shared, &shared->indexes[i], dead,
+						  strategy);
 	}
 }
 
-/* ---- workers ---------------------------------------------------------------------------- */
+/* ---- workers ----------------------------------------------------------- */
 
 static bool
 may_be_parallel(Relation index, const IndexState *state, bool cleanup)
@@ -175,10 +176,11 @@ may_be_parallel(Relation index, const IndexState *state, bool cleanup)
 	if (!cleanup)
 		return (options & VACUUM_OPTION_PARALLEL_BULKDEL) != 0;
 	return (options & VACUUM_OPTION_PARALLEL_CLEANUP) != 0 ||
-		((options & VACUUM_OPTION_PARALLEL_COND_CLEANUP) != 0 && !state->has_stats);
+		((options & VACUUM_OPTION_PARALLEL_COND_CLEANUP) != 0 &&
+		 !state->has_stats);
 }
 
-/* Workers besides the leader. */
+/* Returns the number of workers besides the leader. */
 static int
 choose_workers(IpVacuum *v)
 {
@@ -198,17 +200,19 @@ choose_workers(IpVacuum *v)
 	if (!IsUnderPostmaster || v->failsafe)
 		return 0;
 	for (int i = 0; i < x->nrels; i++)
-		useful += may_be_parallel(x->rels[i], &x->shared->indexes[i], false) ? 1 : 0;
+		useful += may_be_parallel(x->rels[i], &x->shared->indexes[i], false) ?
+			1 : 0;
 	if (v->params->nworkers > 0)
 		useful = Min(useful, v->params->nworkers + 1);
 	return Min(useful - 1, CompatMaxVacuumWorkers());
 }
 
-/* In kB. */
+/* Returns the memory that VACUUM may use, in kB. */
 static int
 work_memory(void)
 {
-	return AmAutoVacuumWorkerProcess() && autovacuum_work_mem != -1 ? autovacuum_work_mem : maintenance_work_mem;
+	return AmAutoVacuumWorkerProcess() && autovacuum_work_mem != -1 ?
+		autovacuum_work_mem : maintenance_work_mem;
 }
 
 static Size
@@ -217,7 +221,7 @@ memory_limit(void)
 	return (Size) work_memory() * 1024;
 }
 
-/* What the area of dead TIDs begins with; more comes as it is needed. */
+/* Returns the initial size of the area of dead TIDs, which grows as needed. */
 static Size
 area_size(void)
 {
@@ -295,15 +299,18 @@ begin_parallel(IpVacuum *v, int nworkers)
 	x->shared = shared;
 	x->area = dsa_create_in_place(allocate(pcxt, KEY_AREA, size), size,
 								  LWTRANCHE_PARALLEL_QUERY_DSA, pcxt->seg);
-	x->buffer_usage = allocate(pcxt, KEY_BUFFER_USAGE, mul_size(sizeof(BufferUsage), nworkers));
-	x->wal_usage = allocate(pcxt, KEY_WAL_USAGE, mul_size(sizeof(WalUsage), nworkers));
+	x->buffer_usage = allocate(pcxt, KEY_BUFFER_USAGE,
+							   mul_size(sizeof(BufferUsage), nworkers));
+	x->wal_usage = allocate(pcxt, KEY_WAL_USAGE,
+							mul_size(sizeof(WalUsage), nworkers));
 	if (debug_query_string)
 	{
 		query = allocate(pcxt, KEY_QUERY, strlen(debug_query_string) + 1);
 		strcpy(query, debug_query_string);
 	}
 	x->pcxt = pcxt;
-	v->dead = tidset_pg_create_shared(CurrentMemoryContext, x->area, memory_limit());
+	v->dead = tidset_pg_create_shared(CurrentMemoryContext, x->area,
+									  memory_limit());
 	if (v->dead)
 		shared->dead = tidset_handle(v->dead);
 }
@@ -346,7 +353,7 @@ ip_vacuum_nindexes(const IpVacuum *v)
 	return v->indexes->nrels;
 }
 
-/* ---- the leader ----------------------------------------------------------------------------- */
+/* ---- the leader -------------------------------------------------------- */
 
 static int
 launch_workers(IpVacuum *v)
@@ -384,8 +391,10 @@ launch_workers(IpVacuum *v)
 	ereport(v->elevel,
 			(errmsg_plural("launched %d parallel vacuum worker for index %s (planned: %d)",
 						   "launched %d parallel vacuum workers for index %s (planned: %d)",
-						   x->pcxt->nworkers_launched, x->pcxt->nworkers_launched,
-						   shared->cleanup ? "cleanup" : "vacuuming", x->pcxt->nworkers_to_launch)));
+						   x->pcxt->nworkers_launched,
+						   x->pcxt->nworkers_launched,
+						   shared->cleanup ? "cleanup" : "vacuuming",
+						   x->pcxt->nworkers_to_launch)));
 	return x->pcxt->nworkers_launched;
 }
 
@@ -404,8 +413,9 @@ end_workers(IpVacuumIndexes *x)
 }
 
 /*
- * Workers take what they may do; the leader takes part in that, and does the
- * others afterwards.
+ * Do the current work on all indexes.  Workers take indexes that they may
+ * process; the leader takes part in that, and processes the other indexes
+ * afterwards.
  */
 static void
 run(IpVacuum *v)
@@ -430,7 +440,8 @@ run(IpVacuum *v)
 	for (int i = 0; i < x->nrels; i++)
 	{
 		if (!shared->indexes[i].parallel)
-			process_index(v->rel, x->rels[i], shared, &shared->indexes[i], v->dead, v->strategy);
+			process_index(v->rel, x->rels[i], shared, &shared->indexes[i],
+						  v->dead, v->strategy);
 	}
 }
 
@@ -479,8 +490,9 @@ ip_vacuum_indexes_end(IpVacuum *v)
 		IndexBulkDeleteResult *stats = &copy->indexes[i].stats;
 
 		if (copy->indexes[i].has_stats && !stats->estimated_count)
-			CompatVacUpdateRelstats(x->rels[i], stats->num_pages, stats->num_index_tuples, 0, 0,
-									false, InvalidTransactionId, InvalidMultiXactId,
+			CompatVacUpdateRelstats(x->rels[i], stats->num_pages,
+									stats->num_index_tuples, 0, 0, false,
+									InvalidTransactionId, InvalidMultiXactId,
 									NULL, NULL, false);
 	}
 }
@@ -507,14 +519,16 @@ ip_vacuum_indexes_report(IpVacuum *v, StringInfo buf)
 		appendStringInfo(buf,
 						 _("index \"%s\": pages: %u in total, %u newly deleted, %u currently deleted, %u reusable\n"),
 						 RelationGetRelationName(x->rels[i]), stats->num_pages,
-						 stats->pages_newly_deleted, stats->pages_deleted, stats->pages_free);
+						 stats->pages_newly_deleted, stats->pages_deleted,
+						 stats->pages_free);
 		if (v->n.index_scans > 0 && ip_keys_can_follow(x->rels[i]))
 			appendStringInfo(buf, _("index \"%s\": %.0f stale entries removed, %.0f still needed\n"),
-							 RelationGetRelationName(x->rels[i]), state->stale_removed, state->old);
+							 RelationGetRelationName(x->rels[i]),
+							 state->stale_removed, state->old);
 	}
 }
 
-/* ---- a worker ------------------------------------------------------------------------------- */
+/* ---- a worker ---------------------------------------------------------- */
 
 static void
 worker_cost_setup(Shared *shared)
@@ -532,7 +546,8 @@ ip_vacuum_worker_main(dsm_segment *seg, shm_toc *toc)
 	Shared	   *shared = shm_toc_lookup(toc, KEY_SHARED, false);
 	BufferUsage *buffer_usage = shm_toc_lookup(toc, KEY_BUFFER_USAGE, false);
 	WalUsage   *wal_usage = shm_toc_lookup(toc, KEY_WAL_USAGE, false);
-	dsa_area   *area = dsa_attach_in_place(shm_toc_lookup(toc, KEY_AREA, false), seg);
+	dsa_area   *area = dsa_attach_in_place(shm_toc_lookup(toc, KEY_AREA, false),
+										   seg);
 	BufferAccessStrategy strategy = CompatVacuumRing(shared->ring);
 	Relation	table;
 	Relation   *indexes;
@@ -549,14 +564,16 @@ ip_vacuum_worker_main(dsm_segment *seg, shm_toc *toc)
 	worker_cost_setup(shared);
 	dead = tidset_pg_attach(CurrentMemoryContext, area, shared->dead);
 	if (dead == NULL)
-		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 
 	InstrStartParallelQuery();
 	pg_atomic_add_fetch_u32(VacuumActiveNWorkers, 1);
 	process_indexes(table, indexes, shared, dead, strategy, false);
 	pg_atomic_sub_fetch_u32(VacuumActiveNWorkers, 1);
 	CompatReportWorkerDelay();
-	InstrEndParallelQuery(&buffer_usage[ParallelWorkerNumber], &wal_usage[ParallelWorkerNumber]);
+	InstrEndParallelQuery(&buffer_usage[ParallelWorkerNumber],
+						  &wal_usage[ParallelWorkerNumber]);
 
 	tidset_detach(dead);
 	dsa_detach(area);

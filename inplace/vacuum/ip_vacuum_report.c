@@ -50,14 +50,20 @@ report_rows(IpVacuum *v, StringInfo buf, double row_count)
 {
 	IpVacuumCounts *n = &v->n;
 
-	compat_report_pages(buf, n->truncated, v->nblocks, n->scanned, percent_of_table(v, n->scanned));
+	compat_report_pages(buf, n->truncated, v->nblocks, n->scanned,
+						percent_of_table(v, n->scanned));
 	appendStringInfo(buf, _("tuples: %lld removed, %lld remain, %lld are dead but not yet removable\n"),
-					 (long long) n->removed, (long long) (Max(row_count, 0) + n->recently_dead),
+					 (long long) n->removed,
+					 (long long) (Max(row_count, 0) + n->recently_dead),
 					 (long long) n->recently_dead);
-	appendStringInfo(buf, _("undo: %u pages, of which %u were freed\n"), n->undo_pages, n->undo_freed);
+	appendStringInfo(buf, _("undo: %u pages, of which %u were freed\n"),
+					 n->undo_pages, n->undo_freed);
 }
 
-/* The cutoffs are from the beginning: by now pg_class may have what is new, and its relcache entry too. */
+/*
+ * The cutoffs are from the beginning of VACUUM: pg_class, and its relcache
+ * entry, may have new values since.
+ */
 static void
 report_xids(IpVacuum *v, StringInfo buf)
 {
@@ -68,12 +74,15 @@ report_xids(IpVacuum *v, StringInfo buf)
 					 (int32) (ReadNextTransactionId() - v->cutoffs.OldestXmin));
 	if (n->frozenxid_updated)
 		appendStringInfo(buf, _("new relfrozenxid: %u, which is %d XIDs ahead of previous value\n"),
-						 n->frozenxid, (int32) (n->frozenxid - v->cutoffs.relfrozenxid));
+						 n->frozenxid,
+						 (int32) (n->frozenxid - v->cutoffs.relfrozenxid));
 	if (n->minmulti_updated)
 		appendStringInfo(buf, _("new relminmxid: %u, which is %d MXIDs ahead of previous value\n"),
 						 v->cutoffs.OldestMxact,
-						 (int32) (v->cutoffs.OldestMxact - v->cutoffs.relminmxid));
-	compat_report_frozen(buf, n->frozen_pages, percent_of_table(v, n->frozen_pages), n->frozen_rows);
+						 (int32) (v->cutoffs.OldestMxact -
+								  v->cutoffs.relminmxid));
+	compat_report_frozen(buf, n->frozen_pages,
+						 percent_of_table(v, n->frozen_pages), n->frozen_rows);
 	compat_report_map(buf, n->set_visible, n->set_frozen, n->were_visible);
 }
 
@@ -83,7 +92,9 @@ report_index_scan(IpVacuum *v, StringInfo buf)
 	IpVacuumCounts *n = &v->n;
 	const char *format = _("%u pages from table (%.2f%% of total) had %lld dead item identifiers removed\n");
 
-	if (v->failsafe || (n->dead_items + n->stale_pages > 0 && n->index_scans == 0 && ip_vacuum_nindexes(v) > 0))
+	if (v->failsafe ||
+		(n->dead_items + n->stale_pages > 0 && n->index_scans == 0 &&
+		 ip_vacuum_nindexes(v) > 0))
 	{
 		appendStringInfoString(buf, v->failsafe ? _("index scan bypassed by failsafe: ") :
 							   _("index scan bypassed: "));
@@ -92,7 +103,8 @@ report_index_scan(IpVacuum *v, StringInfo buf)
 	else
 		appendStringInfoString(buf, n->index_scans == 0 ? _("index scan not needed: ") :
 							   _("index scan needed: "));
-	appendStringInfo(buf, format, n->dead_item_pages, percent_of_table(v, n->dead_item_pages),
+	appendStringInfo(buf, format, n->dead_item_pages,
+					 percent_of_table(v, n->dead_item_pages),
 					 (long long) n->dead_items);
 	ip_vacuum_indexes_report(v, buf);
 	compat_report_delay(buf);
@@ -128,7 +140,8 @@ report_usage(const IpVacuum *v, IpVacuumUsage *u, StringInfo buf)
 					 read_rate, write_rate);
 	compat_report_buffers(buf, hit, miss, dirty);
 	compat_report_wal(buf, &wal);
-	compat_report_memory(buf, v->n.dead_memory, v->n.dead_resets, v->n.dead_limit);
+	compat_report_memory(buf, v->n.dead_memory, v->n.dead_resets,
+						 v->n.dead_limit);
 	appendStringInfo(buf, _("system usage: %s"), pg_rusage_show(&u->rusage));
 }
 
@@ -147,8 +160,9 @@ ip_vacuum_report(IpVacuum *v, IpVacuumUsage *usage, double row_count)
 	StringInfoData buf;
 
 	if (!ip_vacuum_may_report(v->params) ||
-		(!verbose && !TimestampDifferenceExceeds(usage->start, GetCurrentTimestamp(),
-												 CompatLogDuration(v->params))))
+		(!verbose &&
+		 !TimestampDifferenceExceeds(usage->start, GetCurrentTimestamp(),
+									 CompatLogDuration(v->params))))
 		return;
 	if (!verbose)
 		format = v->params->is_wraparound ?

@@ -8,13 +8,17 @@
 
 #include "ip_vacuum_index.h"
 
-/* What has been used since the beginning. */
+/* The resources that have been used since the beginning. */
 typedef struct IpVacuumUsage IpVacuumUsage;
 
-/* Can there be a report?  What is counted for it only need not be counted otherwise. */
+/*
+ * Returns whether there can be a report.  Otherwise what is only counted for it
+ * need not be counted.
+ */
 extern bool ip_vacuum_may_report(const VacuumParams *params);
 
 extern IpVacuumUsage *ip_vacuum_usage_begin(void);
-extern void ip_vacuum_report(IpVacuum *v, IpVacuumUsage *usage, double row_count);
+extern void ip_vacuum_report(IpVacuum *v, IpVacuumUsage *usage,
+							 double row_count);
 
 #endif							/* IP_VACUUM_REPORT_H */

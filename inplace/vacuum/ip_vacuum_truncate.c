@@ -12,7 +12,10 @@
 #include "ip_space.h"
 #include "ip_vacuum_truncate.h"
 
-/* Truncation has to be worth an exclusive lock: so many blocks, or that part of all. */
+/*
+ * Truncation must be worth an exclusive lock: it must free this number of
+ * blocks, or the table's blocks divided by this.
+ */
 #define TRUNCATE_MIN			1000
 #define TRUNCATE_FRACTION		16
 #define TRUNCATE_TRIES			100
@@ -27,8 +30,9 @@ lock_for_truncation(IpVacuum *v)
 		CHECK_FOR_INTERRUPTS();
 		if (ConditionalLockRelation(v->rel, AccessExclusiveLock))
 			return true;
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, TRUNCATE_PAUSE,
-						 WAIT_EVENT_VACUUM_TRUNCATE);
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 TRUNCATE_PAUSE, WAIT_EVENT_VACUUM_TRUNCATE);
 		ResetLatch(MyLatch);
 	}
 	ereport(v->elevel,
@@ -37,7 +41,10 @@ lock_for_truncation(IpVacuum *v)
 	return false;
 }
 
-/* Does somebody wait for the table, which we have locked since then?  Not while that is short. */
+/*
+ * Returns whether somebody waits for the table, which we have locked since
+ * "since".  Returns false while that is a short time.
+ */
 static bool
 others_wait(IpVacuum *v, instr_time since)
 {
@@ -49,7 +56,10 @@ others_wait(IpVacuum *v, instr_time since)
 		LockHasWaitersRelation(v->rel, AccessExclusiveLock);
 }
 
-/* Does nobody need the page?  Not the metapage either, if there is no page of undo. */
+/*
+ * Returns whether nobody needs the page.  The metapage is not needed either if
+ * there is no page of undo.
+ */
 static bool
 page_is_unused(IpVacuum *v, BlockNumber block, Page page)
 {
@@ -65,13 +75,18 @@ page_is_unused(IpVacuum *v, BlockNumber block, Page page)
 		case IP_PAGE_FREE:
 			return true;
 	}
-	/* new; what is cut off comes again, and may get rows then */
+
+	/*
+	 * a new page: if it is cut off, the file may grow again, and the block
+	 * may get rows
+	 */
 	return !ip_space_is_lost_undo(v->rel, block, page);
 }
 
 /*
- * The file consists of free pages from this block on.  With waited, the table is
- * locked against all others: stops and sets *waited when one of them waits.
+ * Returns the block from which on the file consists of free pages.  With
+ * waited, the table is locked against all others: stops and sets *waited when
+ * one of them waits.
  */
 static BlockNumber
 first_of_free_tail(IpVacuum *v, bool *waited)
@@ -92,7 +107,8 @@ first_of_free_tail(IpVacuum *v, bool *waited)
 			*waited = true;
 			break;
 		}
-		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block - 1, RBM_NORMAL, v->strategy);
+		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block - 1, RBM_NORMAL,
+									v->strategy);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		unused = page_is_unused(v, block - 1, BufferGetPage(buffer));
 		UnlockReleaseBuffer(buffer);
@@ -105,7 +121,7 @@ first_of_free_tail(IpVacuum *v, bool *waited)
 
 /*
  * Cut off what is free, or as much as there was time for before somebody waited
- * for the table; true if more may be possible.
+ * for the table.  Returns true if more may be possible.
  */
 static bool
 truncate_some(IpVacuum *v)
@@ -140,9 +156,11 @@ ip_vacuum_truncate(IpVacuum *v)
 	if (!v->do_truncate || CompatSnapshotsGrowTooOld())
 		return;
 	possible = v->nblocks - first_of_free_tail(v, NULL);
-	if (possible == 0 || (possible < TRUNCATE_MIN && possible < v->nblocks / TRUNCATE_FRACTION))
+	if (possible == 0 ||
+		(possible < TRUNCATE_MIN && possible < v->nblocks / TRUNCATE_FRACTION))
 		return;
-	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE, PROGRESS_VACUUM_PHASE_TRUNCATE);
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
+								 PROGRESS_VACUUM_PHASE_TRUNCATE);
 	while (truncate_some(v))
 		;
 }

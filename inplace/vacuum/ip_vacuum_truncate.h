@@ -8,7 +8,10 @@
 
 #include "ip_vacuum_index.h"
 
-/* As long as nobody waits for the table; v->nblocks becomes what is left. */
+/*
+ * Cut off free pages, as long as nobody waits for the table; v->nblocks becomes
+ * the new number of blocks.
+ */
 extern void ip_vacuum_truncate(IpVacuum *v);
 
 #endif							/* IP_VACUUM_TRUNCATE_H */
