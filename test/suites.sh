@@ -146,7 +146,7 @@ suite_house() {
 	logged pbtree_build "${PART_MAKE[@]}" -C "$ROOT/pbtree"
 	house_step layers_pbtree "$PYTHON" -B "$ROOT/test/layers.py" "$ROOT"/{pbtree,common} "$("$PG_CONFIG" --includedir-server)"
 	house_step versions "$PYTHON" -B "$ROOT/test/versions.py" "$ROOT"
-	house_step columns "$PYTHON" -B "$ROOT/test/columns.py" "$ROOT"/{common,pagedelta,tidset,pbtree,walpack}
+	house_step columns "$PYTHON" -B "$ROOT/test/columns.py" "$ROOT"/{inplace,common,pagedelta,tidset,pbtree,walpack}
 	house_step links "$PYTHON" -B "$ROOT/test/links.py" "$ROOT"
 	house_indent
 }

@@ -2,19 +2,20 @@
  * ip_check.c
  *	  inplace_check(): everything that is wrong with the pages of a table.
  *
- * The first pass looks at each page by itself, then come rows against their
- * undo, undo records against their rows, and the rings.
+ * The first pass checks each page by itself.  Then rows are checked against
+ * their undo, undo records against their rows, and the rings.
  *
- * All of it works on private copies: no lock is held while something is
+ * All passes work on private copies: no lock is held while something is
  * decoded, and none while another one is taken, so the order in which writers
  * or redo lock pages does not matter.  What concerns several pages is checked
  * optimistically instead: a problem counts only if the row (or the metapage)
- * is unchanged after the other pages were read, and if the removal horizon has
- * not passed the undo record in question by then, ours or that of another
- * backend.  That is as good as having held all the locks.
+ * is unchanged after the other pages were read, and if the removal horizon,
+ * ours or that of another backend, has not passed the undo record in question
+ * until then.  The result is the same as if all the locks had been held.
  *
- * Nothing believes what it reads.  A page that cannot even be read raises
- * an error in the buffer manager; a subtransaction turns that into a result.
+ * These functions do not trust what they read.  A page that cannot even be read
+ * raises an error in the buffer manager; a subtransaction turns that into a
+ * result.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"

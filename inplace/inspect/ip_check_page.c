@@ -1,6 +1,7 @@
 /*-------------------------------------------------------------------------
  * ip_check_page.c
- *	  inplace_check(): results, reading pages, and the first pass, over pages by themselves.
+ *	  inplace_check(): results, reading pages, and the first pass, which checks
+ *	  pages by themselves.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -14,7 +15,7 @@
 #include "ip_lockset.h"
 #include "ip_salvage.h"
 
-/* ---- results --------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------- */
 
 const char *
 ip_check_fail(IpCheck *c, const char *fmt,...)
@@ -30,7 +31,8 @@ ip_check_fail(IpCheck *c, const char *fmt,...)
 }
 
 void
-ip_check_report(IpCheck *c, BlockNumber block, OffsetNumber off, const char *problem)
+ip_check_report(IpCheck *c, BlockNumber block, OffsetNumber off,
+				const char *problem)
 {
 	Datum		values[3];
 	bool		nulls[3] = {false, off == 0, false};
@@ -40,11 +42,12 @@ ip_check_report(IpCheck *c, BlockNumber block, OffsetNumber off, const char *pro
 	values[0] = Int64GetDatum(block);
 	values[1] = Int32GetDatum(off);
 	values[2] = CStringGetTextDatum(problem);
-	tuplestore_putvalues(c->rsinfo->setResult, c->rsinfo->setDesc, values, nulls);
+	tuplestore_putvalues(c->rsinfo->setResult, c->rsinfo->setDesc, values,
+						 nulls);
 	pfree(DatumGetPointer(values[2]));
 }
 
-/* ---- transactions ---------------------------------------------------------------- */
+/* ---- transactions ------------------------------------------------------ */
 
 bool
 ip_check_in_future(IpCheck *c, IpXid xid)
@@ -55,8 +58,9 @@ ip_check_in_future(IpCheck *c, IpXid xid)
 }
 
 /*
- * On a standby our snapshot takes the horizon's place: replay of what removes
- * something that the snapshot needs has to cancel us first.
+ * Find the removal horizon of this moment.  On a standby our snapshot takes its
+ * place: replay of what removes something that the snapshot needs has to cancel
+ * us first.
  */
 void
 ip_check_refresh_horizon(IpCheck *c)
@@ -73,8 +77,8 @@ IpXidStatus
 ip_check_status(IpXid xid)
 {
 	/*
-	 * the page is not locked, but what pg_xact forgets just now has no
-	 * aborted change left
+	 * the page is not locked, but a transaction that pg_xact forgets at this
+	 * moment has no aborted change left
 	 */
 	return ip_xid_status_locked(xid);
 }
@@ -82,17 +86,19 @@ ip_check_status(IpXid xid)
 bool
 ip_check_is_needed(IpCheck *c, IpXid xid)
 {
-	return !IpXidIsFinal(xid) && (xid >= c->horizon || ip_check_status(xid) != IP_STATUS_COMMITTED);
+	return !IpXidIsFinal(xid) &&
+		(xid >= c->horizon || ip_check_status(xid) != IP_STATUS_COMMITTED);
 }
 
 bool
 ip_check_may_be_gone(IpXid xid)
 {
-	return ActiveSnapshotSet() && !ip_xid_in_snapshot(xid, GetActiveSnapshot()) &&
+	return ActiveSnapshotSet() &&
+		!ip_xid_in_snapshot(xid, GetActiveSnapshot()) &&
 		ip_check_status(xid) == IP_STATUS_COMMITTED;
 }
 
-/* ---- reading pages ----------------------------------------------------------------- */
+/* ---- reading pages ----------------------------------------------------- */
 
 typedef struct PageToCopy
 {
@@ -105,7 +111,8 @@ static void
 read_and_copy(void *arg)
 {
 	const PageToCopy *p = arg;
-	Buffer		buffer = ReadBufferExtended(p->c->rel, MAIN_FORKNUM, p->block, RBM_NORMAL, p->c->strategy);
+	Buffer		buffer = ReadBufferExtended(p->c->rel, MAIN_FORKNUM, p->block,
+											RBM_NORMAL, p->c->strategy);
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	memcpy(p->copy, BufferGetPage(buffer), BLCKSZ);
@@ -130,11 +137,12 @@ ip_check_page_kind(IpCheck *c, BlockNumber block)
 bool
 ip_check_page_is(IpCheck *c, Page page, IpPageKind kind)
 {
-	return !PageIsNew(page) && ip_page_check_header(&c->of_page, page) == NULL &&
+	return !PageIsNew(page) &&
+		ip_page_check_header(&c->of_page, page) == NULL &&
 		IpPageGetSpecial(page)->kind == kind;
 }
 
-/* ---- one page -------------------------------------------------------------------------- */
+/* ---- one page ---------------------------------------------------------- */
 
 bool
 ip_check_has_aborted(IpXid xid)
@@ -151,11 +159,13 @@ ip_check_body(IpCheck *c, uint16 hdr, const uint8 *body, uint32 bodylen)
 	int			len = ip_body_measure(desc, hdr, body, bodylen, &column);
 
 	if (natts > desc->natts)
-		return ip_check_fail(c, "row has %d columns, but its table has %d", natts, desc->natts);
+		return ip_check_fail(c, "row has %d columns, but its table has %d",
+							 natts, desc->natts);
 	if (len < 0 && column == 0)
 		return "row body ends within its NULL bitmap";
 	if (len < 0)
-		return ip_check_fail(c, "value of column %d is damaged or reaches beyond the row body", column);
+		return ip_check_fail(c, "value of column %d is damaged or reaches beyond the row body",
+							 column);
 	for (const uint8 *p = body + len; p < body + bodylen; p++)
 	{
 		if (*p != 0)
@@ -164,7 +174,10 @@ ip_check_body(IpCheck *c, uint16 hdr, const uint8 *body, uint32 bodylen)
 	return NULL;
 }
 
-/* What takes the table, or the transactions that there are, to see in a row that is sound by itself */
+/*
+ * Returns what is wrong with a row that is sound by itself, as far as that
+ * takes knowledge of the table or of transactions.
+ */
 static const char *
 row_problem(IpCheck *c, const IpRow *row)
 {
@@ -184,7 +197,10 @@ ip_check_row(IpCheck *c, Page page, OffsetNumber off, IpRow *row)
 	return problem ? problem : row_problem(c, row);
 }
 
-/* Is a block all-visible in the map, but not in its own header? */
+/*
+ * Returns a problem if the block is all-visible in the map, but not in its own
+ * header.
+ */
 static const char *
 map_problem(IpCheck *c, BlockNumber block)
 {
@@ -196,10 +212,12 @@ map_problem(IpCheck *c, BlockNumber block)
 	bad = !PageIsAllVisible(BufferGetPage(buffer)) &&
 		visibilitymap_get_status(c->rel, block, &c->vm) != 0;
 	UnlockReleaseBuffer(buffer);
-	return bad ? "page is all-visible in the visibility map, but not in its header" : NULL;
+	return bad ?
+		"page is all-visible in the visibility map, but not in its header" :
+		NULL;
 }
 
-/* The same in an undo record at home */
+/* Returns what is wrong with the transactions of an undo record at home. */
 static const char *
 home_problem(IpCheck *c, BlockNumber block, OffsetNumber off)
 {
@@ -208,11 +226,15 @@ home_problem(IpCheck *c, BlockNumber block, OffsetNumber off)
 
 	if (ip_page_check_record(c->page.data, block, off, buf, &rec) != NULL)
 		return NULL;
-	return ip_check_in_future(c, rec.xid) || ip_check_in_future(c, rec.prev_xid) ?
+	return ip_check_in_future(c, rec.xid) ||
+		ip_check_in_future(c, rec.prev_xid) ?
 		"transaction id of the undo record is in the future" : NULL;
 }
 
-/* The same in the page */
+/*
+ * Check a data page, and its rows, as far as that takes knowledge of the table
+ * or of transactions.
+ */
 static void
 check_data_page(IpCheck *c, BlockNumber block)
 {
@@ -226,21 +248,28 @@ check_data_page(IpCheck *c, BlockNumber block)
 
 	if (ip_check_in_future(c, base))
 		ip_check_report(c, block, 0,
-						ip_check_fail(c, "xid base " UINT64_FORMAT " is in the future", base));
-	if (TransactionIdIsNormal(changer) && ip_check_in_future(c, ip_xid_after(base, changer)))
+						ip_check_fail(c, "xid base " UINT64_FORMAT
+									  " is in the future", base));
+	if (TransactionIdIsNormal(changer) &&
+		ip_check_in_future(c, ip_xid_after(base, changer)))
 		ip_check_report(c, block, 0,
-						ip_check_fail(c, "default changer's transaction id %u is in the future", changer));
-	if (TransactionIdIsNormal(xid) && ip_check_in_future(c, ip_xid_after(base, xid)))
+						ip_check_fail(c, "default changer's transaction id %u is in the future",
+									  changer));
+	if (TransactionIdIsNormal(xid) &&
+		ip_check_in_future(c, ip_xid_after(base, xid)))
 		ip_check_report(c, block, 0,
-						ip_check_fail(c, "default inserter has bad transaction id %u", xid));
-	if (!PageIsAllVisible(page) && visibilitymap_get_status(c->rel, block, &c->vm) != 0)
+						ip_check_fail(c, "default inserter has bad transaction id %u",
+									  xid));
+	if (!PageIsAllVisible(page) &&
+		visibilitymap_get_status(c->rel, block, &c->vm) != 0)
 		ip_check_report(c, block, 0, map_problem(c, block));
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
 		/* what can be seen without the table has been reported */
 		if (ip_item_is_undo(page, PageGetItemId(page, off)))
 			ip_check_report(c, block, off, home_problem(c, block, off));
-		if (!ip_row_is_at(page, off) || !ip_item_is_ours(PageGetItemId(page, off)) ||
+		if (!ip_row_is_at(page, off) ||
+			!ip_item_is_ours(PageGetItemId(page, off)) ||
 			ip_page_check_row(&c->of_page, page, off, &row) != NULL)
 			continue;
 		ip_check_report(c, block, off, row_problem(c, &row));
@@ -257,22 +286,26 @@ check_undo_page(IpCheck *c, BlockNumber block)
 	/* a page that has just begun has the next xid */
 	if (newest > 0 && ip_check_in_future(c, newest - 1))
 		ip_check_report(c, block, 0,
-						ip_check_fail(c, "newest xid " UINT64_FORMAT " is in the future", newest));
+						ip_check_fail(c, "newest xid " UINT64_FORMAT " is in the future",
+									  newest));
 }
 
-/* The same in lock sets */
+/* Check the transactions of lock sets. */
 static void
 check_lock_sets(IpCheck *c, BlockNumber block)
 {
 	Page		page = c->page.data;
 
 	if (ip_lockset_problem(page) != NULL)
-		return;					/* reported */
+		return;					/* reported before */
 	for (int i = 0; i < IpPageLockSets(page); i++)
 	{
-		if (ip_check_in_future(c, IpPageLockSet(page, i)->xid))
-			ip_check_report(c, block, 0, ip_check_fail(c, "transaction id " UINT64_FORMAT " of lock set %d is in the future",
-													   IpPageLockSet(page, i)->xid, i));
+		IpXid		xid = IpPageLockSet(page, i)->xid;
+
+		if (ip_check_in_future(c, xid))
+			ip_check_report(c, block, 0,
+							ip_check_fail(c, "transaction id " UINT64_FORMAT " of lock set %d is in the future",
+										  xid, i));
 	}
 }
 
@@ -297,7 +330,8 @@ check_sound_page(IpCheck *c, BlockNumber block)
 		check_undo_page(c, block);
 	else if (ip_check_page_kind(c, block) == IP_PAGE_DATA && has_items)
 		check_data_page(c, block);
-	else if (ip_check_page_kind(c, block) == IP_PAGE_LOCK || ip_check_page_kind(c, block) == IP_PAGE_META)
+	else if (ip_check_page_kind(c, block) == IP_PAGE_LOCK ||
+			 ip_check_page_kind(c, block) == IP_PAGE_META)
 		check_lock_sets(c, block);
 }
 

@@ -14,10 +14,16 @@
 #include "ip_delta.h"
 #include "ip_row.h"
 
-/* A row that changes while it is being checked is checked again, as often as that. */
+/*
+ * A row that changes while it is being checked is checked again, up to this
+ * number of times.
+ */
 #define MAX_TRIES		10
 
-/* The versions of one row; like IpVersion, but nothing in it raises an error. */
+/*
+ * The versions of one row.  It is like IpVersion, but nothing in it raises an
+ * error.
+ */
 typedef struct Chain
 {
 	ItemPointerData tid;
@@ -27,9 +33,9 @@ typedef struct Chain
 	IpPtr		ptr;
 	const uint8 *body;
 	uint32		bodylen;
-	IpXid		needed_by;		/* the problem is one only while this xid
+	IpXid		needed_by;		/* the problem counts only while this xid
 								 * needs undo */
-	bool		gone;			/* the problem may be that undo was recycled */
+	bool		gone;			/* the cause may be that undo was recycled */
 	ItemPointerData forward;	/* where the row has moved, or invalid */
 	IpUndoRec	rec;
 	int			bodycur;
@@ -37,9 +43,12 @@ typedef struct Chain
 	uint8		recbuf[BLCKSZ];
 } Chain;
 
-/* ---- rows and their undo ------------------------------------------------------------- */
+/* ---- rows and their undo ----------------------------------------------- */
 
-/* Load ch->rec, the record about ch's row at ptr; why it cannot be, or NULL. */
+/*
+ * Load ch->rec, the record about ch's row at ptr.  Returns why it cannot be
+ * loaded, or NULL.
+ */
 static const char *
 load_record(IpCheck *c, Chain *ch, IpPtr ptr)
 {
@@ -47,13 +56,15 @@ load_record(IpCheck *c, Chain *ch, IpPtr ptr)
 	Page		page = c->rows.data;
 	Buffer		buffer;
 
-	/* of the row's page there is a copy */
+	/* the row's page has been copied */
 	if (ptr.block == ItemPointerGetBlockNumberNoCheck(&ch->tid))
 	{
-		if (ptr.off < FirstOffsetNumber || ptr.off > PageGetMaxOffsetNumber(page) ||
+		if (ptr.off < FirstOffsetNumber ||
+			ptr.off > PageGetMaxOffsetNumber(page) ||
 			!ip_item_is_undo(page, PageGetItemId(page, ptr.off)))
 			return "it is not on the row's page";
-		problem = ip_page_check_record(page, ptr.block, ptr.off, ch->recbuf, &ch->rec);
+		problem = ip_page_check_record(page, ptr.block, ptr.off, ch->recbuf,
+									   &ch->rec);
 	}
 	else
 	{
@@ -66,10 +77,12 @@ load_record(IpCheck *c, Chain *ch, IpPtr ptr)
 		buffer = ReadBuffer(c->rel, ptr.block);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		if (ip_check_page_is(c, BufferGetPage(buffer), IP_PAGE_UNDO))
-			problem = ip_page_check_record(BufferGetPage(buffer), ptr.block, ptr.off, ch->recbuf, &ch->rec);
+			problem = ip_page_check_record(BufferGetPage(buffer), ptr.block,
+										   ptr.off, ch->recbuf, &ch->rec);
 		UnlockReleaseBuffer(buffer);
 	}
-	if (problem == NULL && memcmp(&ch->rec.row, &ch->tid, sizeof(ItemPointerData)) != 0)
+	if (problem == NULL &&
+		memcmp(&ch->rec.row, &ch->tid, sizeof(ItemPointerData)) != 0)
 		problem = "it is about another row";
 	return problem;
 }
@@ -85,7 +98,8 @@ chain_load(IpCheck *c, Chain *ch)
 
 	if (problem == NULL && rec->xid != ch->xid)
 		problem = "it is another transaction's";
-	if (problem == NULL && rec->kind != (deleted ? IP_UNDO_DELETE : IP_UNDO_UPDATE))
+	if (problem == NULL &&
+		rec->kind != (deleted ? IP_UNDO_DELETE : IP_UNDO_UPDATE))
 		problem = "it is of the wrong kind";
 	if (problem == NULL && deleted &&
 		moved != ((rec->flags & (IP_REC_FORWARD | IP_REC_PARTITION)) != 0))
@@ -126,7 +140,8 @@ chain_begin(IpCheck *c, Chain *ch, const IpRow *row)
 							 row->ptr.block, row->ptr.off);
 	ip_row_uncover(row, saved, body);
 	ch->body = body;
-	return ip_check_has_aborted(ch->xid) ? NULL : ip_check_body(c, ch->hdr, ch->body, ch->bodylen);
+	return ip_check_has_aborted(ch->xid) ? NULL :
+		ip_check_body(c, ch->hdr, ch->body, ch->bodylen);
 }
 
 /* Go to the next older version. */
@@ -145,7 +160,8 @@ chain_older(IpCheck *c, Chain *ch)
 	{
 		ByteReader	r = {rec->delta, rec->delta + rec->deltalen, false};
 		int			to = 1 - ch->bodycur;
-		int			len = ip_delta_apply(&r, ch->body, ch->bodylen, ch->bodybuf[to], BLCKSZ);
+		int			len = ip_delta_apply(&r, ch->body, ch->bodylen,
+										 ch->bodybuf[to], BLCKSZ);
 
 		if (len < IP_ROW_MIN_BODY || r.p != r.end)
 			return ip_check_fail(c, "delta of undo record (%u,%u) does not fit the row",
@@ -155,7 +171,8 @@ chain_older(IpCheck *c, Chain *ch)
 		ch->bodylen = len;
 	}
 	if (rec->has_skip && rec->skip.newlen != newlen)
-		return ip_check_fail(c, "skip section of undo record (%u,%u) does not fit the row", ch->ptr.block, ch->ptr.off);
+		return ip_check_fail(c, "skip section of undo record (%u,%u) does not fit the row",
+							 ch->ptr.block, ch->ptr.off);
 	if (rec->flags & IP_REC_HDR)
 		ch->hdr = rec->hdr;
 	if (rec->flags & IP_REC_FORWARD)
@@ -164,14 +181,16 @@ chain_older(IpCheck *c, Chain *ch)
 	ch->ptr = rec->prev_ptr;
 	ch->state = (rec->flags & IP_REC_PREV_INSERTED) ? IP_ROW_INSERTED : 0;
 	if (ip_check_in_future(c, ch->xid))
-		return ip_check_fail(c, "older version has xid " UINT64_FORMAT ", which is in the future", ch->xid);
+		return ip_check_fail(c, "older version has xid " UINT64_FORMAT ", which is in the future",
+							 ch->xid);
 	if (ip_check_has_aborted(ch->xid))
 		return NULL;
 	problem = ip_check_body(c, ch->hdr, ch->body, ch->bodylen);
-	return problem == NULL ? NULL : ip_check_fail(c, "older version: %s", problem);
+	return problem == NULL ? NULL :
+		ip_check_fail(c, "older version: %s", problem);
 }
 
-/* Check all versions that somebody may want to see, or put back. */
+/* Check all versions that a snapshot may see, or a rollback may restore. */
 static const char *
 chain_problem(IpCheck *c, Chain *ch, const IpRow *row)
 {
@@ -179,10 +198,12 @@ chain_problem(IpCheck *c, Chain *ch, const IpRow *row)
 	IpPtr		mark = {InvalidBlockNumber, 0};
 	uint64		n = 0;
 
-	if (problem == NULL && (ch->hdr & IP_HDR_SPECULATIVE) && !IpXidIsFinal(ch->xid) &&
+	if (problem == NULL && (ch->hdr & IP_HDR_SPECULATIVE) &&
+		!IpXidIsFinal(ch->xid) &&
 		ip_check_status(ch->xid) == IP_STATUS_COMMITTED)
 		return "speculative insertion was never confirmed";
-	while (problem == NULL && !(ch->state & IP_ROW_INSERTED) && ip_check_is_needed(c, ch->xid))
+	while (problem == NULL && !(ch->state & IP_ROW_INSERTED) &&
+		   ip_check_is_needed(c, ch->xid))
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (IpPtrEquals(ch->ptr, mark))
@@ -195,7 +216,10 @@ chain_problem(IpCheck *c, Chain *ch, const IpRow *row)
 	return problem;
 }
 
-/* Where an update has moved the row there must be a row, or have been one. */
+/*
+ * Returns a problem if there is no row, and never was one, where an update has
+ * moved the row.
+ */
 static const char *
 forward_problem(IpCheck *c, const ItemPointerData *tid)
 {
@@ -213,22 +237,32 @@ forward_problem(IpCheck *c, const ItemPointerData *tid)
 		buffer = ReadBuffer(c->rel, block);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		ok = ip_check_page_is(c, BufferGetPage(buffer), IP_PAGE_DATA) &&
-			off >= FirstOffsetNumber && off <= PageGetMaxOffsetNumber(BufferGetPage(buffer));
+			off >= FirstOffsetNumber &&
+			off <= PageGetMaxOffsetNumber(BufferGetPage(buffer));
 		UnlockReleaseBuffer(buffer);
 	}
-	return ok ? NULL : ip_check_fail(c, "row has moved to (%u,%u), where no row is", block, off);
+	return ok ? NULL :
+		ip_check_fail(c, "row has moved to (%u,%u), where no row is",
+					  block, off);
 }
 
-/* The row has moved there, or (invalid) it has not. */
+/*
+ * Check the place to which the row has moved; if forward is invalid, it has not
+ * moved.
+ */
 static void
-check_forward(IpCheck *c, BlockNumber block, OffsetNumber off, IpXid xid, const ItemPointerData *forward)
+check_forward(IpCheck *c, BlockNumber block, OffsetNumber off, IpXid xid,
+			  const ItemPointerData *forward)
 {
 	if (ItemPointerIsValid(forward) && ip_check_is_needed(c, xid) &&
 		!ip_check_may_be_gone(xid) && !ip_check_has_aborted(xid))
 		ip_check_report(c, block, off, forward_problem(c, forward));
 }
 
-/* Is the row's item the same on both copies, and does it mean the same? */
+/*
+ * Returns whether the row's item is the same in both copies, and has the same
+ * meaning.
+ */
 static bool
 row_is_unchanged(IpCheck *c, OffsetNumber off)
 {
@@ -239,13 +273,13 @@ row_is_unchanged(IpCheck *c, OffsetNumber off)
 		off <= PageGetMaxOffsetNumber(c->again.data) && ip_item_is_ours(lp2) &&
 		ItemIdGetLength(lp) == ItemIdGetLength(lp2) &&
 		ip_item_start(lp2) + ItemIdGetLength(lp2) <= BLCKSZ &&
-		memcmp(c->rows.data + ip_item_start(lp), c->again.data + ip_item_start(lp2),
-			   ItemIdGetLength(lp)) == 0 &&
+		memcmp(c->rows.data + ip_item_start(lp),
+			   c->again.data + ip_item_start(lp2), ItemIdGetLength(lp)) == 0 &&
 		memcmp(IpPageGetSpecial(c->rows.data), IpPageGetSpecial(c->again.data),
 			   sizeof(IpSpecial)) == 0;
 }
 
-/* May the row's record be missing, or be another one? */
+/* Returns whether the row's record may be missing, or be another one. */
 static bool
 may_lack_undo(IpCheck *c, const IpRow *row)
 {
@@ -257,8 +291,9 @@ may_lack_undo(IpCheck *c, const IpRow *row)
 }
 
 /*
- * Check the undo of the row at off of c->rows.  False if the page has changed
- * meanwhile: it has been copied again, and the row is to be checked again.
+ * Check the undo of the row at off of c->rows.  Returns false if the page has
+ * changed meanwhile: then it has been copied again, and the row is to be
+ * checked again.
  */
 static bool
 check_row_undo(IpCheck *c, Chain *ch, BlockNumber block, OffsetNumber off)
@@ -295,7 +330,8 @@ check_row_undo(IpCheck *c, Chain *ch, BlockNumber block, OffsetNumber off)
 	}
 	ip_check_refresh_horizon(c);
 	if (IpXidIsFinal(ch->needed_by) ||
-		(ip_check_is_needed(c, ch->needed_by) && !(ch->gone && ip_check_may_be_gone(ch->needed_by))))
+		(ip_check_is_needed(c, ch->needed_by) &&
+		 !(ch->gone && ip_check_may_be_gone(ch->needed_by))))
 		ip_check_report(c, block, off, text);
 	return true;
 }
@@ -307,7 +343,8 @@ ip_check_row_undo(IpCheck *c, BlockNumber block)
 
 	if (c->chain == NULL)
 		c->chain = palloc(sizeof(Chain));
-	if (ip_check_copy_page(c, block, c->rows.data) != NULL || !ip_check_page_is(c, c->rows.data, IP_PAGE_DATA))
+	if (ip_check_copy_page(c, block, c->rows.data) != NULL ||
+		!ip_check_page_is(c, c->rows.data, IP_PAGE_DATA))
 		return;
 	max = PageGetMaxOffsetNumber(c->rows.data);
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)

@@ -8,7 +8,7 @@
 
 #include "ip_check_page.h"
 
-/* The rows of a data page that have version blocks */
+/* Check the rows of a data page that have version blocks. */
 extern void ip_check_row_undo(IpCheck *c, BlockNumber block);
 
 #endif							/* IP_CHECK_ROW_H */

@@ -10,7 +10,10 @@
 #include "ip_check_undo.h"
 #include "ip_runs.h"
 
-/* VACUUM removes no row as long as somebody may see an older version. */
+/*
+ * Returns whether the record's row must exist: VACUUM removes no row as long as
+ * a snapshot may see an older version.
+ */
 static bool
 row_must_exist(IpCheck *c, const IpUndoRec *rec)
 {
@@ -26,18 +29,23 @@ record_problem(IpCheck *c, const IpUndoRec *rec, const IpSpecial *special)
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&rec->row);
 
 	if (IpXidIsFinal(rec->xid) || rec->xid > newest)
-		return ip_check_fail(c, "undo record has bad transaction id " UINT64_FORMAT, rec->xid);
-	if ((rec->flags & IP_REC_PREV) && (IpXidIsFinal(rec->prev_xid) || rec->prev_xid > newest))
-		return ip_check_fail(c, "undo record has bad previous transaction id " UINT64_FORMAT, rec->prev_xid);
+		return ip_check_fail(c, "undo record has bad transaction id "
+							 UINT64_FORMAT, rec->xid);
+	if ((rec->flags & IP_REC_PREV) &&
+		(IpXidIsFinal(rec->prev_xid) || rec->prev_xid > newest))
+		return ip_check_fail(c, "undo record has bad previous transaction id "
+							 UINT64_FORMAT, rec->prev_xid);
 	if (block >= c->nblocks)
 		(void) ip_check_new_pages(c);
 	else if (ip_check_page_kind(c, block) == PAGE_NEW)
-		ip_check_page(c, block);	/* in use since then? */
+		ip_check_page(c, block);	/* it may be in use since then */
 	if (off < FirstOffsetNumber || off > IP_MAX_ROWS_PER_PAGE ||
 		(row_must_exist(c, rec) &&
-		 (block >= c->nblocks || (ip_check_page_kind(c, block) != IP_PAGE_DATA &&
-								  ip_check_page_kind(c, block) != PAGE_BAD))))
-		return ip_check_fail(c, "undo record is about (%u,%u), where no row can be", block, off);
+		 (block >= c->nblocks ||
+		  (ip_check_page_kind(c, block) != IP_PAGE_DATA &&
+		   ip_check_page_kind(c, block) != PAGE_BAD))))
+		return ip_check_fail(c, "undo record is about (%u,%u), where no row can be",
+							 block, off);
 	return NULL;
 }
 
@@ -49,7 +57,8 @@ ip_check_undo_records(IpCheck *c, BlockNumber block)
 	OffsetNumber max;
 	IpUndoRec	rec;
 
-	if (ip_check_copy_page(c, block, page) != NULL || !ip_check_page_is(c, page, IP_PAGE_UNDO))
+	if (ip_check_copy_page(c, block, page) != NULL ||
+		!ip_check_page_is(c, page, IP_PAGE_UNDO))
 		return;
 	max = PageGetMaxOffsetNumber(page);
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
@@ -61,18 +70,20 @@ ip_check_undo_records(IpCheck *c, BlockNumber block)
 		/* what is wrong with the record by itself has been reported */
 		problem = ip_page_check_record(page, block, off, buf, &rec);
 		if (problem == NULL)
-			ip_check_report(c, block, off, record_problem(c, &rec, IpPageGetSpecial(page)));
+			ip_check_report(c, block, off,
+							record_problem(c, &rec, IpPageGetSpecial(page)));
 	}
 }
 
-/* ---- rings ------------------------------------------------------------------------------- */
+/* ---- rings ------------------------------------------------------------- */
 
 /*
- * Links of a ring never lead anywhere but to other pages of the ring, whatever
- * happens meanwhile: pages are put between others, and the current one moves
- * on.  So a walk needs no lock; only how many pages it meets, and which of them
- * is the current one, depends on the time.  Two walks that have met the same pages in the same state have
- * met what was there at the second one's begin.
+ * Links of a ring only lead to other pages of the ring, whatever happens
+ * meanwhile: pages are inserted between others, and another page becomes the
+ * current one.  So a walk needs no lock.  Only the number of pages that it
+ * meets, and which of them is the current one, depend on the time.  If two
+ * walks have met the same pages in the same state, they have met what was there
+ * when the second one began.
  */
 #define MAX_WALKS	10
 
@@ -81,11 +92,11 @@ typedef struct Ring
 	uint16		slot;
 	IpMetaSlot	before;			/* the metapage's slot before the walk */
 	IpMetaSlot	after;
-	XLogRecPtr	lsn;			/* and its LSN */
+	XLogRecPtr	lsn;			/* the metapage's LSN before the walk */
 	bool		unchanged;
 	BlockNumber where;			/* page of the problem */
 	uint32		marked;			/* pages that are marked as current */
-	uint32		state;			/* of all pages: a hash value */
+	uint32		state;			/* hash value of all pages */
 } Ring;
 
 static bool
@@ -99,7 +110,7 @@ read_ring_slot(IpCheck *c, uint16 slot, IpMetaSlot *ms, XLogRecPtr *lsn)
 	return true;
 }
 
-/* Visit the page at r->where; *next is the next one. */
+/* Visit the page at r->where; sets *next to the page that follows. */
 static const char *
 ring_page_problem(IpCheck *c, Ring *r, BlockNumber *next)
 {
@@ -109,29 +120,36 @@ ring_page_problem(IpCheck *c, Ring *r, BlockNumber *next)
 	if (r->where >= c->nblocks)
 		(void) ip_check_new_pages(c);
 	if (r->where >= c->nblocks || ip_check_page_kind(c, r->where) == PAGE_BAD ||
-		ip_check_copy_page(c, r->where, page) != NULL || !ip_check_page_is(c, page, IP_PAGE_UNDO))
-		return ip_check_fail(c, "undo ring %u leads to a page that is not an undo page", r->slot);
+		ip_check_copy_page(c, r->where, page) != NULL ||
+		!ip_check_page_is(c, page, IP_PAGE_UNDO))
+		return ip_check_fail(c, "undo ring %u leads to a page that is not an undo page",
+							 r->slot);
 	special = *IpPageGetSpecial(page);
 	if (special.u.undo.slot != r->slot)
-		return ip_check_fail(c, "undo ring %u leads to a page of ring %u", r->slot, special.u.undo.slot);
+		return ip_check_fail(c, "undo ring %u leads to a page of ring %u",
+							 r->slot, special.u.undo.slot);
 	if (special.u.undo.flags & IP_UNDO_CURRENT)
 		r->marked++;
 	/* a backend that appends a record changes pd_lower */
-	r->state = hash_combine(r->state, hash_bytes((unsigned char *) page, SizeOfPageHeaderData));
-	r->state = hash_combine(r->state, hash_bytes((unsigned char *) &special, sizeof(special)));
+	r->state = hash_combine(r->state,
+							hash_bytes((unsigned char *) page,
+									   SizeOfPageHeaderData));
+	r->state = hash_combine(r->state,
+							hash_bytes((unsigned char *) &special,
+									   sizeof(special)));
 	c->pages[r->where] |= PAGE_IN_RING;
 	*next = special.u.undo.next;
 	return NULL;
 }
 
-/* Look at the metapage again. */
+/* Read the metapage again. */
 static bool
 ring_is_unchanged(IpCheck *c, Ring *r)
 {
 	XLogRecPtr	lsn;
 
-	r->unchanged = read_ring_slot(c, r->slot, &r->after, &lsn) && lsn == r->lsn &&
-		memcmp(&r->after, &r->before, sizeof(IpMetaSlot)) == 0;
+	r->unchanged = read_ring_slot(c, r->slot, &r->after, &lsn) &&
+		lsn == r->lsn && memcmp(&r->after, &r->before, sizeof(IpMetaSlot)) == 0;
 	return r->unchanged;
 }
 
@@ -150,7 +168,8 @@ walk_ring(IpCheck *c, Ring *r)
 	if (first == InvalidBlockNumber)
 		return NULL;
 	if (r->before.npages > RelationGetNumberOfBlocks(c->rel))
-		return ip_check_fail(c, "undo slot %u has %u pages, more than the relation", r->slot, r->before.npages);
+		return ip_check_fail(c, "undo slot %u has %u pages, more than the relation",
+							 r->slot, r->before.npages);
 	do
 	{
 		const char *problem;
@@ -160,8 +179,10 @@ walk_ring(IpCheck *c, Ring *r)
 		problem = ring_page_problem(c, r, &next);
 		if (problem)
 			return problem;
-		if (++n > r->before.npages && (ring_is_unchanged(c, r) || n > r->after.npages))
-			return ip_check_fail(c, "undo ring %u does not close after %u pages", r->slot, n);
+		if (++n > r->before.npages &&
+			(ring_is_unchanged(c, r) || n > r->after.npages))
+			return ip_check_fail(c, "undo ring %u does not close after %u pages",
+								 r->slot, n);
 	} while (next != first);
 	if (n < r->before.npages)
 		return ip_check_fail(c, "undo ring %u closes after %u pages instead of %u",
@@ -181,15 +202,19 @@ ring_problem(IpCheck *c, Ring *r)
 			return problem;
 		r->where = r->before.entry;
 		if (walks > 0 && r->state == state)
-			return ip_check_fail(c, "undo ring %u has %u pages that are marked as current", r->slot, r->marked);
-		/* else a writer is busy with it */
+			return ip_check_fail(c, "undo ring %u has %u pages that are marked as current",
+								 r->slot, r->marked);
+		/* otherwise a writer is changing the ring */
 		if (!read_ring_slot(c, r->slot, &r->before, &r->lsn))
 			return NULL;
 	}
 	return NULL;
 }
 
-/* Undo pages that were there before the rings were walked must be in one. */
+/*
+ * Report undo pages that existed before the walks of the rings, and are in no
+ * ring.
+ */
 static void
 check_lost_pages(IpCheck *c, BlockNumber nblocks, const bool *ring_ok)
 {
@@ -197,17 +222,24 @@ check_lost_pages(IpCheck *c, BlockNumber nblocks, const bool *ring_ok)
 	{
 		uint16		slot;
 
-		if (ip_check_page_kind(c, block) != IP_PAGE_UNDO || (c->pages[block] & PAGE_IN_RING) ||
+		if (ip_check_page_kind(c, block) != IP_PAGE_UNDO ||
+			(c->pages[block] & PAGE_IN_RING) ||
 			ip_check_copy_page(c, block, c->again.data) != NULL ||
 			!ip_check_page_is(c, c->again.data, IP_PAGE_UNDO))
 			continue;
 		slot = IpPageGetSpecial(c->again.data)->u.undo.slot;
 		if (slot < IP_UNDO_SLOTS && ring_ok[slot])
-			ip_check_report(c, block, 0, ip_check_fail(c, "undo page is not in ring %u", slot));
+			ip_check_report(c, block, 0,
+							ip_check_fail(c, "undo page is not in ring %u",
+										  slot));
 	}
 }
 
-/* Does the metapage say that the block is undo, or of locks, and its page that it is not?  The metapage must not change meanwhile. */
+/*
+ * Returns whether the metapage says that the block is a page of undo, or of
+ * locks, and the page itself says that it is not.  The metapage must not change
+ * meanwhile.
+ */
 static bool
 is_wrongly_undo(IpCheck *c, BlockNumber block)
 {
@@ -217,19 +249,22 @@ is_wrongly_undo(IpCheck *c, BlockNumber block)
 
 	for (int look = 0; look < 2; look++)
 	{
-		if (ip_check_copy_page(c, IP_META_BLOCK, page) != NULL || !ip_check_page_is(c, page, IP_PAGE_META) ||
+		if (ip_check_copy_page(c, IP_META_BLOCK, page) != NULL ||
+			!ip_check_page_is(c, page, IP_PAGE_META) ||
 			(look == 1 && PageGetLSN(page) != lsn) ||
-			!ip_runs_have(IpPageGetMeta(page)->runs, ip_runs_count(page), block))
+			!ip_runs_have(IpPageGetMeta(page)->runs, ip_runs_count(page),
+						  block))
 			return false;
 		lsn = PageGetLSN(page);
 		if (look == 0 && block < RelationGetNumberOfBlocks(c->rel))
 			is_undo = ip_check_copy_page(c, block, page) == NULL &&
-				(ip_check_page_is(c, page, IP_PAGE_UNDO) || ip_check_page_is(c, page, IP_PAGE_LOCK));
+				(ip_check_page_is(c, page, IP_PAGE_UNDO) ||
+				 ip_check_page_is(c, page, IP_PAGE_LOCK));
 	}
 	return !is_undo;
 }
 
-/* Scans do not read what the metapage says is undo. */
+/* Check the metapage's list of undo pages: scans do not read these. */
 static void
 check_runs(IpCheck *c)
 {
@@ -239,18 +274,25 @@ check_runs(IpCheck *c)
 	uint32		n;
 
 	if (ip_check_copy_page(c, IP_META_BLOCK, meta) != NULL ||
-		!ip_check_page_is(c, meta, IP_PAGE_META) || ip_runs_problem(meta) != NULL)
+		!ip_check_page_is(c, meta, IP_PAGE_META) ||
+		ip_runs_problem(meta) != NULL)
 		return;
 	n = ip_runs_count(meta);
 	memcpy(runs, IpPageGetMeta(meta)->runs, n * sizeof(IpUndoRun));
 	for (uint32 i = 0; i < n; i++)
 	{
-		if (runs[i].first + runs[i].n > nblocks && is_wrongly_undo(c, runs[i].first + runs[i].n - 1))
-			ip_check_report(c, IP_META_BLOCK, 0, ip_check_fail(c, "undo pages from %u on are beyond the table's end", runs[i].first));
-		for (BlockNumber block = runs[i].first; block < Min(nblocks, runs[i].first + runs[i].n); block++)
+		if (runs[i].first + runs[i].n > nblocks &&
+			is_wrongly_undo(c, runs[i].first + runs[i].n - 1))
+			ip_check_report(c, IP_META_BLOCK, 0,
+							ip_check_fail(c, "undo pages from %u on are beyond the table's end",
+										  runs[i].first));
+		for (BlockNumber block = runs[i].first;
+			 block < Min(nblocks, runs[i].first + runs[i].n); block++)
 		{
 			CHECK_FOR_INTERRUPTS();
-			if ((block >= c->nblocks || (ip_check_page_kind(c, block) != IP_PAGE_UNDO && ip_check_page_kind(c, block) != IP_PAGE_LOCK)) &&
+			if ((block >= c->nblocks ||
+				 (ip_check_page_kind(c, block) != IP_PAGE_UNDO &&
+				  ip_check_page_kind(c, block) != IP_PAGE_LOCK)) &&
 				is_wrongly_undo(c, block))
 				ip_check_report(c, block, 0, "metapage takes the page for one of undo");
 		}
@@ -268,8 +310,9 @@ ip_check_undo_rings(IpCheck *c)
 		return;
 	for (BlockNumber block = 0; block < nblocks; block++)
 		used |= ip_check_page_kind(c, block) == IP_PAGE_UNDO;
-	/* it is made before the first of them */
-	if (used && ip_check_copy_page(c, IP_META_BLOCK, c->again.data) == NULL && PageIsNew(c->again.data))
+	/* the metapage is made before the first page of undo */
+	if (used && ip_check_copy_page(c, IP_META_BLOCK, c->again.data) == NULL &&
+		PageIsNew(c->again.data))
 		ip_check_report(c, IP_META_BLOCK, 0, "table has pages of undo, but no metapage");
 	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
 	{

@@ -8,10 +8,10 @@
 
 #include "ip_check_page.h"
 
-/* The records of an undo page */
+/* Check the records of an undo page. */
 extern void ip_check_undo_records(IpCheck *c, BlockNumber block);
 
-/* All rings; after the other pages. */
+/* Check all rings.  Called after the check of all other pages. */
 extern void ip_check_undo_rings(IpCheck *c);
 
 #endif							/* IP_CHECK_UNDO_H */

@@ -2,10 +2,10 @@
  * ip_inspect.c
  *	  SQL functions that show what is in the pages of an inplace table.
  *
- * Each looks at a private copy of one page at a time, so nothing here holds a
- * lock while it decodes, and a damaged page does no more than raise an error
- * or a warning.  The functions are for superusers and pg_stat_scan_tables; row
- * contents are shown only to users that may read the whole table anyway.
+ * Each function decodes a private copy of one page at a time, so it holds no
+ * lock meanwhile, and a damaged page can only cause an error or a warning.  The
+ * functions are for superusers and pg_stat_scan_tables; row contents are shown
+ * only to users that may read the whole table anyway.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -46,9 +46,9 @@ PGDLLEXPORT Datum inplace_undo_records(PG_FUNCTION_ARGS);
 PGDLLEXPORT Datum inplace_undo_rings(PG_FUNCTION_ARGS);
 PGDLLEXPORT Datum inplace_locks(PG_FUNCTION_ARGS);
 
-/* ---- tables and pages ------------------------------------------------------------ */
+/* ---- tables and pages -------------------------------------------------- */
 
-/* Copy a page; its kind. */
+/* Copy a page.  Returns its kind. */
 static IpPageKind
 copy_page(Relation rel, BlockNumber block, Page page)
 {
@@ -68,7 +68,7 @@ copy_page(Relation rel, BlockNumber block, Page page)
 	return ip_page_kind(rel, block, page);
 }
 
-/* ---- inplace_page ---------------------------------------------------------------- */
+/* ---- inplace_page ------------------------------------------------------ */
 
 static void
 put_special(IpResult *r, IpPageKind kind, Page page)
@@ -82,15 +82,24 @@ put_special(IpResult *r, IpPageKind kind, Page page)
 	if (kind != 0)
 		memcpy(&special, IpPageGetSpecial(page), sizeof(special));
 	has_default = is_data && TransactionIdIsValid(special.u.data.default_xid);
-	has_next = is_undo || ((kind == IP_PAGE_LOCK || kind == IP_PAGE_META) && special.u.lock.next != 0);
-	ip_result_put_if(r, is_data, Int64GetDatum((int64) ip_data_xid_base(&special)));
-	ip_result_put_if(r, has_default, TransactionIdGetDatum(special.u.data.default_xid));
+	has_next = is_undo ||
+		((kind == IP_PAGE_LOCK || kind == IP_PAGE_META) &&
+		 special.u.lock.next != 0);
+	ip_result_put_if(r, is_data,
+					 Int64GetDatum((int64) ip_data_xid_base(&special)));
+	ip_result_put_if(r, has_default,
+					 TransactionIdGetDatum(special.u.data.default_xid));
 	ip_result_put_if(r, has_default, Int64GetDatum(special.u.data.default_cid));
 	ip_result_put_xid(r, is_undo ? special.u.undo.newest_xid : IP_XID_NONE);
 	ip_result_put_if(r, is_undo, Int32GetDatum(special.u.undo.slot));
-	ip_result_put_if(r, has_next, Int64GetDatum(is_undo ? special.u.undo.next : special.u.lock.next));
-	ip_result_put_if(r, is_undo, BoolGetDatum((special.u.undo.flags & IP_UNDO_CURRENT) != 0));
-	ip_result_put_if(r, is_data && special.u.data.lock_page != 0, Int64GetDatum(special.u.data.lock_page));
+	ip_result_put_if(r, has_next,
+					 Int64GetDatum(is_undo ? special.u.undo.next :
+								   special.u.lock.next));
+	ip_result_put_if(r, is_undo,
+					 BoolGetDatum((special.u.undo.flags & IP_UNDO_CURRENT) !=
+								  0));
+	ip_result_put_if(r, is_data && special.u.data.lock_page != 0,
+					 Int64GetDatum(special.u.data.lock_page));
 }
 
 Datum
@@ -106,7 +115,8 @@ inplace_page(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	kind = copy_page(rel, ip_result_check_block(rel, PG_GETARG_INT64(1)), page.data);
+	kind = copy_page(rel, ip_result_check_block(rel, PG_GETARG_INT64(1)),
+					 page.data);
 	ip_result_put_text(&r, kinds[kind]);
 	ip_result_put(&r, LSNGetDatum(PageGetLSN(page.data)));
 	ip_result_put_int(&r, ph->pd_lower);
@@ -117,10 +127,11 @@ inplace_page(PG_FUNCTION_ARGS)
 					  PageGetMaxOffsetNumber(page.data) : 0);
 	put_special(&r, kind, page.data);
 	relation_close(rel, AccessShareLock);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), r.values, r.nulls)));
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
+													  r.values, r.nulls)));
 }
 
-/* ---- inplace_rows ------------------------------------------------------------------ */
+/* ---- inplace_rows ------------------------------------------------------ */
 
 /* hdr's flags are above the bits of the state */
 #define HDR_SHIFT	8
@@ -148,29 +159,32 @@ bytea_datum(const uint8 *data, uint32 len)
 	return PointerGetDatum(result);
 }
 
-/* What is behind a normal item pointer. */
+/* Put the columns of a row that a normal line pointer leads to. */
 static void
 put_row(IpResult *r, Page page, ItemId lp, const IpRow *row, bool show_data)
 {
 	uint8		state = ip_item_state(page, lp);
 	bool		is_cid = (row->state & IP_ROW_INSERTED) != 0;
+	uint32		hdr_flags = row->hdr & ~IP_HDR_NATTS_MASK;
 	uint32		stored = row->bodylen;
 
 	if (state & IP_ROW_OVERLAID)
 		stored -= IP_VERSION_BLOCK_SZ;
 	ip_result_put_int(r, row->hdr & IP_HDR_NATTS_MASK);
 	ip_result_put_flags(r, row_flags, lengthof(row_flags),
-						state | ((uint32) (row->hdr & ~IP_HDR_NATTS_MASK) << HDR_SHIFT));
+						state | hdr_flags << HDR_SHIFT);
 	ip_result_put_xid(r, row->xid);
-	/* a speculative row has its token there */
+	/* a speculative row has its token instead of a command id */
 	ip_result_put_ptr_if(r, (state & IP_ROW_VERSION) && !is_cid,
 						 is_cid && !(row->hdr & IP_HDR_SPECULATIVE), row->ptr);
 	ip_result_put_int(r, row->bodylen);
-	ip_result_put_if(r, show_data, show_data ? bytea_datum(row->body, stored) : (Datum) 0);
+	ip_result_put_if(r, show_data,
+					 show_data ? bytea_datum(row->body, stored) : (Datum) 0);
 }
 
 static void
-emit_row(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber off, bool show_data)
+emit_row(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber off,
+		 bool show_data)
 {
 	ItemId		lp = PageGetItemId(page, off);
 	IpResult	r = {.n = 0};
@@ -186,7 +200,8 @@ emit_row(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber off, 
 		if (problem)
 			ereport(WARNING,
 					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("row (%u,%u) is corrupted: %s", block, off, problem)));
+					 errmsg("row (%u,%u) is corrupted: %s", block, off,
+							problem)));
 		else
 			put_row(&r, page, lp, &row, show_data);
 	}
@@ -207,15 +222,19 @@ inplace_rows(PG_FUNCTION_ARGS)
 		OffsetNumber max = PageGetMaxOffsetNumber(page.data);
 
 		for (OffsetNumber off = IpFirstOffset(block); off <= max; off++)
-			emit_row((ReturnSetInfo *) fcinfo->resultinfo, block, page.data, off, show_data);
+			emit_row((ReturnSetInfo *) fcinfo->resultinfo, block, page.data,
+					 off, show_data);
 	}
 	relation_close(rel, AccessShareLock);
 	return (Datum) 0;
 }
 
-/* ---- inplace_undo_records -------------------------------------------------------- */
+/* ---- inplace_undo_records ---------------------------------------------- */
 
-/* A flag of no byte: the record is part of the skip list */
+/*
+ * A flag that is not in the record's flags byte: the record is part of the skip
+ * list.
+ */
 #define RECORD_SKIP		0x100
 
 static const IpFlagName record_flags[] = {
@@ -233,19 +252,23 @@ static void
 put_record(IpResult *r, const IpUndoRec *rec)
 {
 	static const char *const kinds[] = {
-		[IP_UNDO_UPDATE] = "update",[IP_UNDO_DELETE] = "delete",[IP_UNDO_MOVES] = "moves"
+		[IP_UNDO_UPDATE] = "update",[IP_UNDO_DELETE] = "delete",
+		[IP_UNDO_MOVES] = "moves"
 	};
 	bool		has_prev = (rec->flags & IP_REC_PREV) != 0;
 	bool		prev_inserted = (rec->flags & IP_REC_PREV_INSERTED) != 0;
 
 	ip_result_put_text(r, kinds[rec->kind]);
-	ip_result_put_flags(r, record_flags, lengthof(record_flags), rec->flags | (rec->has_skip ? RECORD_SKIP : 0));
+	ip_result_put_flags(r, record_flags, lengthof(record_flags),
+						rec->flags | (rec->has_skip ? RECORD_SKIP : 0));
 	ip_result_put_xid(r, rec->xid);
-	ip_result_put_tid_if(r, ItemPointerIsValid(&rec->row), ItemPointerGetBlockNumberNoCheck(&rec->row),
+	ip_result_put_tid_if(r, ItemPointerIsValid(&rec->row),
+						 ItemPointerGetBlockNumberNoCheck(&rec->row),
 						 ItemPointerGetOffsetNumberNoCheck(&rec->row));
 	ip_result_put(r, Int64GetDatum(rec->cid));
 	ip_result_put_xid(r, rec->prev_xid);
-	ip_result_put_ptr_if(r, has_prev && !prev_inserted, has_prev && prev_inserted, rec->prev_ptr);
+	ip_result_put_ptr_if(r, has_prev && !prev_inserted,
+						 has_prev && prev_inserted, rec->prev_ptr);
 	ip_result_put_tid_if(r, (rec->flags & IP_REC_FORWARD) != 0,
 						 ItemPointerGetBlockNumberNoCheck(&rec->forward),
 						 ItemPointerGetOffsetNumberNoCheck(&rec->forward));
@@ -253,7 +276,8 @@ put_record(IpResult *r, const IpUndoRec *rec)
 }
 
 static void
-emit_record(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber off)
+emit_record(ReturnSetInfo *rsinfo, BlockNumber block, Page page,
+			OffsetNumber off)
 {
 	const char *problem;
 	IpResult	r = {.n = 0};
@@ -261,11 +285,13 @@ emit_record(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber of
 	IpUndoRec	rec;
 
 	ip_result_put_int(&r, off);
-	if (IpPageGetSpecial(page)->kind == IP_PAGE_DATA && ip_moves_is_list(page, off))
+	if (IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
+		ip_moves_is_list(page, off))
 	{
 		rec = (IpUndoRec)
 		{
-			.kind = IP_UNDO_MOVES,.xid = ip_page_default_changer(page),.cid = IpPageGetSpecial(page)->w.data.change_cid
+			.kind = IP_UNDO_MOVES,.xid = ip_page_default_changer(page),
+				.cid = IpPageGetSpecial(page)->w.data.change_cid
 		};
 		problem = ip_moves_problem(page, off);
 	}
@@ -274,7 +300,8 @@ emit_record(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber of
 	if (problem)
 		ereport(WARNING,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("undo record (%u,%u) is corrupted: %s", block, off, problem)));
+				 errmsg("undo record (%u,%u) is corrupted: %s", block, off,
+						problem)));
 	else
 		put_record(&r, &rec);
 	ip_result_emit(rsinfo, &r);
@@ -296,15 +323,17 @@ inplace_undo_records(PG_FUNCTION_ARGS)
 
 		for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 		{
-			if (kind == IP_PAGE_UNDO || ip_item_is_undo(page.data, PageGetItemId(page.data, off)))
-				emit_record((ReturnSetInfo *) fcinfo->resultinfo, block, page.data, off);
+			if (kind == IP_PAGE_UNDO ||
+				ip_item_is_undo(page.data, PageGetItemId(page.data, off)))
+				emit_record((ReturnSetInfo *) fcinfo->resultinfo, block,
+							page.data, off);
 		}
 	}
 	relation_close(rel, AccessShareLock);
 	return (Datum) 0;
 }
 
-/* ---- inplace_undo_rings ------------------------------------------------------------ */
+/* ---- inplace_undo_rings ------------------------------------------------ */
 
 typedef struct RingStats
 {
@@ -313,14 +342,17 @@ typedef struct RingStats
 	int64		bytes;
 	IpXid		newest;
 	IpXid		oldest_page;	/* newest xid of the page behind the current
-								 * one, or of that if it is alone */
+								 * one, or of the current one if it is alone */
 	int64		removable;
 	BlockNumber current;
 	IpXid		first;			/* newest xid of the first page */
-	bool		was_current;	/* the last page */
+	bool		was_current;	/* the last page was the current one */
 } RingStats;
 
-/* Add a page; the next one, or InvalidBlockNumber if this one is not the slot's. */
+/*
+ * Add a page.  Returns the next one, or InvalidBlockNumber if this one is not
+ * the slot's.
+ */
 static BlockNumber
 add_ring_page(Relation rel, BlockNumber block, uint16 slot, RingStats *stats)
 {
@@ -350,9 +382,10 @@ add_ring_page(Relation rel, BlockNumber block, uint16 slot, RingStats *stats)
 	return special.u.undo.next;
 }
 
-/* Pages that are added meanwhile may be counted or not. */
+/* Emit a ring's row.  Pages that are added meanwhile may be counted or not. */
 static void
-emit_ring(ReturnSetInfo *rsinfo, Relation rel, uint16 slot, const IpMetaSlot *ms)
+emit_ring(ReturnSetInfo *rsinfo, Relation rel, uint16 slot,
+		  const IpMetaSlot *ms)
 {
 	BlockNumber block = ms->entry;
 	BlockNumber npages = Min(ms->npages, RelationGetNumberOfBlocks(rel));
@@ -363,7 +396,8 @@ emit_ring(ReturnSetInfo *rsinfo, Relation rel, uint16 slot, const IpMetaSlot *ms
 	{
 		CHECK_FOR_INTERRUPTS();
 		block = add_ring_page(rel, block, slot, &stats);
-	} while (block != InvalidBlockNumber && block != ms->entry && stats.pages < npages);
+	} while (block != InvalidBlockNumber && block != ms->entry &&
+			 stats.pages < npages);
 	if (stats.was_current)
 		stats.oldest_page = stats.first;
 	if (block == InvalidBlockNumber || block != ms->entry)
@@ -408,7 +442,7 @@ inplace_undo_rings(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* ---- inplace_locks ----------------------------------------------------------------- */
+/* ---- inplace_locks ----------------------------------------------------- */
 
 static void
 emit_set(ReturnSetInfo *rsinfo, BlockNumber page, int i, const IpLockSet *set)
@@ -418,7 +452,8 @@ emit_set(ReturnSetInfo *rsinfo, BlockNumber page, int i, const IpLockSet *set)
 	IpResult	r = {.n = 0};
 	bool		mine;
 
-	for (OffsetNumber off = FirstOffsetNumber; off <= IP_MAX_ROWS_PER_PAGE; off++)
+	for (OffsetNumber off = FirstOffsetNumber; off <= IP_MAX_ROWS_PER_PAGE;
+		 off++)
 	{
 		if (IpLockSetHas(set, off))
 			rows[n++] = Int32GetDatum(off);
@@ -426,10 +461,15 @@ emit_set(ReturnSetInfo *rsinfo, BlockNumber page, int i, const IpLockSet *set)
 	ip_result_put(&r, Int64GetDatum(page));
 	ip_result_put_int(&r, i);
 	ip_result_put_xid(&r, set->xid);
-	ip_result_put_text(&r, set->mode <= LockTupleExclusive ? ip_result_mode_names[set->mode] : NULL);
+	ip_result_put_text(&r,
+					   set->mode <= LockTupleExclusive ?
+					   ip_result_mode_names[set->mode] : NULL);
 	ip_result_put(&r, BoolGetDatum(ip_lockset_is_live(set->xid, &mine)));
 	ip_result_put(&r, Int64GetDatum(set->block));
-	ip_result_put(&r, PointerGetDatum(construct_array(rows, n, INT4OID, sizeof(int32), true, TYPALIGN_INT)));
+	ip_result_put(&r,
+				  PointerGetDatum(construct_array(rows, n, INT4OID,
+												  sizeof(int32), true,
+												  TYPALIGN_INT)));
 	ip_result_emit(rsinfo, &r);
 }
 
@@ -443,7 +483,7 @@ inplace_locks(PG_FUNCTION_ARGS)
 
 	CompatInitMaterializedSRF(fcinfo);
 	ip_rel_check_format(rel);
-	/* pages that come and go meanwhile are shown or not */
+	/* pages that are added or freed meanwhile are shown or not */
 	for (BlockNumber n = 0; n < nblocks && block != 0 && block < nblocks; n++)
 	{
 		IpPageKind	kind = copy_page(rel, block, page.data);
@@ -456,9 +496,11 @@ inplace_locks(PG_FUNCTION_ARGS)
 		if (problem)
 			ereport(WARNING,
 					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("lock sets on block %u are corrupted: %s", block, problem)));
+					 errmsg("lock sets on block %u are corrupted: %s", block,
+							problem)));
 		for (int i = 0; problem == NULL && i < IpPageLockSets(page.data); i++)
-			emit_set((ReturnSetInfo *) fcinfo->resultinfo, block, i, IpPageLockSet(page.data, i));
+			emit_set((ReturnSetInfo *) fcinfo->resultinfo, block, i,
+					 IpPageLockSet(page.data, i));
 		block = IpPageGetSpecial(page.data)->u.lock.next;
 	}
 	relation_close(rel, AccessShareLock);

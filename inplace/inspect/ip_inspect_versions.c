@@ -23,8 +23,8 @@ PG_FUNCTION_INFO_V1(inplace_versions);
 PGDLLEXPORT Datum inplace_versions(PG_FUNCTION_ARGS);
 
 /*
- * Errors of a call that neither reads pages nor holds locks become false, with
- * a warning unless quiet.
+ * Make the call.  If it raises an error, returns false, with a warning unless
+ * quiet.  The call must neither read pages nor hold locks.
  */
 static bool
 try_version(IpVersion *v, void (*call) (IpVersion *v), bool quiet)
@@ -45,7 +45,8 @@ try_version(IpVersion *v, void (*call) (IpVersion *v), bool quiet)
 		error = CopyErrorData();
 		FlushErrorState();
 		ereport(quiet ? DEBUG1 : WARNING,
-				(errcode(ERRCODE_DATA_CORRUPTED), errmsg_internal("%s", error->message)));
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg_internal("%s", error->message)));
 	}
 	PG_END_TRY();
 	return result;
@@ -54,7 +55,8 @@ try_version(IpVersion *v, void (*call) (IpVersion *v), bool quiet)
 static void
 measure_body(IpVersion *v)
 {
-	(void) ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body, v->bodylen);
+	(void) ip_body_length(RelationGetDescr(v->rel), v->hdr, v->body,
+						  v->bodylen);
 }
 
 static void
@@ -64,8 +66,8 @@ apply_undo(IpVersion *v)
 }
 
 /*
- * Text of a column's value.  TOAST pointers are not followed: an old version's
- * may lead nowhere any more.
+ * Returns the text of a column's value.  TOAST pointers are not followed: the
+ * value that an old version's pointer names may have been removed.
  */
 static char *
 value_text(Form_pg_attribute att, Datum value)
@@ -84,7 +86,7 @@ value_text(Form_pg_attribute att, Datum value)
 	return OidOutputFunctionCall(output, value);
 }
 
-/* The version as the text of a record: record_out does the quoting. */
+/* Returns the version as the text of a record: record_out does the quoting. */
 static Datum
 contents(IpVersion *v)
 {
@@ -95,7 +97,8 @@ contents(IpVersion *v)
 	HeapTuple	tuple;
 	int			n = 0;
 
-	ip_body_deform(desc, v->hdr, v->body, v->bodylen, desc->natts, false, values, nulls);
+	ip_body_deform(desc, v->hdr, v->body, v->bodylen, desc->natts, false,
+				   values, nulls);
 	for (int i = 0; i < desc->natts; i++)
 	{
 		if (!TupleDescAttr(desc, i)->attisdropped)
@@ -116,7 +119,8 @@ contents(IpVersion *v)
 	}
 	CompatFinalizeDesc(text_desc);
 	tuple = heap_form_tuple(BlessTupleDesc(text_desc), values, nulls);
-	return CStringGetTextDatum(OidOutputFunctionCall(F_RECORD_OUT, HeapTupleGetDatum(tuple)));
+	return CStringGetTextDatum(OidOutputFunctionCall(F_RECORD_OUT,
+													 HeapTupleGetDatum(tuple)));
 }
 
 static const char *
@@ -128,7 +132,8 @@ status_text(const IpVersion *v)
 		[IP_STATUS_FORGOTTEN] = "forgotten"
 	};
 
-	return IpXidIsFinal(v->xid) ? "all" : names[ip_xid_status(v->xid, v->horizon)];
+	return IpXidIsFinal(v->xid) ? "all" :
+		names[ip_xid_status(v->xid, v->horizon)];
 }
 
 static const char *
@@ -141,7 +146,7 @@ kind_text(IpVersion *v)
 	return IpXidIsFinal(v->xid) ? "base" : "update";
 }
 
-/* v->rec is loaded, if there is one. */
+/* Emit a version's row.  v->rec is loaded, if there is a record. */
 static void
 emit_version(ReturnSetInfo *rsinfo, IpVersion *v, int n, bool show_contents)
 {
@@ -155,11 +160,13 @@ emit_version(ReturnSetInfo *rsinfo, IpVersion *v, int n, bool show_contents)
 	ip_result_put_xid(&r, v->xid);
 	ip_result_put_text(&r, status_text(v));
 	ip_result_put_text(&r, kind_text(v));
-	ip_result_put_if(&r, has_cid, Int64GetDatum(has_rec ? v->rec.cid : v->ptr.block));
+	ip_result_put_if(&r, has_cid,
+					 Int64GetDatum(has_rec ? v->rec.cid : v->ptr.block));
 	ip_result_put_tid_if(&r, has_rec, v->ptr.block, v->ptr.off);
 	ip_result_put_int(&r, v->bodylen);
 	show_contents = show_contents && try_version(v, measure_body, false);
-	ip_result_put_if(&r, show_contents, show_contents ? contents(v) : (Datum) 0);
+	ip_result_put_if(&r, show_contents,
+					 show_contents ? contents(v) : (Datum) 0);
 	ip_result_emit(rsinfo, &r);
 }
 
@@ -176,8 +183,8 @@ emit_gone(ReturnSetInfo *rsinfo, int n)
 }
 
 /*
- * Go to the version before.  Below one that everybody sees undo is not kept
- * carefully: what does not fit there is no damage, but gone.
+ * Go to the version before.  Undo below a version that everybody sees is not
+ * kept carefully: what does not fit there is no damage, but has been removed.
  */
 static IpvResult
 previous_version(IpVersion *v, IpvResult has_rec)
@@ -187,7 +194,8 @@ previous_version(IpVersion *v, IpvResult has_rec)
 
 	if (has_rec != IPV_OK || !unneeded)
 		return has_rec != IPV_OK ? has_rec : ip_version_older(v);
-	if (!try_version(v, apply_undo, true) || !try_version(v, measure_body, true))
+	if (!try_version(v, apply_undo, true) ||
+		!try_version(v, measure_body, true))
 		return IPV_STALE;
 	return IPV_OK;
 }
@@ -223,9 +231,11 @@ inplace_versions(PG_FUNCTION_ARGS)
 {
 	Relation	rel = ip_rel_open_to_inspect(PG_GETARG_OID(0));
 	ItemPointer tid = (ItemPointer) PG_GETARG_POINTER(1);
+	BlockNumber block;
 
 	CompatInitMaterializedSRF(fcinfo);
-	if (ip_result_check_block(rel, ItemPointerGetBlockNumberNoCheck(tid)) != IP_META_BLOCK)
+	block = ip_result_check_block(rel, ItemPointerGetBlockNumberNoCheck(tid));
+	if (block != IP_META_BLOCK)
 		emit_versions((ReturnSetInfo *) fcinfo->resultinfo, rel, tid);
 	relation_close(rel, AccessShareLock);
 	return (Datum) 0;

@@ -65,7 +65,8 @@ ip_result_put_int(IpResult *r, int32 value)
 void
 ip_result_put_text(IpResult *r, const char *text)
 {
-	ip_result_put_if(r, text != NULL, text ? CStringGetTextDatum(text) : (Datum) 0);
+	ip_result_put_if(r, text != NULL,
+					 text ? CStringGetTextDatum(text) : (Datum) 0);
 }
 
 void
@@ -95,7 +96,8 @@ ip_result_emit(ReturnSetInfo *rsinfo, IpResult *r)
 {
 	while (r->n < rsinfo->setDesc->natts)
 		ip_result_put_if(r, false, (Datum) 0);
-	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, r->values, r->nulls);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, r->values,
+						 r->nulls);
 }
 
 void
@@ -109,5 +111,7 @@ ip_result_put_flags(IpResult *r, const IpFlagName *names, int n, uint32 flags)
 		if (flags & names[i].flag)
 			elems[nelems++] = CStringGetTextDatum(names[i].name);
 	}
-	ip_result_put(r, PointerGetDatum(construct_array(elems, nelems, TEXTOID, -1, false, TYPALIGN_INT)));
+	ip_result_put(r,
+				  PointerGetDatum(construct_array(elems, nelems, TEXTOID, -1,
+												  false, TYPALIGN_INT)));
 }

@@ -26,16 +26,19 @@ typedef struct IpFlagName
 	const char *name;
 } IpFlagName;
 
-/* Names of a row lock's modes */
+/* Names of a row lock's modes. */
 extern const char *const ip_result_mode_names[];
 
-/* May the caller see all rows of the table? */
+/* Returns whether the caller may see all rows of the table. */
 extern bool ip_result_may_show(Relation rel);
 
-/* The block number, if the relation has it.  Errors: invalid_parameter_value. */
+/*
+ * Returns the block number, if the relation has it.  Errors:
+ * invalid_parameter_value.
+ */
 extern BlockNumber ip_result_check_block(Relation rel, int64 block);
 
-/* The next column, NULL unless "is" is true. */
+/* Put the next column, which is NULL unless "is" is true. */
 extern void ip_result_put_if(IpResult *r, bool is, Datum value);
 
 extern void ip_result_put(IpResult *r, Datum value);
@@ -44,17 +47,20 @@ extern void ip_result_put_int(IpResult *r, int32 value);
 
 extern void ip_result_put_text(IpResult *r, const char *text);
 
-/* A transaction id with its epoch; NULL if it says "visible to all" */
+/* Put a transaction id with its epoch, or NULL if it means "visible to all". */
 extern void ip_result_put_xid(IpResult *r, IpXid xid);
 
-extern void ip_result_put_tid_if(IpResult *r, bool is, BlockNumber block, OffsetNumber off);
+extern void ip_result_put_tid_if(IpResult *r, bool is, BlockNumber block,
+								 OffsetNumber off);
 
-/* An undo pointer is a pointer, or a command id. */
-extern void ip_result_put_ptr_if(IpResult *r, bool is_undo, bool is_cid, IpPtr ptr);
+/* Put an undo pointer as two columns: a pointer, or a command id. */
+extern void ip_result_put_ptr_if(IpResult *r, bool is_undo, bool is_cid,
+								 IpPtr ptr);
 
-/* All columns that are left are NULL. */
+/* Emit the row.  All remaining columns are NULL. */
 extern void ip_result_emit(ReturnSetInfo *rsinfo, IpResult *r);
 
-extern void ip_result_put_flags(IpResult *r, const IpFlagName *names, int n, uint32 flags);
+extern void ip_result_put_flags(IpResult *r, const IpFlagName *names, int n,
+								uint32 flags);
 
 #endif							/* IP_RESULT_H */

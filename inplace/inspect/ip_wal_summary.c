@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  * ip_wal_summary.c
- *	  SQL function that sums up WAL: what pg_waldump --stats=record would show, if it
- *	  could load resource managers.
+ *	  SQL function that sums up WAL: what pg_waldump --stats=record would show,
+ *	  if it could load resource managers.
  *
- * Our records have more than one row: one for the records, and one for each kind of page
- * operation in them.
+ * Our records have several rows: one for the records, and one for each kind of
+ * page operation in them.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -33,7 +33,7 @@ typedef struct IpWalKey
 {
 	uint8		rmid;
 	uint8		info;
-	uint8		op;				/* 0: the records */
+	uint8		op;				/* 0 for the records */
 } IpWalKey;
 
 typedef struct IpWalRow
@@ -45,16 +45,20 @@ typedef struct IpWalRow
 	int64		aligned_bytes;
 } IpWalRow;
 
-/* ---- counting ---------------------------------------------------------------------- */
+/* ---- counting ---------------------------------------------------------- */
 
 static IpWalRow *
 find_row(HTAB *rows, XLogReaderState *record, uint8 op)
 {
-	IpWalKey	key = {XLogRecGetRmid(record), XLogRecGetInfo(record) & ~XLR_INFO_MASK, op};
+	IpWalKey	key = {
+		XLogRecGetRmid(record),
+		XLogRecGetInfo(record) & ~XLR_INFO_MASK,
+		op
+	};
 	IpWalRow   *row;
 	bool		found;
 
-	/* the other bits say what is in the record, not what it is */
+	/* the other bits tell what is in the record, not which kind it is */
 	if (key.rmid == RM_XACT_ID)
 		key.info &= XLOG_XACT_OPMASK;
 	row = hash_search(rows, &key, HASH_ENTER, &found);
@@ -100,13 +104,14 @@ count_record(HTAB *rows, XLogReaderState *record, StringInfo scratch)
 		count_operations(rows, record, scratch);
 }
 
-/* ---- reading ----------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------- */
 
-/* Where WAL ends that can be read now. */
+/* Returns the end of the WAL that can be read now. */
 static XLogRecPtr
 end_of_wal(void)
 {
-	return RecoveryInProgress() ? GetXLogReplayRecPtr(NULL) : GetFlushRecPtr(NULL);
+	return RecoveryInProgress() ? GetXLogReplayRecPtr(NULL) :
+		GetFlushRecPtr(NULL);
 }
 
 static void
@@ -117,13 +122,14 @@ check_range(XLogRecPtr from, XLogRecPtr to)
 	if (from > to)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("from_lsn %X/%X is behind to_lsn %X/%X", LSN_FORMAT_ARGS(from), LSN_FORMAT_ARGS(to))));
+				 errmsg("from_lsn %X/%X is behind to_lsn %X/%X",
+						LSN_FORMAT_ARGS(from), LSN_FORMAT_ARGS(to))));
 	if (to > end)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("there is no WAL up to %X/%X yet", LSN_FORMAT_ARGS(to)),
 				 errhint("It can be read up to %X/%X.", LSN_FORMAT_ARGS(end))));
-	/* the first page of all is never written */
+	/* the very first page of WAL is never written */
 	if (from < XLOG_BLCKSZ)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -131,7 +137,7 @@ check_range(XLogRecPtr from, XLogRecPtr to)
 				 errhint("pg_ls_waldir() shows which WAL there is.")));
 }
 
-/* For what reading a file says that is not there. */
+/* Add a hint to the error about a WAL file that does not exist. */
 static void
 add_hint(void *arg)
 {
@@ -144,11 +150,13 @@ static XLogReaderState *
 begin_reading(XLogRecPtr from)
 {
 	ReadLocalXLogPageNoWaitPrivate *private = palloc0(sizeof(*private));
+	XLogReaderRoutine routine = {
+		.page_read = &read_local_xlog_page_no_wait,
+		.segment_open = &wal_segment_open,
+		.segment_close = &wal_segment_close
+	};
 	XLogReaderState *reader = XLogReaderAllocate(wal_segment_size, NULL,
-												 XL_ROUTINE(.page_read = &read_local_xlog_page_no_wait,
-															.segment_open = &wal_segment_open,
-															.segment_close = &wal_segment_close),
-												 private);
+												 &routine, private);
 
 	if (reader == NULL)
 		ereport(ERROR,
@@ -169,24 +177,28 @@ read_range(HTAB *rows, XLogRecPtr from, XLogRecPtr to)
 	initStringInfo(&scratch);
 	error_context_stack = &callback;
 	first = CompatFindNextRecord(reader, from, &problem);
-	while (!XLogRecPtrIsInvalid(first) && XLogReadRecord(reader, &problem) != NULL && reader->EndRecPtr <= to)
+	while (!XLogRecPtrIsInvalid(first) &&
+		   XLogReadRecord(reader, &problem) != NULL && reader->EndRecPtr <= to)
 	{
 		CHECK_FOR_INTERRUPTS();
 		count_record(rows, reader, &scratch);
 	}
-	if (XLogRecPtrIsInvalid(first) && !((ReadLocalXLogPageNoWaitPrivate *) reader->private_data)->end_of_wal)
+	if (XLogRecPtrIsInvalid(first) &&
+		!((ReadLocalXLogPageNoWaitPrivate *) reader->private_data)->end_of_wal)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("could not find a valid record after %X/%X", LSN_FORMAT_ARGS(from))));
+				 errmsg("could not find a valid record after %X/%X",
+						LSN_FORMAT_ARGS(from))));
 	if (problem != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("could not read WAL at %X/%X: %s", LSN_FORMAT_ARGS(reader->EndRecPtr), problem)));
+				 errmsg("could not read WAL at %X/%X: %s",
+						LSN_FORMAT_ARGS(reader->EndRecPtr), problem)));
 	error_context_stack = callback.previous;
 	XLogReaderFree(reader);
 }
 
-/* ---- showing ----------------------------------------------------------------------- */
+/* ---- showing ----------------------------------------------------------- */
 
 static void
 put_names(IpResult *r, const IpWalKey *key)
@@ -201,7 +213,8 @@ put_names(IpResult *r, const IpWalKey *key)
 		name = GetRmgr(key->rmid).rm_identify(key->info);
 	}
 	ip_result_put_text(r, name ? name : psprintf("0x%X", key->info));
-	ip_result_put_if(r, key->op != 0, CStringGetTextDatum(ip_page_desc_name(key->op)));
+	ip_result_put_if(r, key->op != 0,
+					 CStringGetTextDatum(ip_page_desc_name(key->op)));
 }
 
 Datum
@@ -209,8 +222,12 @@ inplace_wal_summary(PG_FUNCTION_ARGS)
 {
 	XLogRecPtr	from = PG_GETARG_LSN(0);
 	XLogRecPtr	to = PG_GETARG_LSN(1);
-	HASHCTL		ctl = {.keysize = sizeof(IpWalKey),.entrysize = sizeof(IpWalRow),.hcxt = CurrentMemoryContext};
-	HTAB	   *rows = hash_create("inplace WAL summary", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	HASHCTL		ctl = {
+		.keysize = sizeof(IpWalKey),.entrysize = sizeof(IpWalRow),
+		.hcxt = CurrentMemoryContext
+	};
+	HTAB	   *rows = hash_create("inplace WAL summary", 64, &ctl,
+								   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	HASH_SEQ_STATUS seq;
 	IpWalRow   *row;
 

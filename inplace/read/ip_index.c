@@ -176,7 +176,7 @@ report_progress(IpScan *scan, BlockNumber *reported)
 		(ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
 	BlockNumber first = shared ? shared->phs_startblock : scan->first;
 
-	/* the scan may go round */
+	/* the scan may wrap around */
 	BlockNumber done = scan->block - first +
 		(scan->block < first ? scan->nblocks : 0);
 

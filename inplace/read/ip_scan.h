@@ -29,7 +29,7 @@ typedef struct IpScan
 	IpRuns	   *undo;			/* blocks of undo, as far as known; or NULL */
 	BlockNumber start;			/* first block of the range to scan */
 	BlockNumber limit;			/* the block after the last one */
-	BlockNumber first;			/* the scan begins here, and goes round */
+	BlockNumber first;			/* the scan begins here, and wraps around */
 	CompatReads *reads;			/* NULL before the first */
 	bool		forward;		/* reads go on forward from block: the last
 								 * block that they got is ahead */

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_lockset_use.c
- *	  Row locks: who has locked a row, and locking one.
+ *	  Row locks: which transactions have locked a row, and locking one.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -20,13 +20,16 @@
 #include "ip_space.h"
 #include "ip_xid.h"
 
-/* The set that a row was last added to by us, which was its data page's only live one. */
+/*
+ * The set to which we have last added a row, if it was its data page's only
+ * live one.
+ */
 typedef struct LastLock
 {
 	RelFileNumber number;
 	BlockNumber block;
 	BlockNumber page;			/* of the set ... */
-	XLogRecPtr	lsn;			/* ... right after that */
+	XLogRecPtr	lsn;			/* ... right after the row was added */
 	int			set;
 	TransactionId xid;
 	LockTupleMode mode;
@@ -34,13 +37,16 @@ typedef struct LastLock
 
 static LastLock last_lock;
 
-/* So many sets of a data page are moved to another lock page, rather than continued there. */
+/*
+ * Up to this number of a data page's sets are moved to another lock page,
+ * rather than continued there.
+ */
 #define MAX_MOVED	8
 
-/* Nobody's lock: the set's place is free. */
+/* The xid of a set that is nobody's: its place is free. */
 #define NO_LOCKER	((IpXid) FirstNormalTransactionId)
 
-/* ---- reading -------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------- */
 
 bool
 ip_lockset_is_live(IpXid xid, bool *mine)
@@ -48,31 +54,39 @@ ip_lockset_is_live(IpXid xid, bool *mine)
 	TransactionId xid32 = (TransactionId) xid;
 
 	/*
-	 * the whole xid first: core takes its low half, and may look it up where
-	 * old ones are not to be found
+	 * Check the whole xid first: core takes its low half, and may search for
+	 * it where old xids cannot be found.
 	 */
 	*mine = false;
-	if (IpXidIsFinal(xid) || xid >= ip_xid_next() || xid < ip_xid_full(RecentXmin) || xid < ip_xid_horizon())
+	if (IpXidIsFinal(xid) || xid >= ip_xid_next() ||
+		xid < ip_xid_full(RecentXmin) || xid < ip_xid_horizon())
 		return false;
 	*mine = TransactionIdIsCurrentTransactionId(xid32);
 	return *mine || TransactionIdIsInProgress(xid32);
 }
 
-/* The place of a page in the list, which begins with the metapage. */
+/* Returns the place of a page in the list, which begins with the metapage. */
 static inline uint32
 number_of(volatile IpSpecial *special)
 {
 	return special->kind == IP_PAGE_META ? 0 : special->w.number;
 }
 
-/* Is the page of that kind, and behind one with the number before, or any if this is negative? */
+/*
+ * Returns whether the page is of that kind, and behind the one with the number
+ * "before"; a negative number is before all pages.
+ */
 static inline bool
 is_behind(volatile IpSpecial *special, IpPageKind kind, int64 before)
 {
 	return special->kind == kind && (int64) number_of(special) > before;
 }
 
-/* Only a page that is behind is waited for, so that nobody waits for another in a circle, whatever a damaged link leads to. */
+/*
+ * Open the page if it is behind the one with the number "before".  We
+ * wait only for such a page, so that processes do not wait for each other in a
+ * circle, whatever a damaged link leads to.
+ */
 static Buffer
 open_behind(Relation rel, BlockNumber block, int64 before, int mode)
 {
@@ -89,7 +103,9 @@ open_behind(Relation rel, BlockNumber block, int64 before, int mode)
 	if (is_behind(IpPageGetSpecial(page), kind, before))
 	{
 		LockBuffer(buffer, mode);
-		if (ip_page_is_ours(page) && is_behind(IpPageGetSpecial(page), kind, before) && ip_lockset_place_problem(page) == NULL)
+		if (ip_page_is_ours(page) &&
+			is_behind(IpPageGetSpecial(page), kind, before) &&
+			ip_lockset_place_problem(page) == NULL)
 			return buffer;
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	}
@@ -103,16 +119,25 @@ ip_lockset_open(Relation rel, BlockNumber block, int mode)
 	return open_behind(rel, block, -1, mode);
 }
 
-/* What is there, locked; the caller keeps its lock meanwhile, so that the page stays in the list.  InvalidBuffer: nothing, or damage. */
+/*
+ * Returns the page that follows in the list, locked.  The caller keeps its lock
+ * meanwhile, so that the page stays in the list.  Returns InvalidBuffer if
+ * there is no page, or it is damaged.
+ */
 Buffer
 ip_lockset_next(Relation rel, Buffer buffer, int mode)
 {
-	return open_behind(rel, ip_lockset_link(buffer), number_of(IpPageGetSpecial(BufferGetPage(buffer))), mode);
+	return open_behind(rel, ip_lockset_link(buffer),
+					   number_of(IpPageGetSpecial(BufferGetPage(buffer))),
+					   mode);
 }
 
-/* ---- damage --------------------------------------------------------------------- */
+/* ---- damage ------------------------------------------------------------ */
 
-/* Is there damage where lock sets are looked for, or what a page can be when they were dead, and it was freed?  Lock: share. */
+/*
+ * Returns whether there is damage where lock sets are searched, rather than a
+ * page as it can be after its sets were dead and it was freed.  Lock: share.
+ */
 bool
 ip_lockset_is_damaged(BlockNumber block, Page page)
 {
@@ -125,11 +150,11 @@ ip_lockset_is_damaged(BlockNumber block, Page page)
 		return ip_lockset_place_problem(page) != NULL;
 	if (block == IP_META_BLOCK || kind == 0 || kind == IP_PAGE_META)
 		return true;
-	/* what one bit makes of a lock page has its sets */
+	/* a lock page that one wrong bit makes a free one still has its sets */
 	return kind == IP_PAGE_FREE && ph->pd_upper != ph->pd_special;
 }
 
-/* The same, of a block that may be the caller's data page. */
+/* ip_lockset_is_damaged for a block that may be the caller's data page. */
 static bool
 is_damaged(Relation rel, BlockNumber block)
 {
@@ -144,7 +169,8 @@ is_damaged(Relation rel, BlockNumber block)
 		return true;
 	page = BufferGetPage(buffer);
 	damaged = block == IP_META_BLOCK || !ip_page_is_ours(page) ||
-		(IpPageGetSpecial(page)->kind != IP_PAGE_DATA && IpPageGetSpecial(page)->kind != IP_PAGE_UNDO);
+		(IpPageGetSpecial(page)->kind != IP_PAGE_DATA &&
+		 IpPageGetSpecial(page)->kind != IP_PAGE_UNDO);
 	if (damaged)
 	{
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
@@ -155,7 +181,10 @@ is_damaged(Relation rel, BlockNumber block)
 	return damaged;
 }
 
-/* May another transaction, of those before xid, hold row locks of the table?  It has the table locked then. */
+/*
+ * Returns whether another transaction, of those before the xid, may hold row
+ * locks of the table.  It has the table locked then.
+ */
 static bool
 others_may_lock(Relation rel, IpXid before)
 {
@@ -177,14 +206,21 @@ others_may_lock(Relation rel, IpXid before)
 	return may;
 }
 
-/* Sets of transactions before lost have been lost, or IP_XID_NONE: may one be live? */
+/*
+ * Sets of transactions before "lost" have been lost, unless that is
+ * IP_XID_NONE.  Returns whether one of them may be live.
+ */
 static inline bool
 lost_live_set(Relation rel, IpXid lost)
 {
-	return unlikely(lost != IP_XID_NONE) && lost > ip_xid_full(RecentXmin) && others_may_lock(rel, lost);
+	return unlikely(lost != IP_XID_NONE) && lost > ip_xid_full(RecentXmin) &&
+		others_may_lock(rel, lost);
 }
 
-/* Nobody knows who has locked rows of the data page. */
+/*
+ * Raise an error: it is not known which transactions have locked rows of the
+ * data page.
+ */
 static void
 refuse_lost(Relation rel, BlockNumber block, BlockNumber page)
 {
@@ -196,14 +232,17 @@ refuse_lost(Relation rel, BlockNumber block, BlockNumber page)
 			 errhint("VACUUM the table, and try again when that transaction has ended.")));
 }
 
-/* May sets that begin on the page, or before it, be on the next one? */
+/*
+ * Returns whether sets that begin on the page, or before it, may be on the next
+ * one.
+ */
 bool
 ip_lockset_is_continued(Page page)
 {
 	return (IpPageGetSpecial(page)->u.lock.flags & IP_LOCK_CONTINUED) != 0;
 }
 
-/* Is it a live set of the data page?  One that is damaged is lost. */
+/* Returns whether it is a live set of the data page.  A damaged set is lost. */
 static bool
 is_live_set_of(const IpLockSet *set, BlockNumber block, bool *mine, IpXid *lost)
 {
@@ -214,7 +253,10 @@ is_live_set_of(const IpLockSet *set, BlockNumber block, bool *mine, IpXid *lost)
 	return set->mode <= LockTupleExclusive;
 }
 
-/* The page where sets of a data page begin, locked in share mode, or InvalidBuffer.  *lost: see lost_live_set. */
+/*
+ * Returns the page where sets of a data page begin, locked in share mode, or
+ * InvalidBuffer.  *lost: see lost_live_set.
+ */
 static Buffer
 first_sets(Relation rel, BlockNumber block, IpXid *lost)
 {
@@ -228,7 +270,10 @@ first_sets(Relation rel, BlockNumber block, IpXid *lost)
 	return buffer;
 }
 
-/* The next page that may have more of them, likewise. */
+/*
+ * Returns the next page that may have more sets of the data page, locked in
+ * share mode, or InvalidBuffer.  *lost: see lost_live_set.
+ */
 static Buffer
 more_sets(Relation rel, Buffer buffer, IpXid *lost)
 {
@@ -237,11 +282,14 @@ more_sets(Relation rel, Buffer buffer, IpXid *lost)
 	if (!ip_lockset_is_continued(BufferGetPage(buffer)))
 		return InvalidBuffer;
 	next = ip_lockset_next(rel, buffer, BUFFER_LOCK_SHARE);
-	*lost = Max(*lost, BufferIsValid(next) ? IpPageGetSpecial(BufferGetPage(next))->u.lock.lost : PG_UINT64_MAX);
+	*lost = Max(*lost,
+				BufferIsValid(next) ?
+				IpPageGetSpecial(BufferGetPage(next))->u.lock.lost :
+				PG_UINT64_MAX);
 	return next;
 }
 
-/* The same; the page before is unlocked. */
+/* As more_sets; the page before is unlocked. */
 static Buffer
 pass_to_more_sets(Relation rel, Buffer buffer, IpXid *lost)
 {
@@ -251,7 +299,11 @@ pass_to_more_sets(Relation rel, Buffer buffer, IpXid *lost)
 	return next;
 }
 
-/* The data page's first set on the lock page, from number i on, or -1.  It may be one of many, and is asked for with each row that is locked. */
+/*
+ * Returns the number of the data page's first set on the lock page, from i on,
+ * or -1.  The page may have many sets, and this is called for each row that is
+ * locked.
+ */
 static inline int
 next_set_of(Page page, BlockNumber block, int i)
 {
@@ -272,7 +324,7 @@ typedef struct LiveSets
 	BlockNumber block;
 	Buffer		buffer;			/* the lock page, locked in share mode */
 	int			i;				/* the next set on it */
-	bool		mine;			/* of the last one */
+	bool		mine;			/* the last set is ours */
 	IpXid		lost;			/* see lost_live_set */
 } LiveSets;
 
@@ -282,10 +334,14 @@ begin_live_sets(LiveSets *s, Relation rel, BlockNumber block, Page page)
 	s->rel = rel;
 	s->block = block;
 	s->i = 0;
-	s->buffer = first_sets(rel, IpPageGetSpecial(page)->u.data.lock_page, &s->lost);
+	s->buffer = first_sets(rel, IpPageGetSpecial(page)->u.data.lock_page,
+						   &s->lost);
 }
 
-/* The next one, on its page, or NULL: that was the last, and nothing is locked. */
+/*
+ * Returns the next live set, on its page, or NULL after the last one: then
+ * nothing is locked.
+ */
 static const IpLockSet *
 next_live_set(LiveSets *s)
 {
@@ -309,7 +365,7 @@ next_live_set(LiveSets *s)
 static void
 add_locker(IpLockers *lockers, const IpLockSet *set, bool mine)
 {
-	/* by powers of 2 */
+	/* grow by powers of 2 */
 	if ((lockers->n & (lockers->n - 1)) == 0)
 		lockers->list = lockers->list == NULL ? palloc(sizeof(IpLocker)) :
 			repalloc(lockers->list, 2 * lockers->n * sizeof(IpLocker));
@@ -320,7 +376,8 @@ add_locker(IpLockers *lockers, const IpLockSet *set, bool mine)
 }
 
 void
-ip_lockset_read(Relation rel, BlockNumber block, Page page, OffsetNumber off, IpLockers *lockers)
+ip_lockset_read(Relation rel, BlockNumber block, Page page, OffsetNumber off,
+				IpLockers *lockers)
 {
 	const IpLockSet *set;
 	LiveSets	sets;
@@ -353,7 +410,8 @@ ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked)
 	while ((set = next_live_set(&sets)) != NULL)
 	{
 		any = true;
-		for (OffsetNumber off = FirstOffsetNumber; off <= IP_MAX_ROWS_PER_PAGE; off++)
+		for (OffsetNumber off = FirstOffsetNumber; off <= IP_MAX_ROWS_PER_PAGE;
+			 off++)
 			locked[off] |= IpLockSetHas(set, off);
 	}
 	if (lost_live_set(rel, sets.lost))
@@ -361,7 +419,7 @@ ip_lockset_rows(Relation rel, BlockNumber block, Page page, bool *locked)
 	return any;
 }
 
-/* ---- rows that WAL does not know -------------------------------------------------- */
+/* ---- rows that WAL does not know --------------------------------------- */
 
 /* A lock page where the transaction has added rows to its sets without WAL. */
 typedef struct Unlogged
@@ -378,7 +436,10 @@ static void
 note_unlogged(Relation rel, Buffer locks)
 {
 	Unlogged	page;
-	HASHCTL		ctl = {.keysize = sizeof(page),.entrysize = sizeof(page),.hcxt = TopTransactionContext};
+	HASHCTL		ctl = {
+		.keysize = sizeof(page),.entrysize = sizeof(page),
+		.hcxt = TopTransactionContext
+	};
 
 	page.relid = RelationGetRelid(rel);
 	page.number = CompatRelNumber(rel);
@@ -386,12 +447,16 @@ note_unlogged(Relation rel, Buffer locks)
 	if (memcmp(&page, &last_unlogged, sizeof(page)) == 0)
 		return;
 	if (unlogged == NULL)
-		unlogged = hash_create("inplace lock pages to be logged", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		unlogged = hash_create("inplace lock pages to be logged", 64, &ctl,
+							   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	hash_search(unlogged, &page, HASH_ENTER, NULL);
 	last_unlogged = page;
 }
 
-/* Log the lock page as it is.  One that is none any more, as VACUUM has freed it, has no set of ours: somebody has moved that, with WAL. */
+/*
+ * Log the lock page as it is.  If VACUUM has freed the page, it has no set of
+ * ours: another process has moved that set, with WAL.
+ */
 static void
 log_page(Relation rel, BlockNumber block)
 {
@@ -418,13 +483,13 @@ log_pages(void)
 		Relation	rel;
 
 		CHECK_FOR_INTERRUPTS();
-		/* after ROLLBACK TO, row locks have gone with the table's */
+		/* after ROLLBACK TO, row locks are released with the table's lock */
 		if (!CheckRelationOidLockedByMe(page->relid, AccessShareLock, true))
 			continue;
 		rel = try_relation_open(page->relid, NoLock);
 		if (rel == NULL)
 			continue;
-		/* nor are there any in a file that has been taken away since */
+		/* nor are there row locks in a file that has been dropped since */
 		if (CompatRelNumber(rel) == page->number)
 			log_page(rel, page->block);
 		relation_close(rel, NoLock);
@@ -436,16 +501,17 @@ ip_lockset_at_end(XactEvent event, void *arg)
 {
 	if (event == XACT_EVENT_PRE_PREPARE && unlogged != NULL)
 		log_pages();
-	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
+	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT ||
+			 event == XACT_EVENT_PREPARE)
 	{
 		unlogged = NULL;
 		last_unlogged.relid = InvalidOid;
 	}
 }
 
-/* ---- adding a row --------------------------------------------------------------- */
+/* ---- adding a row ------------------------------------------------------ */
 
-/* The set of xid in that mode, or -1. */
+/* Returns the number of the set of xid in that mode, or -1. */
 static int
 find_set(Page page, BlockNumber block, IpXid xid, LockTupleMode mode)
 {
@@ -461,13 +527,17 @@ find_set(Page page, BlockNumber block, IpXid xid, LockTupleMode mode)
 	return -1;
 }
 
-/* Of sets that come to the page, would somebody think that they may be lost? */
+/*
+ * Returns whether readers would have to assume that sets which are added to the
+ * page may be lost.
+ */
 static bool
 has_lost_some(Relation rel, Buffer buffer)
 {
 	Buffer		next;
 
-	if (IpPageGetSpecial(BufferGetPage(buffer))->u.lock.lost > ip_xid_full(RecentXmin))
+	if (IpPageGetSpecial(BufferGetPage(buffer))->u.lock.lost >
+		ip_xid_full(RecentXmin))
 		return true;
 	if (!ip_lockset_is_continued(BufferGetPage(buffer)))
 		return false;
@@ -478,7 +548,7 @@ has_lost_some(Relation rel, Buffer buffer)
 	return false;
 }
 
-/* Where another set of the data page can be, or -1. */
+/* Returns the place for another set of the data page, or -1. */
 static int
 find_room(Relation rel, Buffer buffer, BlockNumber block)
 {
@@ -492,15 +562,15 @@ find_room(Relation rel, Buffer buffer, BlockNumber block)
 		return -1;
 
 	/*
-	 * a dead one of that page: while an old transaction is running, each is
-	 * asked for with each lock of a row there
+	 * Use a dead set of that data page: while an old transaction is running,
+	 * each of them is examined whenever a row there is locked.
 	 */
 	while ((i = next_set_of(page, block, i + 1)) >= 0)
 	{
 		if (!ip_lockset_is_live(IpPageLockSet(page, i)->xid, &mine))
 			return i;
 	}
-	/* what ended long ago is soon found out */
+	/* it is cheap to find what ended long ago */
 	for (i = 0; i < n; i++)
 	{
 		if (IpPageLockSet(page, i)->xid < oldest)
@@ -517,8 +587,9 @@ find_room(Relation rel, Buffer buffer, BlockNumber block)
 }
 
 /*
- * Add the row to a set of ours: no WAL, and no critical section, as one bit changes.  A crash ends the locker, and its sets, unless it
- * is prepared, which logs them.
+ * Add the row to a set of ours, without WAL and without a critical section, as
+ * one bit changes.  A crash ends the locker, and its sets, unless the
+ * transaction is prepared, which logs them.
  */
 static void
 add_row(Relation rel, Buffer locks, int i, OffsetNumber off)
@@ -530,36 +601,43 @@ add_row(Relation rel, Buffer locks, int i, OffsetNumber off)
 	if (RelationNeedsWAL(rel))
 		note_unlogged(rel, locks);
 	set->rows[(off - 1) / 8] |= 1 << ((off - 1) % 8);
-	/* as with a hint, checksums are the only thing on disk that it could hurt */
+	/* as with a hint, only checksums on disk could be affected */
 	if (RelationNeedsWAL(rel))
 		MarkBufferDirtyHint(locks, true);
 	else
 		MarkBufferDirty(locks);
 }
 
-/* Add the row, which has moved, to another transaction's set: that may have been prepared. */
+/*
+ * Add the row, which has moved, to another transaction's set: that transaction
+ * may have been prepared.
+ */
 static void
-add_row_for(Relation rel, Buffer locks, int i, OffsetNumber off, const IpLockSet *set)
+add_row_for(Relation rel, Buffer locks, int i, OffsetNumber off,
+			const IpLockSet *set)
 {
 	IpChange	change;
 
 	if (IpLockSetHas(set, off))
 		return;
 	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
-	ip_op_lock(ip_change_block(&change, locks, false), i, off, false, set->block, set->mode, set->xid);
+	ip_op_lock(ip_change_block(&change, locks, false), i, off, false,
+			   set->block, set->mode, set->xid);
 	ip_change_apply(&change);
 }
 
-/* Make a set of the row, number i of the lock page. */
+/* Make a set with the row, number i of the lock page. */
 static void
-write_set(Relation rel, Buffer locks, int i, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mode, bool any)
+write_set(Relation rel, Buffer locks, int i, Buffer data, OffsetNumber off,
+		  IpXid xid, LockTupleMode mode, bool any)
 {
 	BlockNumber block = BufferGetBlockNumber(data);
 	BlockNumber page = BufferGetBlockNumber(locks);
 	IpChange	change;
 
 	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
-	ip_op_lock(ip_change_block(&change, locks, false), i, off, true, block, mode, xid);
+	ip_op_lock(ip_change_block(&change, locks, false), i, off, true, block,
+			   mode, xid);
 	if (!any && IpPageGetSpecial(BufferGetPage(data))->u.data.lock_page != page)
 		ip_op_lock_page(ip_change_block(&change, data, false), page);
 	ip_change_apply(&change);
@@ -567,12 +645,16 @@ write_set(Relation rel, Buffer locks, int i, Buffer data, OffsetNumber off, IpXi
 	if (RelationNeedsWAL(rel) && !any)
 		last_lock = (LastLock)
 	{
-		.number = CompatRelNumber(rel),.block = block,.page = page,.lsn = PageGetLSN(BufferGetPage(locks)),
+		.number = CompatRelNumber(rel),.block = block,.page = page,
+			.lsn = PageGetLSN(BufferGetPage(locks)),
 			.set = i,.xid = (TransactionId) xid,.mode = mode
 	};
 }
 
-/* Sets that begin on the page, or before it, may be on the next one from now on. */
+/*
+ * From now on, sets that begin on the page, or before it, may be on the next
+ * one.
+ */
 static void
 continue_page(Relation rel, Buffer buffer)
 {
@@ -582,19 +664,23 @@ continue_page(Relation rel, Buffer buffer)
 	if (special->u.lock.flags & IP_LOCK_CONTINUED)
 		return;
 	ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
-	ip_op_ring(ip_change_block(&change, buffer, false), special->u.lock.next, IP_LOCK_CONTINUED);
+	ip_op_ring(ip_change_block(&change, buffer, false), special->u.lock.next,
+			   IP_LOCK_CONTINUED);
 	ip_change_apply(&change);
 }
 
 /*
- * Where to look for a set's place: where the data page's live sets begin, or, if it has none, where there was one the last time.  A page that
- * has been freed since they were read had none that is live still.
+ * Returns the page from which to search for a place for a set: where the data
+ * page's live sets begin, or, if it has none, where there was a place the last
+ * time.  If a page has been freed since its sets were read, none of them is
+ * live any longer.
  */
 static Buffer
 first_page(Relation rel, Page data, bool *any)
 {
-	Buffer		buffer = ip_lockset_open(rel, *any ? IpPageGetSpecial(data)->u.data.lock_page : ip_rel_cache(rel)->lock_page,
-										 BUFFER_LOCK_EXCLUSIVE);
+	BlockNumber block = *any ? IpPageGetSpecial(data)->u.data.lock_page :
+		ip_rel_cache(rel)->lock_page;
+	Buffer		buffer = ip_lockset_open(rel, block, BUFFER_LOCK_EXCLUSIVE);
 
 	if (BufferIsValid(buffer))
 		return buffer;
@@ -602,16 +688,17 @@ first_page(Relation rel, Page data, bool *any)
 	return ip_rel_make_meta(rel);
 }
 
-/* ---- moving a data page's sets --------------------------------------------------- */
+/* ---- moving a data page's sets ----------------------------------------- */
 
 typedef struct Moved
 {
 	int			n;
-	int			at[MAX_MOVED + 1];	/* on the old page, or the new one */
+	int			at[MAX_MOVED + 1];	/* places on the old page, or on the new
+									 * one */
 	IpLockSet	set[MAX_MOVED + 1];
 }			Moved;
 
-/* Each set has, but for damage. */
+/* Returns whether the set has rows, as each has, but for damage. */
 static bool
 has_rows(const IpLockSet *set)
 {
@@ -623,8 +710,9 @@ has_rows(const IpLockSet *set)
 }
 
 /*
- * The data page's live sets on the page, which has no room for another.  False: they are too many, or may be on the next page, too; or there are
- * none by now.
+ * Find the data page's live sets on the page, which has no room for another.
+ * Returns false if there are too many, or some may be on the next page, or if
+ * none is live any longer.
  */
 static bool
 find_sets_to_move(Page page, BlockNumber block, Moved * moved)
@@ -650,7 +738,9 @@ find_sets_to_move(Page page, BlockNumber block, Moved * moved)
 	return moved->n > 0 && lost == IP_XID_NONE;
 }
 
-/* Where n more sets can be; false: not here. */
+/*
+ * Find places for n more sets.  Returns false if the page does not have them.
+ */
 static bool
 find_rooms(Relation rel, Buffer buffer, int n, int *at)
 {
@@ -663,7 +753,8 @@ find_rooms(Relation rel, Buffer buffer, int n, int *at)
 		return false;
 	for (int i = 0; i < ip_lockset_max(page) && found < n; i++)
 	{
-		if (i >= nsets || !ip_lockset_is_live(IpPageLockSet(page, i)->xid, &mine))
+		if (i >= nsets ||
+			!ip_lockset_is_live(IpPageLockSet(page, i)->xid, &mine))
 			at[found++] = i;
 	}
 	return found == n;
@@ -674,7 +765,8 @@ put_set(ByteWriter *ops, int at, const IpLockSet *set)
 {
 	bool		fresh = true;
 
-	for (OffsetNumber off = FirstOffsetNumber; off <= IP_MAX_ROWS_PER_PAGE; off++)
+	for (OffsetNumber off = FirstOffsetNumber; off <= IP_MAX_ROWS_PER_PAGE;
+		 off++)
 	{
 		if (!IpLockSetHas(set, off))
 			continue;
@@ -683,9 +775,10 @@ put_set(ByteWriter *ops, int at, const IpLockSet *set)
 	}
 }
 
-/* The data page's sets begin here from now on. */
+/* Write the data page's sets to the lock page, where they begin from now on. */
 static void
-write_moved(Relation rel, Buffer locks, Buffer data, const Moved * moved, const int *at)
+write_moved(Relation rel, Buffer locks, Buffer data, const Moved * moved,
+			const int *at)
 {
 	IpChange	change;
 	ByteWriter *ops;
@@ -694,12 +787,16 @@ write_moved(Relation rel, Buffer locks, Buffer data, const Moved * moved, const 
 	ops = ip_change_block(&change, locks, false);
 	for (int i = 0; i < moved->n; i++)
 		put_set(ops, at[i], &moved->set[i]);
-	ip_op_lock_page(ip_change_block(&change, data, false), BufferGetBlockNumber(locks));
+	ip_op_lock_page(ip_change_block(&change, data, false),
+					BufferGetBlockNumber(locks));
 	ip_change_apply(&change);
 	last_lock.page = 0;
 }
 
-/* Their old places are free.  Not that anybody would mind if they were not: they say what is true. */
+/*
+ * Free the old places of the moved sets.  It would do no harm if they stayed,
+ * as what they say is true.
+ */
 static void
 clear_moved(Relation rel, BlockNumber from, const Moved * moved)
 {
@@ -716,11 +813,13 @@ clear_moved(Relation rel, BlockNumber from, const Moved * moved)
 	{
 		const IpLockSet *set = &moved->set[i];
 
-		/* others have their sets there if it has ended */
+		/* if the set's transaction has ended, another set may be there */
 		if (moved->at[i] >= IpPageLockSets(BufferGetPage(buffer)) ||
-			memcmp(IpPageLockSet(BufferGetPage(buffer), moved->at[i]), set, sizeof(IpLockSet)) != 0)
+			memcmp(IpPageLockSet(BufferGetPage(buffer), moved->at[i]), set,
+				   sizeof(IpLockSet)) != 0)
 			continue;
-		ip_op_lock(ops, moved->at[i], FirstOffsetNumber, true, set->block, set->mode, NO_LOCKER);
+		ip_op_lock(ops, moved->at[i], FirstOffsetNumber, true, set->block,
+				   set->mode, NO_LOCKER);
 		any = true;
 	}
 	if (any)
@@ -729,11 +828,14 @@ clear_moved(Relation rel, BlockNumber from, const Moved * moved)
 }
 
 /*
- * Move the sets, and put one for the row beside them, to a page that has room for all.  If it were put on another page alone, each look
- * at the data page's locks would go by all pages between: as many as there are, if two lock a whole table.  False: as with try_add.
+ * Move the sets, and add one for the row, to a page that has room for all.  If
+ * only the new set were put on another page, each search of the data page's
+ * locks would pass all pages between: if two transactions lock a whole table,
+ * all lock pages.  Returns false as try_add does.
  */
 static bool
-try_move(Relation rel, Buffer data, BlockNumber from, Moved * moved, const IpLockSet *set, BlockNumber *last)
+try_move(Relation rel, Buffer data, BlockNumber from, Moved * moved,
+		 const IpLockSet *set, BlockNumber *last)
 {
 	bool		any = false;
 	Buffer		buffer = first_page(rel, BufferGetPage(data), &any);
@@ -762,11 +864,15 @@ try_move(Relation rel, Buffer data, BlockNumber from, Moved * moved, const IpLoc
 	}
 }
 
-/* ---- any set --------------------------------------------------------------------- */
+/* ---- any set ----------------------------------------------------------- */
 
-/* Add the row to a set; false: no page from the first one on has room for another.  *last: the last of them. */
+/*
+ * Add the row to a set.  Returns false if no page from the first one on has
+ * room for another set; then *last is the last page.
+ */
 static bool
-try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mode, bool any, BlockNumber *last)
+try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid,
+		LockTupleMode mode, bool any, BlockNumber *last)
 {
 	BlockNumber block = BufferGetBlockNumber(data);
 	Buffer		buffer = first_page(rel, BufferGetPage(data), &any);
@@ -789,8 +895,9 @@ try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mo
 			else if (TransactionIdIsCurrentTransactionId((TransactionId) xid))
 				add_row(rel, buffer, set, off);
 			else
-				add_row_for(rel, buffer, set, off, IpPageLockSet(BufferGetPage(buffer), set));
-			/* where others' sets are is no hint */
+				add_row_for(rel, buffer, set, off,
+							IpPageLockSet(BufferGetPage(buffer), set));
+			/* the place of others' sets is no hint */
 			if (!any)
 				ip_rel_cache(rel)->lock_page = BufferGetBlockNumber(buffer);
 			UnlockReleaseBuffer(buffer);
@@ -815,39 +922,44 @@ try_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mo
 	}
 }
 
-/* Make the page, locked exclusively, the one behind before. */
+/* Make the page, locked exclusively, the lock page behind "before". */
 ByteWriter *
 ip_lockset_init_page(IpChange *change, Buffer buffer, Buffer before)
 {
 	ByteWriter *ops = ip_change_block(change, buffer, true);
 
-	ip_op_init_lock(ops, number_of(IpPageGetSpecial(BufferGetPage(before))) + 1);
+	ip_op_init_lock(ops,
+					number_of(IpPageGetSpecial(BufferGetPage(before))) + 1);
 	return ops;
 }
 
 /*
- * Add a page to the list behind its last one, whose link, if there is one, is damaged: the new page takes it over, and VACUUM
- * mends it.  Sets that the last one was continued with are lost.
+ * Add a page to the list behind its last one.  If that has a link, the link is
+ * damaged: the new page takes it over, and VACUUM repairs it.  Sets that were
+ * continued behind the last page are lost.
  */
 static void
 append_page(Relation rel, BlockNumber last)
 {
 	Buffer		meta = ip_rel_make_meta(rel);
-	Buffer		prev = last == IP_META_BLOCK ? meta : ip_lockset_open(rel, last, BUFFER_LOCK_EXCLUSIVE);
-	Buffer		next = BufferIsValid(prev) ? ip_lockset_next(rel, prev, BUFFER_LOCK_SHARE) : InvalidBuffer;
+	Buffer		prev = last == IP_META_BLOCK ? meta :
+		ip_lockset_open(rel, last, BUFFER_LOCK_EXCLUSIVE);
+	Buffer		next = BufferIsValid(prev) ?
+		ip_lockset_next(rel, prev, BUFFER_LOCK_SHARE) : InvalidBuffer;
 	uint32		extended;
 	BlockNumber link;
 	IpChange	change;
 	ByteWriter *ops;
 	Buffer		page;
 
-	/* else VACUUM has freed it, or somebody else has appended a page */
+	/* otherwise VACUUM has freed it, or another process has appended a page */
 	if (BufferIsValid(prev) && !BufferIsValid(next))
 	{
 		if (number_of(IpPageGetSpecial(BufferGetPage(prev))) == PG_UINT32_MAX)
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-					 errmsg("too many lock pages have been added to relation \"%s\"", RelationGetRelationName(rel)),
+					 errmsg("too many lock pages have been added to relation \"%s\"",
+							RelationGetRelationName(rel)),
 					 errhint("VACUUM the table when no transaction that has locked rows of it is running.")));
 		page = ip_space_find_free(rel);
 		if (!BufferIsValid(page))
@@ -855,7 +967,7 @@ append_page(Relation rel, BlockNumber last)
 		ip_change_begin(&change, rel, IP_XLOG_LOCK, InvalidTransactionId);
 		ops = ip_lockset_init_page(&change, page, prev);
 		link = ip_lockset_link(prev);
-		/* which may have led to this very page */
+		/* the damaged link may have led to this very page */
 		if (link != 0 && link != BufferGetBlockNumber(page))
 			ip_op_ring(ops, link, 0);
 		ops = ip_change_block(&change, meta, false);
@@ -876,7 +988,8 @@ append_page(Relation rel, BlockNumber last)
 }
 
 COMPAT_STOP void
-ip_lockset_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTupleMode mode, bool any)
+ip_lockset_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid,
+			   LockTupleMode mode, bool any)
 {
 	BlockNumber last;
 
@@ -887,31 +1000,35 @@ ip_lockset_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid, LockTuple
 }
 
 bool
-ip_lockset_add_alike(Relation rel, Buffer data, OffsetNumber off, TransactionId xid, LockTupleMode mode)
+ip_lockset_add_alike(Relation rel, Buffer data, OffsetNumber off,
+					 TransactionId xid, LockTupleMode mode)
 {
 	LastLock   *l = &last_lock;
 	Buffer		buffer;
 	bool		same;
 
 	Assert(ip_page_is_locked(BufferGetPage(data), true));
-	if (l->page == 0 || l->xid != xid || l->mode != mode || l->block != BufferGetBlockNumber(data) ||
-		l->number != CompatRelNumber(rel) || IpPageGetSpecial(BufferGetPage(data))->u.data.lock_page != l->page)
+	if (l->page == 0 || l->xid != xid || l->mode != mode ||
+		l->block != BufferGetBlockNumber(data) ||
+		l->number != CompatRelNumber(rel) ||
+		IpPageGetSpecial(BufferGetPage(data))->u.data.lock_page != l->page)
 		return false;
 	buffer = ip_lockset_open(rel, l->page, BUFFER_LOCK_EXCLUSIVE);
 	if (!BufferIsValid(buffer))
 		return false;
-	same = PageGetLSN(BufferGetPage(buffer)) == l->lsn && !ip_lockset_is_continued(BufferGetPage(buffer));
+	same = PageGetLSN(BufferGetPage(buffer)) == l->lsn &&
+		!ip_lockset_is_continued(BufferGetPage(buffer));
 	if (same)
 	{
 		add_row(rel, buffer, l->set, off);
-		/* the page may have been saved in WAL */
+		/* a page image may have been written to WAL */
 		l->lsn = PageGetLSN(BufferGetPage(buffer));
 	}
 	UnlockReleaseBuffer(buffer);
 	return same;
 }
 
-/* ---- freeing ---------------------------------------------------------------------- */
+/* ---- freeing ----------------------------------------------------------- */
 
 static bool
 has_live_set(Page page)
@@ -930,8 +1047,9 @@ has_live_set(Page page)
 }
 
 /*
- * They may be on the pages that it is continued on.  Whoever adds one there has come by this page,
- * which is locked exclusively, so who has passed it is ahead of us.
+ * Live sets may also be on the pages on which the page's sets are continued.  A
+ * process that adds one there has passed this page, which is locked
+ * exclusively, so it is ahead of us.
  */
 bool
 ip_lockset_is_in_use(Relation rel, Buffer buffer)
@@ -939,8 +1057,10 @@ ip_lockset_is_in_use(Relation rel, Buffer buffer)
 	bool		used = has_live_set(BufferGetPage(buffer));
 	IpXid		lost = IP_XID_NONE;
 
-	for (Buffer at = used ? InvalidBuffer : more_sets(rel, buffer, &lost); BufferIsValid(at); at = pass_to_more_sets(rel, at, &lost))
+	for (Buffer at = used ? InvalidBuffer : more_sets(rel, buffer, &lost);
+		 BufferIsValid(at); at = pass_to_more_sets(rel, at, &lost))
 		used |= has_live_set(BufferGetPage(at));
-	/* behind a damaged link sets are live as long as any can be */
-	return used || (lost == PG_UINT64_MAX && others_may_lock(rel, ip_xid_next()));
+	/* behind a damaged link sets count as live as long as any can be */
+	return used ||
+		(lost == PG_UINT64_MAX && others_may_lock(rel, ip_xid_next()));
 }

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * ip_lockset_vacuum.c
- *	  VACUUM's part: lock pages whose sets are dead are freed, the list is mended.
+ *	  VACUUM's part: frees lock pages whose sets are dead, repairs the list.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -17,12 +17,15 @@ typedef struct LockList
 {
 	Relation	rel;
 	IpFreeBlocks *lowest;		/* free blocks */
-	BlockNumber n;				/* pages that were in the list */
-	const char *problem;		/* with the page ... */
-	BlockNumber bad;			/* ... that was just looked at, or NULL */
+	BlockNumber n;				/* number of pages that were in the list */
+	const char *problem;		/* problem of the page ... */
+	BlockNumber bad;			/* ... that was just examined; or NULL */
 } LockList;
 
-/* The page becomes free; if it is in the list, it leaves it behind prev, which may be the metapage. */
+/*
+ * Make the page free.  If it is in the list, it is behind prev, which may be
+ * the metapage, and leaves the list.
+ */
 static void
 free_page(Relation rel, Buffer meta, Buffer prev, Buffer buffer)
 {
@@ -42,7 +45,10 @@ free_page(Relation rel, Buffer meta, Buffer prev, Buffer buffer)
 	ip_change_apply(&change);
 }
 
-/* The list ends at the page in the buffer; sets that it was continued with are lost. */
+/*
+ * End the list at the page in the buffer.  Sets that were continued behind it
+ * are lost.
+ */
 static void
 end_list(Relation rel, Buffer buffer)
 {
@@ -56,7 +62,10 @@ end_list(Relation rel, Buffer buffer)
 	ip_change_apply(&change);
 }
 
-/* The damaged page behind before, locked exclusively, is made anew, and is the list's last one. */
+/*
+ * Initialize the damaged page behind "before", which is locked exclusively, as
+ * the list's last page.
+ */
 static void
 renew_page(Relation rel, Buffer before, Buffer buffer)
 {
@@ -69,8 +78,10 @@ renew_page(Relation rel, Buffer before, Buffer buffer)
 }
 
 /*
- * Make the block that the page before leads to a lock page, if that is damaged.  False: there is no such page.  Others may have it, and wait
- * for the metapage: it is not waited for, but seen to the next time.
+ * Make the block that the page "before" leads to a lock page, if it is damaged.
+ * Returns false if there is no such page.  Other processes may hold its lock,
+ * and wait for the metapage.  So we do not wait for that lock: the next VACUUM
+ * will repair the page.
  */
 static bool
 renew_block(LockList *l, Buffer before, BlockNumber block)
@@ -80,9 +91,11 @@ renew_block(LockList *l, Buffer before, BlockNumber block)
 
 	if (BufferIsInvalid(buffer))
 	{
-		buffer = ReadBufferExtended(l->rel, MAIN_FORKNUM, block, RBM_ZERO_AND_LOCK, NULL);
-		/* somebody else may have read it meanwhile */
-		damaged = PageIsNew(BufferGetPage(buffer)) || ip_lockset_is_damaged(block, BufferGetPage(buffer));
+		buffer = ReadBufferExtended(l->rel, MAIN_FORKNUM, block,
+									RBM_ZERO_AND_LOCK, NULL);
+		/* another process may have read it meanwhile */
+		damaged = PageIsNew(BufferGetPage(buffer)) ||
+			ip_lockset_is_damaged(block, BufferGetPage(buffer));
 	}
 	else if (ConditionalLockBuffer(buffer))
 		damaged = ip_lockset_is_damaged(block, BufferGetPage(buffer));
@@ -100,7 +113,10 @@ renew_block(LockList *l, Buffer before, BlockNumber block)
 	return damaged;
 }
 
-/* Is the block in the list?  Lock: the metapage exclusively, so that it does not change. */
+/*
+ * Returns whether the block is in the list.  Lock: the metapage exclusively, so
+ * that the list does not change.
+ */
 static bool
 is_in_list(Relation rel, Buffer meta, BlockNumber block)
 {
@@ -122,8 +138,10 @@ is_in_list(Relation rel, Buffer meta, BlockNumber block)
 }
 
 /*
- * What is behind "before", locked exclusively, or InvalidBuffer: nothing.  Damage is mended.  A page that a page of the list leads to, and that the
- * metapage lists, was a lock page, if it is no sound page of another kind, or earlier in the list.
+ * Returns the page behind "before", locked exclusively, or InvalidBuffer if
+ * there is none.  Repairs damage.  A page was a lock page if a page of the list
+ * leads to it and the metapage lists it, unless it is a sound page of another
+ * kind, or earlier in the list.
  */
 static Buffer
 look_behind(LockList *l, Buffer meta, Buffer before)
@@ -143,8 +161,11 @@ look_behind(LockList *l, Buffer meta, Buffer before)
 		if (l->problem)
 			renew_page(l->rel, before, buffer);
 	}
-	else if (block == IP_META_BLOCK || block == BufferGetBlockNumber(before) || !compat_has_block(l->rel, block) ||
-			 !ip_runs_have(IpPageGetMeta(page)->runs, ip_runs_count(page), block) || !renew_block(l, before, block))
+	else if (block == IP_META_BLOCK || block == BufferGetBlockNumber(before) ||
+			 !compat_has_block(l->rel, block) ||
+			 !ip_runs_have(IpPageGetMeta(page)->runs, ip_runs_count(page),
+						   block) ||
+			 !renew_block(l, before, block))
 	{
 		l->problem = "list of lock pages leads nowhere, or back to itself";
 		end_list(l->rel, before);
@@ -152,7 +173,10 @@ look_behind(LockList *l, Buffer meta, Buffer before)
 	return buffer;
 }
 
-/* Look at the page behind *prev, and free it, or go on to it; false: there is none. */
+/*
+ * Examine the page behind *prev, and free it, or move *prev on to it.  Returns
+ * false if there is no such page.
+ */
 static bool
 vacuum_next(LockList *l, BlockNumber *prev, BlockNumber *freed)
 {
@@ -165,7 +189,8 @@ vacuum_next(LockList *l, BlockNumber *prev, BlockNumber *freed)
 	l->problem = NULL;
 	if (!BufferIsValid(meta))
 		return false;
-	before = *prev == IP_META_BLOCK ? meta : ip_lockset_open(rel, *prev, BUFFER_LOCK_EXCLUSIVE);
+	before = *prev == IP_META_BLOCK ? meta :
+		ip_lockset_open(rel, *prev, BUFFER_LOCK_EXCLUSIVE);
 	if (BufferIsValid(before))
 		buffer = look_behind(l, meta, before);
 	if (BufferIsValid(buffer))
@@ -192,11 +217,12 @@ typedef struct Stray
 	uint32		number;
 } Stray;
 
-/* Does the lock page lead to the block? */
+/* Returns whether the lock page leads to the block. */
 static bool
 leads_to(Relation rel, BlockNumber from, BlockNumber block)
 {
-	Buffer		buffer = from == block ? InvalidBuffer : ip_lockset_open(rel, from, BUFFER_LOCK_SHARE);
+	Buffer		buffer = from == block ? InvalidBuffer :
+		ip_lockset_open(rel, from, BUFFER_LOCK_SHARE);
 	Buffer		next = InvalidBuffer;
 
 	if (BufferIsValid(buffer) && ip_lockset_link(buffer) == block)
@@ -209,8 +235,10 @@ leads_to(Relation rel, BlockNumber from, BlockNumber block)
 }
 
 /*
- * Free a lock page that is not in the list, because a page before it, or the metapage, was damaged.  But as long as another one leads there, which is
- * in use, it stays: it would not be known what was there.  before: n lock pages, those of lower numbers among them.
+ * Free a lock page that is not in the list, because a page before it, or the
+ * metapage, was damaged.  But it stays as long as another page leads to it that
+ * is in use: otherwise it would not be known what was there.  before: n lock
+ * pages, among them all those of lower numbers.
  */
 static bool
 free_stray(LockList *l, const Stray *before, BlockNumber n, BlockNumber block)
@@ -252,13 +280,15 @@ compare_strays(const void *a, const void *b)
 }
 
 /*
- * What VACUUM knows of undo pages and lock pages is more than what is in rings and in the list.  In the order of their numbers: what leads to a page has
- * gone before it.
+ * Free lock pages that are not in the list: VACUUM has met more undo pages and
+ * lock pages than are in rings and in the list.  They are freed in the order of
+ * their numbers, so that a page that leads to another one is freed before it.
  */
 static void
 free_strays(LockList *l, const BlockNumber *pages, BlockNumber npages)
 {
-	Stray	   *strays = MemoryContextAllocHuge(CurrentMemoryContext, npages * sizeof(Stray));
+	Stray	   *strays = MemoryContextAllocHuge(CurrentMemoryContext,
+												npages * sizeof(Stray));
 	BlockNumber n = 0;
 
 	for (BlockNumber i = 0; i < npages; i++)
@@ -266,7 +296,8 @@ free_strays(LockList *l, const BlockNumber *pages, BlockNumber npages)
 		Buffer		buffer;
 
 		compat_vacuum_delay_point(false);
-		buffer = pages[i] == IP_META_BLOCK ? InvalidBuffer : ip_lockset_open(l->rel, pages[i], BUFFER_LOCK_SHARE);
+		buffer = pages[i] == IP_META_BLOCK ? InvalidBuffer :
+			ip_lockset_open(l->rel, pages[i], BUFFER_LOCK_SHARE);
 		if (!BufferIsValid(buffer))
 			continue;
 		strays[n++] = (Stray)
@@ -286,7 +317,8 @@ free_strays(LockList *l, const BlockNumber *pages, BlockNumber npages)
 }
 
 COMPAT_STOP void
-ip_lockset_vacuum(Relation rel, const BlockNumber *pages, BlockNumber npages, BlockNumber nundo, IpFreeBlocks *lowest)
+ip_lockset_vacuum(Relation rel, const BlockNumber *pages, BlockNumber npages,
+				  BlockNumber nundo, IpFreeBlocks *lowest)
 {
 	LockList	l = {.rel = rel,.lowest = lowest};
 	BlockNumber prev = IP_META_BLOCK;

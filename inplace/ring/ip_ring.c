@@ -4,13 +4,13 @@
  *
  * Each of the metapage's slots has a ring of undo pages in age order, linked
  * by "next"; the page behind the current one is the oldest.  When the current
- * page is full, the oldest is used again if nobody can need its records any
- * more, else the ring grows.  So undo discards itself.
+ * page is full, the oldest is used again if its records are not needed any
+ * longer; otherwise the ring grows.  So undo discards itself.
  *
  * A page may be used again when
  *	U1. every xid in it precedes the removal horizon, or has aborted, and
- *	U2. no row depends on its records: no aborted change that was not put back,
- *		no overlaid bytes.
+ *	U2. no row depends on its records: no aborted change that was not rolled
+ *		back, no overlaid bytes.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -25,20 +25,32 @@
 #include "ip_undo.h"
 #include "ip_xid.h"
 
-/* Others may make a page the current one just now, but not that often, nor for that long: from SOME_TRIES on, a millisecond is between two. */
+/*
+ * Other backends may make a page the current one at this moment, but not this
+ * often, nor for this long: from SOME_TRIES on, there is a millisecond between
+ * two tries.
+ */
 #define SOME_TRIES			50
 #define MAX_TRIES			1000
 
-/* The metapage learns of a new current page when the ring changes otherwise, and of one in so many, whatever pattern their numbers have. */
+/*
+ * The metapage learns of a new current page when the ring changes otherwise,
+ * and of one in TELL_EVERY, whatever pattern the block numbers have.
+ */
 #define TELL_EVERY			8
 #define is_told(block)		(murmurhash32(block) % TELL_EVERY == 0)
 
-/* So many pages on, there has been such a one, but for one case in millions. */
+/*
+ * Within this number of pages, there is one that the metapage has learnt of,
+ * but for one case in millions.
+ */
 #define TELL_SURELY			(16 * TELL_EVERY)
 
 /*
- * Do all see the page's changes that have not aborted?  *newest: of their xids, or IP_XID_NONE.  Readers below an aborted change, which
- * has been put back (U2), look at the row again if they do not find its record, whatever their snapshots are.
+ * Returns whether all see the page's changes that have not aborted.  *newest
+ * becomes the newest of their xids, or IP_XID_NONE.  Readers below an aborted
+ * change, which has been rolled back (U2), read the row again if they do not
+ * find its record, whatever their snapshots are.
  */
 static bool
 others_are_old(Relation rel, Page page, BlockNumber block, IpXid *newest)
@@ -48,7 +60,8 @@ others_are_old(Relation rel, Page page, BlockNumber block, IpXid *newest)
 	bool		found;
 
 	*newest = IP_XID_NONE;
-	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
+	for (OffsetNumber off = FirstOffsetNumber;
+		 off <= PageGetMaxOffsetNumber(page); off++)
 	{
 		IpPtr		ptr = {block, off};
 
@@ -73,15 +86,18 @@ ip_ring_page_is_old(Relation rel, Page page, BlockNumber block, IpXid *newest)
 		return true;
 
 	/*
-	 * Whoever has its rows cleaned, and comes back, must see whether they
-	 * still are: to the current page an older xid may have added more, but
-	 * one that is used again gets a newer xid.
+	 * A caller that has the page's rows cleaned, and comes back, must see
+	 * whether they still are clean.  An older xid may have added records to
+	 * the current page, but a page that is used again gets a newer xid.
 	 */
-	return !(IpPageGetSpecial(page)->u.undo.flags & IP_UNDO_CURRENT) && *newest + 1 < ip_xid_next() &&
-		others_are_old(rel, page, block, newest);
+	return !(IpPageGetSpecial(page)->u.undo.flags & IP_UNDO_CURRENT) &&
+		*newest + 1 < ip_xid_next() && others_are_old(rel, page, block, newest);
 }
 
-/* Must the record's row be visited before the record goes (U2)? */
+/*
+ * Returns whether the record's row must be visited before the record is removed
+ * (U2).
+ */
 static bool
 record_is_needed(const IpUndoRec *rec)
 {
@@ -105,7 +121,8 @@ ip_ring_is_needed(Page page, BlockNumber block, IpOldestPage *o)
 	o->clean = false;
 	o->problem = NULL;
 	o->ntids = 0;
-	for (o->off = FirstOffsetNumber; o->off <= PageGetMaxOffsetNumber(page); o->off++)
+	for (o->off = FirstOffsetNumber; o->off <= PageGetMaxOffsetNumber(page);
+		 o->off++)
 	{
 		IpPtr		ptr = {block, o->off};
 
@@ -119,8 +136,9 @@ ip_ring_is_needed(Page page, BlockNumber block, IpOldestPage *o)
 }
 
 /*
- * A look at a page without its lock: if the links of two rings are damaged and lead to each other's current page, which
- * their users have locked, these must not wait for each other.
+ * Check without its lock whether a page seems to be in the slot's ring.  If the
+ * links of two rings are damaged and lead to each other's current page, which
+ * the rings' users have locked, these must not wait for each other.
  */
 static bool
 seems_of_ring(Relation rel, BlockNumber block, uint16 slot)
@@ -151,7 +169,8 @@ ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot)
 	if (block == BufferGetBlockNumber(current))
 		return current;
 	oldest = seems_of_ring(rel, block, slot) ?
-		ip_undo_lock_page(rel, block, BUFFER_LOCK_EXCLUSIVE, NULL) : InvalidBuffer;
+		ip_undo_lock_page(rel, block, BUFFER_LOCK_EXCLUSIVE, NULL) :
+		InvalidBuffer;
 	if (BufferIsValid(oldest))
 	{
 		if (ip_ring_has(BufferGetPage(oldest), slot))
@@ -162,7 +181,10 @@ ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot)
 	return current;
 }
 
-/* Where to look for the current page from; a metapage that was made anew does not know how many pages the ring has. */
+/*
+ * Returns where to start the search for the current page.  A metapage that was
+ * made again does not know how many pages the ring has.
+ */
 static IpMetaSlot
 from_slot(IpMetaSlot ms)
 {
@@ -176,7 +198,7 @@ ip_ring_follow_slot(Relation rel, IpMetaSlot ms, uint16 slot)
 	return ip_ring_follow(rel, from_slot(ms), slot, BUFFER_LOCK_SHARE, NULL);
 }
 
-/* What the metapage says of a slot's ring. */
+/* Read what the metapage says of a slot's ring. */
 static IpMetaSlot
 read_slot(Relation rel, uint16 slot)
 {
@@ -199,7 +221,8 @@ ip_ring_read_slots(Relation rel, IpMetaSlot *slots)
 	}
 	if (!BufferIsValid(meta))
 		return;
-	memcpy(slots, IpPageGetMeta(BufferGetPage(meta))->slots, IP_UNDO_SLOTS * sizeof(IpMetaSlot));
+	memcpy(slots, IpPageGetMeta(BufferGetPage(meta))->slots,
+		   IP_UNDO_SLOTS * sizeof(IpMetaSlot));
 	UnlockReleaseBuffer(meta);
 }
 
@@ -208,35 +231,44 @@ ip_ring_has(Page page, uint16 slot)
 {
 	Assert(ip_page_is_locked(page, false));
 	Assert(slot < IP_UNDO_SLOTS);
-	/* to a page with xids that are still to come no record is added */
-	return ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_UNDO &&
-		IpPageGetSpecial(page)->u.undo.slot == slot && IpPageGetSpecial(page)->u.undo.newest_xid < ip_xid_next();
+	/* no record is added to a page with xids that are in the future */
+	return ip_page_is_ours(page) &&
+		IpPageGetSpecial(page)->kind == IP_PAGE_UNDO &&
+		IpPageGetSpecial(page)->u.undo.slot == slot &&
+		IpPageGetSpecial(page)->u.undo.newest_xid < ip_xid_next();
 }
 
 bool
 ip_ring_is_current(Page page, uint16 slot)
 {
-	return ip_ring_has(page, slot) && (IpPageGetSpecial(page)->u.undo.flags & IP_UNDO_CURRENT);
+	return ip_ring_has(page, slot) &&
+		(IpPageGetSpecial(page)->u.undo.flags & IP_UNDO_CURRENT);
 }
 
 Buffer
-ip_ring_follow(Relation rel, IpMetaSlot from, uint16 slot, int mode, bool *waited)
+ip_ring_follow(Relation rel, IpMetaSlot from, uint16 slot, int mode,
+			   bool *waited)
 {
 	for (uint32 n = 0; n < from.npages && from.entry != InvalidBlockNumber; n++)
 	{
 		Buffer		buffer = ip_undo_lock_page(rel, from.entry, mode, waited);
 
 		CHECK_FOR_INTERRUPTS();
-		if (!BufferIsValid(buffer) || ip_ring_is_current(BufferGetPage(buffer), slot))
+		if (!BufferIsValid(buffer) ||
+			ip_ring_is_current(BufferGetPage(buffer), slot))
 			return buffer;
 		from.entry = ip_ring_has(BufferGetPage(buffer), slot) ?
-			IpPageGetSpecial(BufferGetPage(buffer))->u.undo.next : InvalidBlockNumber;
+			IpPageGetSpecial(BufferGetPage(buffer))->u.undo.next :
+			InvalidBlockNumber;
 		UnlockReleaseBuffer(buffer);
 	}
 	return InvalidBuffer;
 }
 
-/* A page on the way is damaged: is the current one among those that the metapage lists? */
+/*
+ * A page on the way is damaged: search the current one among the pages that the
+ * metapage lists.
+ */
 static Buffer
 search_current(Relation rel, uint16 slot, int mode, bool *waited)
 {
@@ -244,11 +276,13 @@ search_current(Relation rel, uint16 slot, int mode, bool *waited)
 	IpRuns	   *runs = ip_ring_read_runs(rel, nblocks);
 	Buffer		buffer = InvalidBuffer;
 
-	for (uint32 i = 0; runs != NULL && i < runs->n && !BufferIsValid(buffer); i++)
+	for (uint32 i = 0; runs != NULL && i < runs->n && !BufferIsValid(buffer);
+		 i++)
 	{
 		IpMetaSlot	at = {runs->runs[i].first, 1};
 
-		for (; at.entry - runs->runs[i].first < runs->runs[i].n && !BufferIsValid(buffer); at.entry++)
+		for (; at.entry - runs->runs[i].first < runs->runs[i].n &&
+			 !BufferIsValid(buffer); at.entry++)
 			buffer = ip_ring_follow(rel, at, slot, mode, waited);
 	}
 	if (runs != NULL)
@@ -264,9 +298,13 @@ ip_ring_use_own(IpRelCache *cache)
 		ip_rel_set_ring(cache, ip_own_slot(), InvalidBlockNumber);
 }
 
-/* Set the metapage's slot as the change's last block; more may follow about the metapage. */
+/*
+ * Set the metapage's slot in the change's last block; further operations on the
+ * metapage may follow.
+ */
 static ByteWriter *
-change_slot(IpChange *change, Buffer meta, uint16 slot, BlockNumber entry, uint32 npages)
+change_slot(IpChange *change, Buffer meta, uint16 slot, BlockNumber entry,
+			uint32 npages)
 {
 	ByteWriter *ops = ip_change_block(change, meta, false);
 
@@ -284,9 +322,9 @@ apply_ring_change(IpChange *change, Buffer meta)
 }
 
 /*
- * No current page is found at entry or behind it.  The slot has no ring from now
- * on, unless it leads elsewhere by now: then false.  The pages stay, for the
- * rows that need them, until ip_undo_shrink_lost frees them.
+ * There is no current page at entry or behind it.  From now on the slot has no
+ * ring, unless it leads elsewhere meanwhile: then returns false.  The pages
+ * stay, for the rows that need them, until ip_undo_shrink_lost frees them.
  */
 static bool
 abandon(Relation rel, uint16 slot, BlockNumber entry)
@@ -313,13 +351,14 @@ abandon(Relation rel, uint16 slot, BlockNumber entry)
 }
 
 Buffer
-ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode, bool *waited)
+ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode,
+					 bool *waited)
 {
 	for (int tries = 0;; tries++)
 	{
 		/*
-		 * from where it was the last time it is near, or the metapage tells
-		 * better
+		 * The current page is near to where it was the last time; otherwise
+		 * the metapage knows better.
 		 */
 		IpMetaSlot	from = {*block, TELL_EVERY};
 		Buffer		buffer;
@@ -330,14 +369,14 @@ ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode, bo
 			return InvalidBuffer;
 
 		/*
-		 * VACUUM may have freed the ring; its page may be gone, or the data
-		 * page that our caller holds
+		 * VACUUM may have freed the ring; its page may have been cut off, or
+		 * be the data page that our caller holds.
 		 */
 		buffer = ip_ring_follow(rel, from, slot, mode, waited);
 
 		/*
-		 * others of the slot may make the next page the current one again
-		 * just now, but not for long
+		 * Other backends of the slot may make the next page the current one
+		 * at this moment, but not for long.
 		 */
 		if (!BufferIsValid(buffer) && tries > MAX_TRIES)
 			buffer = search_current(rel, slot, mode, waited);
@@ -356,15 +395,17 @@ ip_ring_lock_current(Relation rel, BlockNumber *block, uint16 slot, int mode, bo
 }
 
 void
-ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot, IpXid newest)
+ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot,
+				IpXid newest)
 {
 	IpSpecial  *old = IpPageGetSpecial(BufferGetPage(oldest));
 	Buffer		meta = InvalidBuffer;
 	BlockNumber block = BufferGetBlockNumber(oldest);
 	IpChange	change;
 
-	/* I9: the order of the ring; U1 and U2 the caller has seen to */
-	Assert(ip_ring_is_current(BufferGetPage(current), slot) && oldest != current);
+	/* I9: the order of the ring; the caller has checked U1 and U2 */
+	Assert(ip_ring_is_current(BufferGetPage(current), slot) &&
+		   oldest != current);
 	Assert(ip_ring_has(BufferGetPage(oldest), slot));
 	Assert(IpPageGetSpecial(BufferGetPage(current))->u.undo.next == block);
 	if (is_told(block))
@@ -376,11 +417,15 @@ ip_ring_recycle(Relation rel, Buffer current, Buffer oldest, uint16 slot, IpXid 
 	ip_op_init_undo(ip_change_block(&change, oldest, true), change.named, slot,
 					IP_UNDO_CURRENT, old->u.undo.next);
 	if (BufferIsValid(meta))
-		(void) change_slot(&change, meta, slot, block, IpPageGetMeta(BufferGetPage(meta))->slots[slot].npages);
+	{
+		IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
+
+		(void) change_slot(&change, meta, slot, block, ms.npages);
+	}
 	apply_ring_change(&change, meta);
 }
 
-/* Up to n pages, free ones or new ones; how many. */
+/* Get up to n pages, either free ones or new ones.  Returns their number. */
 static int
 get_pages(Relation rel, Buffer *pages, int n)
 {
@@ -401,7 +446,7 @@ get_pages(Relation rel, Buffer *pages, int n)
 	return got;
 }
 
-/* The pages of all rings. */
+/* Returns the number of pages of all rings. */
 static uint32
 count_pages(Page meta)
 {
@@ -414,7 +459,7 @@ count_pages(Page meta)
 
 /*
  * Rings that keep growing hold versions that VACUUM will have to remove: count
- * them as dead rows, so that autovacuum comes.
+ * these as dead rows, so that autovacuum starts.
  */
 static void
 report_growth(Relation rel, uint32 pages, int n)
@@ -423,7 +468,10 @@ report_growth(Relation rel, uint32 pages, int n)
 		pgstat_update_heap_dead_tuples(rel, -n * IP_UNDO_RECORDS_PER_PAGE);
 }
 
-/* Note what are undo pages now, neighbours together. */
+/*
+ * Note in the metapage's list that the pages are undo pages now, neighbours
+ * together.
+ */
 static void
 put_pages(ByteWriter *meta, const Buffer *pages, int n)
 {
@@ -432,14 +480,16 @@ put_pages(ByteWriter *meta, const Buffer *pages, int n)
 		BlockNumber first = BufferGetBlockNumber(pages[i]);
 
 		len = 1;
-		while (i + len < n && BufferGetBlockNumber(pages[i + len]) == first + len)
+		while (i + len < n &&
+			   BufferGetBlockNumber(pages[i + len]) == first + len)
 			len++;
 		ip_op_undo_pages(meta, first, len);
 	}
 }
 
 void
-ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot, Buffer *pages, int n, bool ahead)
+ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot,
+				  Buffer *pages, int n, bool ahead)
 {
 	IpMetaSlot	ms = IpPageGetMeta(BufferGetPage(meta))->slots[slot];
 	uint32		total = count_pages(BufferGetPage(meta)) + n;
@@ -449,7 +499,8 @@ ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot, Buffer
 
 	Assert(n > 0 && n <= IP_UNDO_MAX_EXTENT);
 	Assert(!ahead || BufferIsValid(current));
-	Assert(!BufferIsValid(current) || ip_ring_is_current(BufferGetPage(current), slot));
+	Assert(!BufferIsValid(current) ||
+		   ip_ring_is_current(BufferGetPage(current), slot));
 	last_next = BufferIsValid(current) ?
 		IpPageGetSpecial(BufferGetPage(current))->u.undo.next : first;
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
@@ -459,10 +510,14 @@ ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot, Buffer
 		ip_op_init_undo(ip_change_block(&change, pages[i], true),
 						i == 0 ? change.named : IP_XID_NONE, slot,
 						i == 0 && !ahead ? IP_UNDO_CURRENT : 0,
-						i + 1 < n ? BufferGetBlockNumber(pages[i + 1]) : last_next);
+						i + 1 < n ? BufferGetBlockNumber(pages[i + 1]) :
+						last_next);
 	if (BufferIsValid(current))
-		ip_op_ring(ip_change_block(&change, current, false), first, ahead ? IP_UNDO_CURRENT : 0);
-	put_pages(change_slot(&change, meta, slot, ahead ? BufferGetBlockNumber(current) : first, ms.npages + n), pages, n);
+		ip_op_ring(ip_change_block(&change, current, false), first,
+				   ahead ? IP_UNDO_CURRENT : 0);
+	put_pages(change_slot(&change, meta, slot,
+						  ahead ? BufferGetBlockNumber(current) : first,
+						  ms.npages + n), pages, n);
 	apply_ring_change(&change, meta);
 	for (int i = 1; i < n; i++)
 		UnlockReleaseBuffer(pages[i]);
@@ -488,7 +543,10 @@ ip_ring_grow(Relation rel, Buffer current, uint16 slot, uint32 extent)
 	return pages[0];
 }
 
-/* Is the current page still the slot's, and must the ring grow when it is full? */
+/*
+ * Returns whether the current page still leads to "oldest", and the ring must
+ * grow when it is full.
+ */
 static bool
 will_grow(Relation rel, Buffer current, uint16 slot, BlockNumber oldest)
 {
@@ -496,25 +554,32 @@ will_grow(Relation rel, Buffer current, uint16 slot, BlockNumber oldest)
 	IpXid		newest;
 	bool		old;
 
-	if (IpPageGetSpecial(BufferGetPage(current))->u.undo.next != oldest || !seems_of_ring(rel, oldest, slot))
+	if (IpPageGetSpecial(BufferGetPage(current))->u.undo.next != oldest ||
+		!seems_of_ring(rel, oldest, slot))
 		return false;
 	buffer = ip_undo_lock_page(rel, oldest, BUFFER_LOCK_SHARE, NULL);
 	if (!BufferIsValid(buffer))
 		return false;
-	/* damage is seen to when the page is to be used */
-	old = !ip_ring_has(BufferGetPage(buffer), slot) || ip_ring_page_is_old(rel, BufferGetPage(buffer), oldest, &newest);
+	/* damage is repaired when the page is to be used */
+	old = !ip_ring_has(BufferGetPage(buffer), slot) ||
+		ip_ring_page_is_old(rel, BufferGetPage(buffer), oldest, &newest);
 	UnlockReleaseBuffer(buffer);
 	return !old;
 }
 
-/* The page, locked in this mode, if the ring is still to grow behind it; else InvalidBuffer. */
+/*
+ * Returns the page, locked in this mode, if the ring must still grow behind it;
+ * otherwise InvalidBuffer.
+ */
 static Buffer
-lock_if_will_grow(Relation rel, BlockNumber at, uint16 slot, BlockNumber oldest, int mode)
+lock_if_will_grow(Relation rel, BlockNumber at, uint16 slot, BlockNumber oldest,
+				  int mode)
 {
 	Buffer		current = ip_undo_lock_page(rel, at, mode, NULL);
 
 	if (BufferIsValid(current) &&
-		!(ip_ring_is_current(BufferGetPage(current), slot) && will_grow(rel, current, slot, oldest)))
+		!(ip_ring_is_current(BufferGetPage(current), slot) &&
+		  will_grow(rel, current, slot, oldest)))
 	{
 		UnlockReleaseBuffer(current);
 		return InvalidBuffer;
@@ -522,7 +587,10 @@ lock_if_will_grow(Relation rel, BlockNumber at, uint16 slot, BlockNumber oldest,
 	return current;
 }
 
-/* Another backend was first: the pages are anybody's, and are found by a search of the free space map from its root. */
+/*
+ * Another backend was first: any backend may use the pages, and a search of the
+ * free space map from its root finds them.
+ */
 static void
 give_pages_back(Relation rel, Buffer *pages, int n)
 {
@@ -537,21 +605,25 @@ give_pages_back(Relation rel, Buffer *pages, int n)
 }
 
 void
-ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot, BlockNumber oldest)
+ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot,
+				   BlockNumber oldest)
 {
 	Buffer		pages[IP_UNDO_MAX_EXTENT];
-	Buffer		current = lock_if_will_grow(rel, at, slot, oldest, BUFFER_LOCK_SHARE);
+	Buffer		current = lock_if_will_grow(rel, at, slot, oldest,
+											BUFFER_LOCK_SHARE);
 	int			n;
 
 	Assert(at != oldest);
 	if (!BufferIsValid(current))
 		return;
 	UnlockReleaseBuffer(current);
-	n = get_pages(rel, pages, Min(read_slot(rel, slot).npages, IP_UNDO_MAX_EXTENT));
+	n = get_pages(rel, pages,
+				  Min(read_slot(rel, slot).npages, IP_UNDO_MAX_EXTENT));
 	current = lock_if_will_grow(rel, at, slot, oldest, BUFFER_LOCK_EXCLUSIVE);
 	if (n > 0 && BufferIsValid(current))
 	{
-		ip_ring_add_pages(rel, current, ip_rel_make_meta(rel), slot, pages, n, true);
+		ip_ring_add_pages(rel, current, ip_rel_make_meta(rel), slot, pages, n,
+						  true);
 		UnlockReleaseBuffer(pages[0]);
 	}
 	else
@@ -561,7 +633,8 @@ ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot, BlockNumber oldest
 }
 
 void
-ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot, IpXid newest)
+ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot,
+					IpXid newest)
 {
 	IpSpecial  *old = IpPageGetSpecial(BufferGetPage(oldest));
 	Buffer		meta = ip_rel_make_meta(rel);
@@ -572,12 +645,15 @@ ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot, Ip
 	Assert(ip_ring_is_current(BufferGetPage(current), slot));	/* I9 */
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
 	change.conflict = newest;
-	ms.entry = current == oldest ? InvalidBlockNumber : BufferGetBlockNumber(current);
+	ms.entry = current == oldest ? InvalidBlockNumber :
+		BufferGetBlockNumber(current);
 	if (current != oldest)
-		ip_op_ring(ip_change_block(&change, current, false), old->u.undo.next, IP_UNDO_CURRENT);
+		ip_op_ring(ip_change_block(&change, current, false), old->u.undo.next,
+				   IP_UNDO_CURRENT);
 	ip_op_simple(ip_change_block(&change, oldest, true), IP_OP_INIT_FREE);
 	/* a damaged number must not wrap around */
-	ops = change_slot(&change, meta, slot, ms.entry, current == oldest ? 0 : Max(ms.npages, 2) - 1);
+	ops = change_slot(&change, meta, slot, ms.entry,
+					  current == oldest ? 0 : Max(ms.npages, 2) - 1);
 	ip_op_undo_pages(ops, BufferGetBlockNumber(oldest), 0);
 	apply_ring_change(&change, meta);
 }
@@ -590,24 +666,28 @@ ip_ring_drop_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	BlockNumber next = InvalidBlockNumber;
 	IpChange	change;
 
-	Assert(ip_ring_is_current(BufferGetPage(current), slot) && oldest != current);
+	Assert(ip_ring_is_current(BufferGetPage(current), slot) &&
+		   oldest != current);
 	if (BufferIsValid(oldest))
 		next = IpPageGetSpecial(BufferGetPage(oldest))->u.undo.next;
-	if (!BufferIsValid(oldest) || next == BufferGetBlockNumber(oldest) || ms.npages <= 2)
+	if (!BufferIsValid(oldest) || next == BufferGetBlockNumber(oldest) ||
+		ms.npages <= 2)
 	{
 		next = BufferGetBlockNumber(current);
 		ms.npages = 2;
 	}
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
 	ip_op_ring(ip_change_block(&change, current, false), next, IP_UNDO_CURRENT);
-	(void) change_slot(&change, meta, slot, BufferGetBlockNumber(current), ms.npages - 1);
+	(void) change_slot(&change, meta, slot, BufferGetBlockNumber(current),
+					   ms.npages - 1);
 	apply_ring_change(&change, meta);
 	/* not to the client, which might keep us waiting while we hold locks */
 	ereport(LOG_SERVER_ONLY,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 BufferIsValid(oldest) ?
 			 errmsg("undo page %u of relation \"%s\" cannot be used again, because of damage",
-					BufferGetBlockNumber(oldest), RelationGetRelationName(rel)) :
+					BufferGetBlockNumber(oldest),
+					RelationGetRelationName(rel)) :
 			 errmsg("undo ring %u of relation \"%s\" begins anew, because of a damaged link",
 					slot, RelationGetRelationName(rel)),
 			 ip_page_check_hint(rel)));
@@ -640,7 +720,7 @@ ip_ring_pages_without_rows(Relation rel)
 		return 0;
 	for (uint32 i = 0; i < ip_runs_count(BufferGetPage(meta)); i++)
 		pages += IpPageGetMeta(BufferGetPage(meta))->runs[i].n;
-	/* some may be missing in the list */
+	/* pages may be missing in the list */
 	pages = Max(pages, count_pages(BufferGetPage(meta)));
 	UnlockReleaseBuffer(meta);
 	return pages;

@@ -14,14 +14,18 @@
 #include "ip_runs.h"
 #include "ip_space.h"
 
-/* A bulk insertion makes this part of the table's pages at once, but not more than so many. */
+/*
+ * A bulk insertion adds this part of the table's pages at once, but not more
+ * than BULK_EXTEND_MAX.
+ */
 #define BULK_EXTEND_PART		64
 #define BULK_EXTEND_MAX			16
 
 static bool
 has_map(Relation rel)
 {
-	return compat_has_block(rel, IP_FEW_BLOCKS) || smgrexists(RelationGetSmgr(rel), FSM_FORKNUM);
+	return compat_has_block(rel, IP_FEW_BLOCKS) ||
+		smgrexists(RelationGetSmgr(rel), FSM_FORKNUM);
 }
 
 Size
@@ -33,11 +37,13 @@ ip_space_reserve(BlockNumber block, Page page, Size wanted)
 
 	if (block >= IP_SMALL_TABLE)
 		return 0;
-	for (OffsetNumber off = FirstOffsetNumber; off <= max && n * IP_VERSION_BLOCK_SZ + wanted > free; off++)
+	for (OffsetNumber off = FirstOffsetNumber;
+		 off <= max && n * IP_VERSION_BLOCK_SZ + wanted > free; off++)
 	{
 		ItemId		lp = PageGetItemId(page, off);
 
-		if (!ip_item_is_used(lp) || ip_item_is_undo(page, lp) || ip_row_may_be(page, off, IP_ROW_VERSION))
+		if (!ip_item_is_used(lp) || ip_item_is_undo(page, lp) ||
+			ip_row_may_be(page, off, IP_ROW_VERSION))
 			n--;
 	}
 	return n * IP_VERSION_BLOCK_SZ;
@@ -51,17 +57,20 @@ ip_space_record(Relation rel, BlockNumber block, Size space)
 		RecordPageWithFreeSpace(rel, block, space);
 }
 
-/* May the page be made into any kind of page? */
+/* Returns whether the page may be made into any kind of page. */
 static bool
 page_is_free(BlockNumber block, Page page)
 {
 	return block != IP_META_BLOCK &&
-		(PageIsNew(page) || (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_FREE));
+		(PageIsNew(page) ||
+		 (ip_page_is_ours(page) &&
+		  IpPageGetSpecial(page)->kind == IP_PAGE_FREE));
 }
 
 /*
- * Lock it, unless somebody else has it locked, or (this very change may have
- * picked the page already) we have.  Buffers of temporary tables have no locks.
+ * Lock the buffer, unless another backend has locked it, or we have: this very
+ * change may have picked the page already.  Buffers of temporary tables have no
+ * locks.
  */
 static bool
 lock_if_nobody_has(Buffer buffer)
@@ -81,7 +90,7 @@ ip_space_try_free(Relation rel, BlockNumber block)
 	buffer = ip_rel_read_soft(rel, block, NULL);
 	if (BufferIsInvalid(buffer))
 	{
-		/* so that others do not look at it */
+		/* so that others do not examine it */
 		ip_space_record(rel, block, 0);
 		return InvalidBuffer;
 	}
@@ -89,7 +98,7 @@ ip_space_try_free(Relation rel, BlockNumber block)
 	{
 		if (page_is_free(block, BufferGetPage(buffer)))
 		{
-			/* so that others do not look at it */
+			/* so that others do not examine it */
 			ip_space_record(rel, block, 0);
 			return buffer;
 		}
@@ -126,7 +135,8 @@ ip_space_note_free(IpFreeBlocks *lowest, BlockNumber block)
 {
 	int			i = lowest->n;
 
-	if (block == IP_DECOY_BLOCK || (i == IP_UNDO_SLOTS && lowest->blocks[--i] < block))
+	if (block == IP_DECOY_BLOCK ||
+		(i == IP_UNDO_SLOTS && lowest->blocks[--i] < block))
 		return;
 	for (; i > 0 && lowest->blocks[i - 1] > block; i--)
 		lowest->blocks[i] = lowest->blocks[i - 1];
@@ -150,29 +160,35 @@ ip_space_is_lost_undo(Relation rel, BlockNumber block, Page page)
 	if (BufferIsInvalid(buffer))
 		return false;
 	meta = BufferGetPage(buffer);
-	listed = ip_runs_have(IpPageGetMeta(meta)->runs, ip_runs_count(meta), block);
+	listed = ip_runs_have(IpPageGetMeta(meta)->runs, ip_runs_count(meta),
+						  block);
 	UnlockReleaseBuffer(buffer);
 	return listed;
 }
 
-/* try_page: somebody else has the page, so its free space is not known */
+/*
+ * try_page: another backend has locked the page, so its free space is not
+ * known.
+ */
 #define NOT_LOOKED_AT	((Size) -1)
 
-/* Lock and look at a candidate; InvalidBuffer if it will not do. */
+/* Lock and examine a candidate; returns InvalidBuffer if it is not suitable. */
 static Buffer
 try_page(Relation rel, BlockNumber block, Size size, Size *found,
-		 BufferAccessStrategy strategy, bool conditional, Buffer other, bool *init)
+		 BufferAccessStrategy strategy, bool conditional, Buffer other,
+		 bool *init)
 {
 	Buffer		buffer;
 	Page		page;
 
 	*found = block == IP_META_BLOCK ? 0 : NOT_LOOKED_AT;
-	if (block == IP_META_BLOCK || (BufferIsValid(other) && BufferGetBlockNumber(other) == block))
+	if (block == IP_META_BLOCK ||
+		(BufferIsValid(other) && BufferGetBlockNumber(other) == block))
 		return InvalidBuffer;
 	buffer = ip_rel_read_soft(rel, block, strategy);
 	if (BufferIsInvalid(buffer))
 	{
-		/* damaged, or cut off: another one will do */
+		/* damaged, or cut off: try another one */
 		*found = 0;
 		return InvalidBuffer;
 	}
@@ -187,15 +203,19 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	page = BufferGetPage(buffer);
 	/* a damaged page is passed over, but not a heap's file */
 	ip_page_refuse_heap(rel, block, page);
-	*init = page_is_free(block, page) && !ip_space_is_lost_undo(rel, block, page);
+	*init = page_is_free(block, page) &&
+		!ip_space_is_lost_undo(rel, block, page);
 	if (*init)
 		*found = IpPageRoom(block);
-	else if (ip_page_is_ours(page) && IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
-			 ip_page_free_offset(page, InvalidOffsetNumber) <= IP_MAX_ROWS_PER_PAGE)
+	else if (ip_page_is_ours(page) &&
+			 IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
+			 ip_page_free_offset(page, InvalidOffsetNumber) <=
+			 IP_MAX_ROWS_PER_PAGE)
 		*found = ip_space_free(block, page, size);
-	/* which changes what is free, and how much of it rows may need */
+	/* the prune changes what is free, and how much of it rows may need */
 	if (*found >= size && !*init && ip_prune_base_is_old(page))
-		*found = ip_prune_for_base(rel, buffer) ? ip_space_free(block, page, size) : size - 1;
+		*found = ip_prune_for_base(rel, buffer) ?
+			ip_space_free(block, page, size) : size - 1;
 	if (*found >= size)
 		return buffer;
 	*found = Min(*found, size - 1);
@@ -203,9 +223,13 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	return InvalidBuffer;
 }
 
-/* Another block to look at, after so many; found is what is free in the last one. */
+/*
+ * Returns another block to examine, after this number of tries; found is what
+ * is free in the last one.
+ */
 static BlockNumber
-next_candidate(Relation rel, BlockNumber block, Size found, Size wanted, int tries)
+next_candidate(Relation rel, BlockNumber block, Size found, Size wanted,
+			   int tries)
 {
 	BlockNumber nblocks;
 
@@ -214,10 +238,11 @@ next_candidate(Relation rel, BlockNumber block, Size found, Size wanted, int tri
 			RecordAndGetPageWithFreeSpace(rel, block, found, wanted);
 	/* each of them once */
 	nblocks = RelationGetNumberOfBlocks(rel);
-	return tries < nblocks ? (block + nblocks - 1) % nblocks : InvalidBlockNumber;
+	return tries < nblocks ? (block + nblocks - 1) % nblocks :
+		InvalidBlockNumber;
 }
 
-/* A new block 0 has no room for the row: it is a free page with a decoy. */
+/* A new block 0 has no room for the row: make it a free page with a decoy. */
 static void
 leave_decoy_block(Relation rel, Buffer buffer)
 {
@@ -230,8 +255,9 @@ leave_decoy_block(Relation rel, Buffer buffer)
 }
 
 /*
- * A new page for the caller's row; a bulk insertion makes some more for itself, in the free space map for others to see: the
- * larger the table, the more.
+ * Extend the relation by a new page for the caller's row.  A bulk insertion
+ * adds some more for itself, which others find in the free space map: the
+ * larger the table, the more pages.
  */
 static Buffer
 extend(Relation rel, Size size, BulkInsertState bistate)
@@ -241,7 +267,8 @@ extend(Relation rel, Size size, BulkInsertState bistate)
 	BlockNumber block;
 
 	if (bistate)
-		n = Min(Max(RelationGetNumberOfBlocks(rel) / BULK_EXTEND_PART, 1), BULK_EXTEND_MAX);
+		n = Min(Max(RelationGetNumberOfBlocks(rel) / BULK_EXTEND_PART, 1),
+				BULK_EXTEND_MAX);
 	buffer = ip_rel_extend(rel, bistate ? bistate->strategy : NULL, n, &n);
 	block = BufferGetBlockNumber(buffer);
 	Assert(PageIsNew(BufferGetPage(buffer)));
@@ -256,8 +283,9 @@ extend(Relation rel, Size size, BulkInsertState bistate)
 }
 
 Buffer
-ip_space_find(Relation rel, Size size, CompatOptions options, BulkInsertState bistate,
-			  bool conditional, Buffer other, bool *init)
+ip_space_find(Relation rel, Size size, CompatOptions options,
+			  BulkInsertState bistate, bool conditional, Buffer other,
+			  bool *init)
 {
 	BufferAccessStrategy strategy = bistate ? bistate->strategy : NULL;
 	bool		use_fsm = !(options & TABLE_INSERT_SKIP_FSM);
@@ -283,8 +311,8 @@ ip_space_find(Relation rel, Size size, CompatOptions options, BulkInsertState bi
 	for (int tries = 0; block != InvalidBlockNumber && tries < 10; tries++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		buffer = try_page(rel, block, Min(wanted, Max(size, IpPageRoom(block))), &found, strategy, conditional,
-						  other, init);
+		buffer = try_page(rel, block, Min(wanted, Max(size, IpPageRoom(block))),
+						  &found, strategy, conditional, other, init);
 		if (BufferIsValid(buffer))
 		{
 			RelationSetTargetBlock(rel, block);

@@ -18,17 +18,21 @@
 typedef enum Tried
 {
 	TRIED_FREED,
-	TRIED_DROPPED,				/* something of it is damaged */
-	TRIED_KEPT					/* o->ntids, if it is not 0, are rows that
-								 * need it */
+	TRIED_DROPPED,				/* the page is damaged */
+	TRIED_KEPT					/* o->ntids, if not 0, is the number of rows
+								 * that need the page */
 } Tried;
 
-/* Free the slot's oldest page if all its xids precede limit and no row needs it. */
+/*
+ * Free the slot's oldest page if all its xids precede limit and no row needs
+ * it.
+ */
 static Tried
 try_free_oldest(Relation rel, uint16 slot, IpXid limit, IpOldestPage *o)
 {
 	BlockNumber at = InvalidBlockNumber;
-	Buffer		current = ip_ring_lock_current(rel, &at, slot, BUFFER_LOCK_EXCLUSIVE, NULL);
+	Buffer		current = ip_ring_lock_current(rel, &at, slot,
+											   BUFFER_LOCK_EXCLUSIVE, NULL);
 	Tried		result = TRIED_KEPT;
 	Buffer		oldest;
 	BlockNumber block;
@@ -42,7 +46,11 @@ try_free_oldest(Relation rel, uint16 slot, IpXid limit, IpOldestPage *o)
 	oldest = ip_ring_lock_oldest(rel, current, slot);
 	block = BufferGetBlockNumber(oldest);
 	page = BufferGetPage(oldest);
-	/* what was cleaned is another page, perhaps of the same newest xid */
+
+	/*
+	 * the page that was cleaned may be another one, perhaps with the same
+	 * newest xid
+	 */
 	o->clean &= o->block == block;
 	o->block = block;
 	if (ip_ring_page_is_old(rel, page, block, &newest) && newest < limit)
@@ -68,7 +76,7 @@ try_free_oldest(Relation rel, uint16 slot, IpXid limit, IpOldestPage *o)
 	return result;
 }
 
-/* Free what can be freed of one ring; how many pages. */
+/* Free what can be freed of one ring.  Returns the number of pages. */
 static BlockNumber
 shrink_ring(Relation rel, uint16 slot, IpXid limit, IpFreeBlocks *lowest)
 {
@@ -98,12 +106,16 @@ shrink_ring(Relation rel, uint16 slot, IpXid limit, IpFreeBlocks *lowest)
 	}
 }
 
-/* New records go to the free block "to", if it is before the current page. */
+/*
+ * Let new records be written to the free block "to", if it is before the
+ * current page.
+ */
 static bool
 move_ring(Relation rel, uint16 slot, BlockNumber to)
 {
 	BlockNumber at = InvalidBlockNumber;
-	Buffer		current = ip_ring_lock_current(rel, &at, slot, BUFFER_LOCK_EXCLUSIVE, NULL);
+	Buffer		current = ip_ring_lock_current(rel, &at, slot,
+											   BUFFER_LOCK_EXCLUSIVE, NULL);
 	bool		moved = false;
 	Buffer		page;
 
@@ -114,7 +126,8 @@ move_ring(Relation rel, uint16 slot, BlockNumber to)
 		page = ip_space_try_free(rel, to);
 		if (BufferIsValid(page))
 		{
-			ip_ring_add_pages(rel, current, ip_rel_make_meta(rel), slot, &page, 1, false);
+			ip_ring_add_pages(rel, current, ip_rel_make_meta(rel), slot, &page,
+							  1, false);
 			UnlockReleaseBuffer(page);
 			moved = true;
 		}
@@ -123,14 +136,16 @@ move_ring(Relation rel, uint16 slot, BlockNumber to)
 	return moved;
 }
 
-/* ---- pages in no ring --------------------------------------------------------------- */
+/* ---- pages in no ring -------------------------------------------------- */
 
 /*
- * Mark the ring's pages in the bitmap; false if it cannot be followed.  Only VACUUM takes sound pages
- * out of a ring, so that no lock is needed for longer than it takes to read a link.
+ * Mark the ring's pages in the bitmap.  Returns false if the ring cannot be
+ * followed.  Only VACUUM takes sound pages out of a ring, so a lock is needed
+ * only as long as it takes to read a link.
  */
 static bool
-mark_ring(Relation rel, uint16 slot, BlockNumber first, uint8 *in_ring, BlockNumber nblocks)
+mark_ring(Relation rel, uint16 slot, BlockNumber first, uint8 *in_ring,
+		  BlockNumber nblocks)
 {
 	BlockNumber block = first;
 
@@ -138,7 +153,9 @@ mark_ring(Relation rel, uint16 slot, BlockNumber first, uint8 *in_ring, BlockNum
 		return true;
 	do
 	{
-		Buffer		buffer = block < nblocks ? ip_undo_lock_page(rel, block, BUFFER_LOCK_SHARE, NULL) : InvalidBuffer;
+		Buffer		buffer = block < nblocks ?
+			ip_undo_lock_page(rel, block, BUFFER_LOCK_SHARE, NULL) :
+			InvalidBuffer;
 		bool		found;
 
 		CHECK_FOR_INTERRUPTS();
@@ -156,18 +173,23 @@ mark_ring(Relation rel, uint16 slot, BlockNumber first, uint8 *in_ring, BlockNum
 	return true;
 }
 
-/* Could the undo page, which is in no ring, be free, as far as its own fields tell?  Its ring is one of these slots. */
+/*
+ * Returns whether the undo page, which is in no ring, may be free, as far as
+ * its own fields tell.  Its ring must be one of these slots.
+ */
 static bool
-may_reclaim(Relation rel, Page page, BlockNumber block, uint32 slots, IpXid limit, IpXid *newest)
+may_reclaim(Relation rel, Page page, BlockNumber block, uint32 slots,
+			IpXid limit, IpXid *newest)
 {
 	IpSpecial  *special;
 
 	if (!ip_page_is_ours(page))
 		return false;
 	special = IpPageGetSpecial(page);
-	return special->kind == IP_PAGE_UNDO && special->u.undo.slot < IP_UNDO_SLOTS &&
-		(slots & (1 << special->u.undo.slot)) && ip_ring_page_is_old(rel, page, block, newest) &&
-		*newest < limit;
+	return special->kind == IP_PAGE_UNDO &&
+		special->u.undo.slot < IP_UNDO_SLOTS &&
+		(slots & (1 << special->u.undo.slot)) &&
+		ip_ring_page_is_old(rel, page, block, newest) && *newest < limit;
 }
 
 static void
@@ -179,7 +201,8 @@ free_undo_page(Relation rel, Buffer buffer, IpXid newest)
 	ip_change_begin(&change, rel, IP_XLOG_RING, InvalidTransactionId);
 	change.conflict = newest;
 	ip_op_simple(ip_change_block(&change, buffer, true), IP_OP_INIT_FREE);
-	ip_op_undo_pages(ip_change_block(&change, meta, false), BufferGetBlockNumber(buffer), 0);
+	ip_op_undo_pages(ip_change_block(&change, meta, false),
+					 BufferGetBlockNumber(buffer), 0);
 	ip_change_apply(&change);
 	UnlockReleaseBuffer(meta);
 }
@@ -192,14 +215,16 @@ reclaim_page(Relation rel, BlockNumber block, uint32 slots, IpXid limit)
 
 	for (;;)
 	{
-		Buffer		buffer = ip_undo_lock_page(rel, block, BUFFER_LOCK_EXCLUSIVE, NULL);
+		Buffer		buffer = ip_undo_lock_page(rel, block,
+											   BUFFER_LOCK_EXCLUSIVE, NULL);
 		IpXid		newest;
 		bool		possible;
 		bool		needed = false;
 
 		if (!BufferIsValid(buffer))
 			return false;
-		possible = may_reclaim(rel, BufferGetPage(buffer), block, slots, limit, &newest);
+		possible = may_reclaim(rel, BufferGetPage(buffer), block, slots, limit,
+							   &newest);
 		if (possible)
 			needed = ip_ring_is_needed(BufferGetPage(buffer), block, &o);
 		if (possible && !needed)
@@ -207,7 +232,7 @@ reclaim_page(Relation rel, BlockNumber block, uint32 slots, IpXid limit)
 		UnlockReleaseBuffer(buffer);
 		if (!possible || !needed)
 			return possible;
-		/* rows need it, perhaps not for long; or it cannot be read */
+		/* rows need the page, perhaps not for long; or it cannot be read */
 		if (o.problem || ip_undo_use_clean_rows(rel, &o) != IP_NEED_NONE)
 			return false;
 		o.clean = true;
@@ -215,8 +240,8 @@ reclaim_page(Relation rel, BlockNumber block, uint32 slots, IpXid limit)
 }
 
 BlockNumber
-ip_undo_shrink_lost(Relation rel, IpXid limit, const BlockNumber *pages, BlockNumber npages,
-					IpFreeBlocks *lowest)
+ip_undo_shrink_lost(Relation rel, IpXid limit, const BlockNumber *pages,
+					BlockNumber npages, IpFreeBlocks *lowest)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 	BlockNumber reclaimed = 0;
@@ -226,7 +251,7 @@ ip_undo_shrink_lost(Relation rel, IpXid limit, const BlockNumber *pages, BlockNu
 
 	Assert(ip_page_none_is_locked());
 	if (npages <= ip_ring_pages(rel))
-		return 0;				/* all are in the rings */
+		return 0;				/* all pages are in the rings */
 	in_ring = MemoryContextAllocExtended(CurrentMemoryContext, nblocks / 8 + 1,
 										 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	ip_ring_read_slots(rel, slots);
@@ -240,7 +265,8 @@ ip_undo_shrink_lost(Relation rel, IpXid limit, const BlockNumber *pages, BlockNu
 		BlockNumber block = pages[i];
 
 		compat_vacuum_delay_point(false);
-		if ((in_ring[block / 8] & (1 << (block % 8))) || !reclaim_page(rel, block, whole, limit))
+		if ((in_ring[block / 8] & (1 << (block % 8))) ||
+			!reclaim_page(rel, block, whole, limit))
 			continue;
 		ip_space_record(rel, block, IpFreePageSpace(block));
 		ip_space_note_free(lowest, block);
@@ -251,7 +277,8 @@ ip_undo_shrink_lost(Relation rel, IpXid limit, const BlockNumber *pages, BlockNu
 }
 
 COMPAT_STOP BlockNumber
-ip_undo_shrink_rings(Relation rel, IpXid limit, IpFreeBlocks *lowest, bool *moved)
+ip_undo_shrink_rings(Relation rel, IpXid limit, IpFreeBlocks *lowest,
+					 bool *moved)
 {
 	BlockNumber freed = 0;
 	int			next = 0;
@@ -263,7 +290,7 @@ ip_undo_shrink_rings(Relation rel, IpXid limit, IpFreeBlocks *lowest, bool *move
 		freed += shrink_ring(rel, slot, limit, lowest);
 
 	/*
-	 * rings that still are in use go to the front, so that the file can
+	 * move rings that are still in use to the front, so that the file can
 	 * become shorter
 	 */
 	for (uint16 slot = 0; slot < IP_UNDO_SLOTS && next < lowest->n; slot++)

@@ -2,9 +2,9 @@
  * ip_undo_use.c
  *	  Getting room for undo records.
  *
- * ip_undo_use_prepare establishes U2 (see ip_ring.c) for a ring's oldest page by visiting
- * the rows, before the caller locks anything; ip_undo_use_begin, whose caller holds a
- * data page, only checks it.
+ * ip_undo_use_prepare establishes U2 (see ip_ring.c) for a ring's oldest page
+ * by visiting the rows, before the caller locks anything.  ip_undo_use_begin,
+ * whose caller holds a data page, only checks it.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -16,13 +16,13 @@
 #include "ip_undo_use.h"
 #include "ip_xid.h"
 
-/* Look for the next page when the current one has less than this left. */
+/* Prepare the next page when the current one has less than this left. */
 #define UNDO_NEARLY_FULL	2048
 
-/* A backend that has waited so often for another's ring makes its own. */
+/* A backend that has waited this often for another's ring makes its own. */
 #define UNDO_MAX_WAITS		8
 
-/* The oldest page cannot be cleaned: advance() takes it out of the ring. */
+/* The oldest page cannot be cleaned: advance() will take it out of the ring. */
 static void
 remember_bad(IpRelCache *cache, const IpOldestPage *o)
 {
@@ -36,9 +36,13 @@ is_bad(const IpRelCache *cache, const IpOldestPage *o)
 	return o->block == cache->undo_bad && o->newest_xid == cache->undo_bad_xid;
 }
 
-/* Make the locked oldest page, which is old (newest: see there), the current one; false if that cannot be done. */
+/*
+ * Make the locked oldest page, which is old, the current one; newest is from
+ * ip_ring_page_is_old.  Returns false if that is not possible.
+ */
 static bool
-use_oldest(Relation rel, IpRelCache *cache, Buffer current, Buffer oldest, uint16 slot, IpXid newest)
+use_oldest(Relation rel, IpRelCache *cache, Buffer current, Buffer oldest,
+		   uint16 slot, IpXid newest)
 {
 	BlockNumber block = BufferGetBlockNumber(oldest);
 	IpOldestPage o;
@@ -57,7 +61,7 @@ use_oldest(Relation rel, IpRelCache *cache, Buffer current, Buffer oldest, uint1
 	return false;
 }
 
-/* The next current page, locked; releases current. */
+/* Returns the next current page, locked; releases current. */
 static Buffer
 advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot)
 {
@@ -68,9 +72,10 @@ advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot)
 
 	if (oldest != current)
 	{
-		if (ip_ring_page_is_old(rel, BufferGetPage(oldest), BufferGetBlockNumber(oldest), &newest))
+		if (ip_ring_page_is_old(rel, BufferGetPage(oldest),
+								BufferGetBlockNumber(oldest), &newest))
 		{
-			/* else ip_undo_use_prepare can clean it the next time */
+			/* otherwise ip_undo_use_prepare can clean it the next time */
 			if (use_oldest(rel, cache, current, oldest, slot, newest))
 				result = oldest;
 			extent = 1;
@@ -86,7 +91,10 @@ advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot)
 	return result;
 }
 
-/* Free bytes; none if the page's xids have become too old to add new ones. */
+/*
+ * Returns the number of free bytes; 0 if the page's xids have become too old to
+ * add new ones.
+ */
 static uint32
 undo_free(Page page)
 {
@@ -95,16 +103,20 @@ undo_free(Page page)
 	return ip_xid_next() > base + IP_UNDO_XIDS ? 0 : ip_page_free(page);
 }
 
-/* Is it time to look at the oldest page? */
+/* Returns whether the oldest page is to be examined now. */
 static bool
 needs_oldest(const IpRelCache *cache)
 {
-	if (cache->undo_current != InvalidBlockNumber && cache->undo_examined == cache->undo_current)
-		return false;			/* we have */
+	if (cache->undo_current != InvalidBlockNumber &&
+		cache->undo_examined == cache->undo_current)
+		return false;			/* it has been examined */
 	return cache->undo_free < Max(UNDO_NEARLY_FULL, cache->undo_largest);
 }
 
-/* Fill in o for a page of the slot that is not locked; false if it is not old, not there, or damaged. */
+/*
+ * Fill in o for a page of the slot that is not locked.  Returns false if the
+ * page is not old, does not exist, or is damaged.
+ */
 static bool
 examine_oldest(Relation rel, uint16 slot, BlockNumber block, IpOldestPage *o)
 {
@@ -116,14 +128,18 @@ examine_oldest(Relation rel, uint16 slot, BlockNumber block, IpOldestPage *o)
 	if (!BufferIsValid(oldest))
 		return false;
 	page = BufferGetPage(oldest);
-	old = ip_ring_has(page, slot) && ip_ring_page_is_old(rel, page, block, &newest);
+	old = ip_ring_has(page, slot) &&
+		ip_ring_page_is_old(rel, page, block, &newest);
 	if (old)
 		(void) ip_ring_is_needed(page, block, o);
 	UnlockReleaseBuffer(oldest);
 	return old && o->problem == NULL;
 }
 
-/* The oldest page's block, unless that is the current one; what is free on the current one. */
+/*
+ * Returns the oldest page's block, unless that is the current one, and what is
+ * free on the current one.
+ */
 static BlockNumber
 look_at_current(Buffer current, uint32 *free)
 {
@@ -134,11 +150,14 @@ look_at_current(Buffer current, uint32 *free)
 }
 
 /*
- * The same for another slot's ring, which is not locked, and its current page; InvalidBlockNumber if that is not found: where such
- * a ring is damaged, that is not for us to report.
+ * Returns the current page of another slot's ring, which is not locked, and, as
+ * look_at_current does, its oldest page and free space.  Returns
+ * InvalidBlockNumber if the current page is not found: this backend does not
+ * report damage of such a ring.
  */
 static BlockNumber
-look_at_other(Relation rel, uint16 slot, IpMetaSlot ms, BlockNumber *oldest, uint32 *free)
+look_at_other(Relation rel, uint16 slot, IpMetaSlot ms, BlockNumber *oldest,
+			  uint32 *free)
 {
 	Buffer		buffer = ip_ring_follow_slot(rel, ms, slot);
 	BlockNumber current;
@@ -151,26 +170,33 @@ look_at_other(Relation rel, uint16 slot, IpMetaSlot ms, BlockNumber *oldest, uin
 	return current;
 }
 
-/* What else the page, which is the current one, tells a transaction that looks at it first. */
+/* Learn what else the current page tells a transaction that reads it first. */
 static void
 learn_from_current(IpRelCache *cache, Page page)
 {
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
 
-	/* fewer records than then: others have used the whole ring since */
+	/* fewer records than before: others have used the whole ring since */
 	if (max < cache->undo_count)
 		cache->undo_examined = InvalidBlockNumber;
-	/* a new connection does not know yet how large they are here */
+	/* a new connection does not know yet how large records are here */
 	if (cache->undo_largest == 0)
 	{
 		for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
+		{
+			ItemId		lp = PageGetItemId(page, off);
+
 			cache->undo_largest = Max(cache->undo_largest,
-									  IP_UNDO_SPACE(ItemIdGetLength(PageGetItemId(page, off))));
+									  IP_UNDO_SPACE(ItemIdGetLength(lp)));
+		}
 	}
 	cache->undo_count = max;
 }
 
-/* Is the ring's oldest page old, and does no row need it any more?  Then cache is set to that. */
+/*
+ * Returns whether the ring's oldest page is old, and no row needs it any
+ * longer.  Then this is noted in the cache.
+ */
 static bool
 prepare_oldest(Relation rel, IpRelCache *cache, uint16 slot, BlockNumber block)
 {
@@ -181,7 +207,7 @@ prepare_oldest(Relation rel, IpRelCache *cache, uint16 slot, BlockNumber block)
 	if (!examine_oldest(rel, slot, block, &o) || is_bad(cache, &o))
 		return false;
 	need = ip_undo_use_clean_rows(rel, &o);
-	/* another ring than our own, which we only try, is its users' business */
+	/* damage of another ring, which we only try, concerns its users */
 	if (need == IP_NEED_BAD && slot == cache->undo_slot)
 		remember_bad(cache, &o);
 	if (need != IP_NEED_NONE)
@@ -192,7 +218,8 @@ prepare_oldest(Relation rel, IpRelCache *cache, uint16 slot, BlockNumber block)
 }
 
 /*
- * Use the slot's ring, which is another backend's, if its oldest page can be used again.
+ * Use the slot's ring, which is another backend's, if its oldest page can be
+ * used again.
  */
 static bool
 try_ring(Relation rel, IpRelCache *cache, uint16 slot, IpMetaSlot ms)
@@ -201,7 +228,8 @@ try_ring(Relation rel, IpRelCache *cache, uint16 slot, IpMetaSlot ms)
 	uint32		free;
 	BlockNumber current = look_at_other(rel, slot, ms, &oldest, &free);
 
-	if (current == InvalidBlockNumber || !prepare_oldest(rel, cache, slot, oldest))
+	if (current == InvalidBlockNumber ||
+		!prepare_oldest(rel, cache, slot, oldest))
 		return false;
 	cache->undo_slot = slot;
 	cache->undo_current = cache->undo_examined = current;
@@ -211,8 +239,8 @@ try_ring(Relation rel, IpRelCache *cache, uint16 slot, IpMetaSlot ms)
 }
 
 /*
- * The cache's ring would have to grow.  If it is long already, use another long one
- * that need not grow, or else our own.
+ * The cache's ring would have to grow.  If it is long already, use another long
+ * ring that need not grow, or else our own.
  */
 static void
 change_ring(Relation rel, IpRelCache *cache)
@@ -224,8 +252,8 @@ change_ring(Relation rel, IpRelCache *cache)
 	ip_ring_read_slots(rel, slots);
 
 	/*
-	 * one that the backend shares for want of its own may grow as well as
-	 * that
+	 * a ring that the backend shares because it has none of its own may grow
+	 * as well as its own
 	 */
 	if (!cache->undo_alone && slots[was].npages <= limit)
 		return;
@@ -241,8 +269,8 @@ change_ring(Relation rel, IpRelCache *cache)
 }
 
 /*
- * The ring to write to: our own; or, until that means to wait, one that is there already.  False: there is
- * none.
+ * Find the ring to write to: our own; or, until that means to wait, one that
+ * exists already.  Returns false if there is none.
  */
 static bool
 find_ring(Relation rel, IpRelCache *cache)
@@ -283,9 +311,9 @@ ip_undo_use_prepare(Relation rel)
 
 	/*
 	 * The oldest page is prepared once for each current page, before
-	 * ip_undo_use_begin needs it; how full the current one is, others may
-	 * have changed between our transactions.  A slot without a ring is looked
-	 * at once in a transaction: undo may be at home for all of it.
+	 * ip_undo_use_begin needs it.  Between our transactions, others may have
+	 * changed how full the current one is.  A slot without a ring is examined
+	 * once in a transaction: the transaction's undo may all be at home.
 	 */
 	if (cache->undo_looked == CompatMyLocalXid &&
 		(cache->undo_current == InvalidBlockNumber || !needs_oldest(cache)))
@@ -300,7 +328,8 @@ ip_undo_use_prepare(Relation rel)
 	cache->undo_looked = CompatMyLocalXid;
 	if (cache->undo_current == InvalidBlockNumber)
 		return;
-	current = ip_ring_lock_current(rel, &cache->undo_current, cache->undo_slot, BUFFER_LOCK_SHARE, NULL);
+	current = ip_ring_lock_current(rel, &cache->undo_current, cache->undo_slot,
+								   BUFFER_LOCK_SHARE, NULL);
 	if (!BufferIsValid(current))
 		return;
 	oldest = look_at_current(current, &cache->undo_free);
@@ -310,8 +339,8 @@ ip_undo_use_prepare(Relation rel)
 		return;
 
 	/*
-	 * not old: a snapshot is held, probably for longer; advance() will look
-	 * again
+	 * if it is not old, a snapshot is held, probably for longer; advance()
+	 * will examine it again
 	 */
 	cache->undo_examined = cache->undo_current;
 	if (prepare_oldest(rel, cache, cache->undo_slot, oldest))
@@ -322,7 +351,10 @@ ip_undo_use_prepare(Relation rel)
 		ip_ring_grow_ahead(rel, cache->undo_current, slot, oldest);
 }
 
-/* The current page of the ring to write to, locked; a new ring's if there is none. */
+/*
+ * Returns the current page of the ring to write to, locked.  Creates a ring if
+ * there is none.
+ */
 static Buffer
 lock_current(Relation rel, IpRelCache *cache)
 {
@@ -332,7 +364,9 @@ lock_current(Relation rel, IpRelCache *cache)
 	for (;;)
 	{
 		if (cache->undo_current != InvalidBlockNumber || find_ring(rel, cache))
-			buffer = ip_ring_lock_current(rel, &cache->undo_current, cache->undo_slot, BUFFER_LOCK_EXCLUSIVE, &waited);
+			buffer = ip_ring_lock_current(rel, &cache->undo_current,
+										  cache->undo_slot,
+										  BUFFER_LOCK_EXCLUSIVE, &waited);
 		else
 		{
 			ip_ring_use_own(cache);
@@ -342,7 +376,8 @@ lock_current(Relation rel, IpRelCache *cache)
 			break;
 	}
 	cache->undo_current = BufferGetBlockNumber(buffer);
-	if (waited && cache->undo_slot != ip_own_slot() && ++cache->undo_waits == UNDO_MAX_WAITS)
+	if (waited && cache->undo_slot != ip_own_slot() &&
+		++cache->undo_waits == UNDO_MAX_WAITS)
 		cache->undo_looked = InvalidLocalTransactionId;
 	return buffer;
 }
@@ -371,7 +406,10 @@ ip_undo_use_begin(Relation rel, uint32 size, OffsetNumber *off)
 	return buffer;
 }
 
-/* How many of the first of tids are on one page, in order of their offsets. */
+/*
+ * Returns how many of the first tids are on one page, in order of their
+ * offsets.
+ */
 static int
 same_page(const ItemPointerData *tids, int ntids)
 {
@@ -379,8 +417,10 @@ same_page(const ItemPointerData *tids, int ntids)
 
 	Assert(ntids > 0);
 	while (n < ntids &&
-		   ItemPointerGetBlockNumber(&tids[n]) == ItemPointerGetBlockNumber(tids) &&
-		   ItemPointerGetOffsetNumber(&tids[n]) > ItemPointerGetOffsetNumber(&tids[n - 1]))
+		   ItemPointerGetBlockNumber(&tids[n]) ==
+		   ItemPointerGetBlockNumber(tids) &&
+		   ItemPointerGetOffsetNumber(&tids[n]) >
+		   ItemPointerGetOffsetNumber(&tids[n - 1]))
 		n++;
 	return n;
 }
