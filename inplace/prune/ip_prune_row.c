@@ -150,27 +150,21 @@ ip_prune_version(IpPrune *p, IpVersion *v)
 
 	if (v->damaged)
 		action = PRUNE_DAMAGED;
-	switch (action)
+	/* note_frozen did the rest */
+	if (action == PRUNE_FREEZE)
+		return action;
+	if (action == PRUNE_RESTORE)
+		ip_home_keep_bytes(&p->homes, p->block, op.state, op.ptr);
+	if (action == PRUNE_RESTORE || action == PRUNE_DEAD)
 	{
-		case PRUNE_FREEZE:
-			return action;		/* note_frozen did the rest */
-		case PRUNE_RESTORE:
-			ip_home_keep_bytes(&p->homes, p->block, op.state, op.ptr);
-			/* FALLTHROUGH */
-		case PRUNE_DEAD:
-			p->changed = true;
-			p->nrows++;
-			return action;
-		case PRUNE_FAR:
-			if (p->nfar < IP_MAX_ROWS_PER_PAGE)
-				p->far[p->nfar++] = off;
-			/* FALLTHROUGH */
-		case PRUNE_DAMAGED:
-			p->homes.keep[off] = true;
-			break;
-		case PRUNE_KEEP:
-			break;
+		p->changed = true;
+		p->nrows++;
+		return action;
 	}
+	if (action == PRUNE_FAR && p->nfar < IP_MAX_ROWS_PER_PAGE)
+		p->far[p->nfar++] = off;
+	if (action == PRUNE_FAR || action == PRUNE_DAMAGED)
+		p->homes.keep[off] = true;
 	/* the row stays as it is */
 	if (v->top_state & IP_ROW_CHANGED)
 		p->nchanged++;

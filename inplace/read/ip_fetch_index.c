@@ -260,8 +260,10 @@ find_row(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid, Snapshot snapshot,
 	{
 		case IP_SIGHT_NEWEST:
 			note_costly(fetch, s.row.state, s.row.xid, s.row.ptr);
-			/* FALLTHROUGH */
-		case IP_SIGHT_PREVIOUS: /* not in an undo page */
+			store_sight(&s, slot);
+			return FOUND_STORED;
+		case IP_SIGHT_PREVIOUS:
+			/* it is at home, so reading it is not costly */
 			store_sight(&s, slot);
 			return FOUND_STORED;
 		case IP_SIGHT_NOTHING:
