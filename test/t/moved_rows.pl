@@ -151,17 +151,18 @@ quit();
 
 # ---- a list in the place of a record ----------------------------------------------------------
 
-# A reader has unlocked the page, and is about to look at a record on it, when that goes, and a list takes its item.
+# A reader by TID has unlocked the page, and is about to look at a record on it, when that goes, and a list takes its item.
 sql('CREATE TABLE r (id int PRIMARY KEY, k int, n int, s text) USING inplace', 'ALTER TABLE r ALTER s SET STORAGE plain', 'CREATE INDEX ON r (k)',
 	q(INSERT INTO r SELECT i, i, i, repeat('s', 720) FROM generate_series(1, 10) i), 'VACUUM r');
 $writer = session('BEGIN; UPDATE r SET n = 0 WHERE id = 10');
 my $held = $node->background_psql('postgres', on_error_stop => 0);
 my $record = sql(q(SELECT off FROM inplace_undo_records('r', 0)));
+my $tid = sql('SELECT ctid FROM r WHERE id = 10');
 SKIP:
 {
-	my $hold = hold_backend($held->query_safe('SET enable_seqscan = off; SELECT pg_backend_pid()'), 'ip_version_load_rec');
+	my $hold = hold_backend($held->query_safe('SET enable_seqscan = off; SELECT pg_backend_pid()'), 'ip_version_satisfy');
 	skip 'gdb may not attach to a server process', 3 if !$hold;
-	$held->query_until(qr/began/, "\\echo began\nSELECT id, n FROM r WHERE id = 10;\n\\echo it_ended\n");
+	$held->query_until(qr/began/, "\\echo began\nSELECT id, n FROM r WHERE ctid = '$tid';\n\\echo it_ended\n");
 	ok(is_held($hold), 'held in front of a record at home');
 	$writer->query('ROLLBACK');
 	sql('VACUUM r', 'UPDATE r SET k = 100 WHERE id = 1');
