@@ -84,4 +84,18 @@ extern Buffer page_change_redo(XLogReaderState *record, int id, bool cleanup,
 extern void page_change_desc(StringInfo buf, XLogReaderState *record,
 							 const char *sep, PageChangeDesc desc);
 
+#ifdef USE_ASSERT_CHECKING
+/*
+ * Returns whether to check the pages of a change, which takes much longer than
+ * the change: of a backend's first changes of a kind, and of one in 16.
+ * *changes counts them.
+ */
+static inline bool
+page_change_is_checked(uint64 *changes, uint64 first)
+{
+	++*changes;
+	return *changes < first || *changes % 16 == 0;
+}
+#endif
+
 #endif							/* PAGE_CHANGE_H */

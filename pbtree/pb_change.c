@@ -125,17 +125,15 @@ pb_change_try(PbChange *c)
 
 #ifdef USE_ASSERT_CHECKING
 /*
- * A check of all keys of the pages takes much longer than the change.  It is
- * made for a backend's first changes, for one in 16, and for all changes of
- * several pages: these are few, and move links and fences.
+ * Returns whether to check all keys of the change's pages.  All changes of
+ * several pages are checked: these are few, and move links and fences.
  */
 static bool
 looks_at_keys(const PbChange *c)
 {
 	static uint64 changes;
 
-	changes++;
-	return changes < 500 || changes % 16 == 0 || c->pages.nblocks > 1;
+	return page_change_is_checked(&changes, 500) || c->pages.nblocks > 1;
 }
 
 /*

@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "page_change.h"
 #include "pb_op.h"
 #include "pb_tids.h"
 
@@ -453,19 +454,6 @@ apply_ops(Page page, const uint8 *ops, uint32 len)
 
 #ifdef USE_ASSERT_CHECKING
 /*
- * A check of a whole page takes longer than the change.  It is made for a
- * backend's first changes, and for one in 16.
- */
-static bool
-looks_at_page(void)
-{
-	static uint64 changes;
-
-	changes++;
-	return changes < 2000 || changes % 16 == 0;
-}
-
-/*
  * A simple change that fails has changed nothing.  It consists of one
  * operation that checks before it writes.
  */
@@ -512,7 +500,9 @@ bool
 pb_op_apply(Page page, const uint8 *ops, uint32 len)
 {
 #ifdef USE_ASSERT_CHECKING
-	bool		was_right = looks_at_page() && pb_page_problem(page) == NULL;
+	static uint64 changes;
+	bool		was_right = page_change_is_checked(&changes, 2000) &&
+		pb_page_problem(page) == NULL;
 	bool		done = apply_ops(page, ops, len);
 
 	Assert(!done || !was_right || pb_page_problem(page) == NULL);

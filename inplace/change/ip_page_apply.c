@@ -17,6 +17,7 @@
 #include "ip_runs.h"
 #include "ip_state.h"
 #include "ip_undo_rec.h"
+#include "page_change.h"
 
 /* See IP_DECOY_BLOCK. */
 static void
@@ -443,20 +444,6 @@ note_change(Page page, TransactionId xid)
 
 #ifdef USE_ASSERT_CHECKING
 /*
- * Returns whether to check the whole page, which takes ten times as long as
- * the change.  This is done for a backend's first changes, and then for one in
- * 16.
- */
-static bool
-looks_at_page(void)
-{
-	static uint64 changes;
-
-	changes++;
-	return changes < 2000 || changes % 16 == 0;
-}
-
-/*
  * apply_op, with a check, if the page was sound, that the operation is one of
  * the arrows between its items' states (I25).
  */
@@ -518,7 +505,8 @@ ip_page_apply(Page page, BlockNumber block, const uint8 *ops, uint32 len,
 			  IpOpContext *ctx)
 {
 #ifdef USE_ASSERT_CHECKING
-	bool		was_sound = looks_at_page() &&
+	static uint64 changes;
+	bool		was_sound = page_change_is_checked(&changes, 2000) &&
 		ip_page_problem(page, block) == NULL;
 	const char *problem;
 

@@ -71,7 +71,6 @@ ip_state_name(IpItemState state)
 /* States before a change, and after it or its rollback. */
 #define UNCHANGED	(S(FROZEN) | S(DEFAULT))
 #define WHOLE		(S(INSERTED) | S(UPDATED))
-#define ROLLED_BACK	(UNCHANGED | WHOLE | S(OVERLAID))
 
 typedef struct IpArrow
 {
