@@ -1,10 +1,14 @@
 /*-------------------------------------------------------------------------
  * noting_btree.c
- *	  For tests, of 19: btree that writes to the server's log what VACUUM tells it, and who calls.  Autovacuum itself is slow, so
- *	  that its workers have something to do.
+ *	  For tests, of 19: btree that writes to the server's log what VACUUM tells
+ *	  it, and which process calls.  Autovacuum's own process waits until a
+ *	  worker has begun with an index of the table: a worker that starts late
+ *	  would find nothing to do.
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#include <unistd.h>
 
 #include "access/amapi.h"
 #include "access/genam.h"
@@ -12,6 +16,7 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "postmaster/autovacuum.h"
+#include "storage/fd.h"
 #include "utils/fmgroids.h"
 #include "utils/rel.h"
 
@@ -30,12 +35,36 @@ note(const char *what, IndexVacuumInfo *info)
 					info->is_autovacuum, info->analyze_only)));
 }
 
+/* A worker leaves a file in the data directory, which is its mark. */
+static void
+share_work(Relation heap)
+{
+	char	   *mark = psprintf("noting_btree.%u", RelationGetRelid(heap));
+	FILE	   *file;
+
+	if (IsParallelWorker())
+	{
+		file = AllocateFile(mark, "w");
+		if (file != NULL)
+			FreeFile(file);
+	}
+	else if (AmAutoVacuumWorkerProcess())
+	{
+		/* A minute at most: the test tells what is missing then. */
+		for (int i = 0; i < 6000 && access(mark, F_OK) != 0; i++)
+		{
+			CHECK_FOR_INTERRUPTS();
+			pg_usleep(10000);
+		}
+	}
+	pfree(mark);
+}
+
 static IndexBulkDeleteResult *
 bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback, void *state)
 {
 	note("bulk deletion", info);
-	if (AmAutoVacuumWorkerProcess())
-		pg_usleep(500000);
+	share_work(info->heaprel);
 	return btree->ambulkdelete(info, stats, callback, state);
 }
 
