@@ -7,6 +7,7 @@
 
 #include "ip_delta.h"
 #include "ip_op.h"
+#include "ip_state.h"
 #include "ip_xid.h"
 
 void
@@ -660,10 +661,10 @@ ip_op_put_row(ByteWriter *w, IpInserter inserter, OffsetNumber off,
 
 	Assert(OffsetNumberIsValid(off) && off <= IP_MAX_ROWS_PER_PAGE);	/* I1 */
 	if (inserter == IP_INSERTER_DEFAULT)
-		op.state = IP_ROW_DEFAULT;
+		op.state = ip_state_insert_default();
 	else if (inserter == IP_INSERTER_OWN)
 	{
-		op.state = IP_ROW_VERSION | IP_ROW_INSERTED;
+		op.state = ip_state_insert();
 		op.own_xid = true;
 		op.ptr = ip_ptr_cid(cid);
 	}

@@ -220,7 +220,6 @@ static const char *
 apply_changed(Page page, ByteReader *r, bool moved)
 {
 	OffsetNumber off = bytes_get_varint(r);
-	uint8		state = IP_ROW_DELETED | (moved ? IP_ROW_MOVED : 0);
 	ItemId		lp = PageGetItemId(page, off);
 	uint8	   *item;
 
@@ -231,8 +230,7 @@ apply_changed(Page page, ByteReader *r, bool moved)
 	/* an undo record at home has that bit too */
 	if (item[IP_ROW_STATE] & IP_ROW_VERSION)
 		return "row is not as the operation expects";
-	item[IP_ROW_STATE] =
-		(item[IP_ROW_STATE] & IP_ROW_DEFAULT) | IP_ROW_CHANGED | state;
+	item[IP_ROW_STATE] = ip_state_change(item[IP_ROW_STATE], moved);
 	return !moved || put_move(page, off, r) ? NULL : "list of moves does not fit";
 }
 
@@ -375,7 +373,9 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 		case IP_OP_ROWS:
 		case IP_OP_FINAL_ROWS:
 			return ip_page_apply_rows(page, r,
-									  op == IP_OP_ROWS ? IP_ROW_DEFAULT : 0,
+									  op == IP_OP_ROWS ?
+									  ip_state_insert_default() :
+									  ip_state_freeze(),
 									  ctx->rows);
 		case IP_OP_UNUSED:
 			return apply_unused(page, r);

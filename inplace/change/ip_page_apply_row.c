@@ -8,6 +8,7 @@
 #include "ip_delta.h"
 #include "ip_items.h"
 #include "ip_page_apply_row.h"
+#include "ip_state.h"
 #include "ip_undo_rec.h"
 
 /*
@@ -324,7 +325,8 @@ read_restored(Page page, ByteReader *r, IpRestored *result)
 	if (problem == NULL)
 		problem = undo_change(page, off, &rec, r, result);
 	result->off = off;
-	result->state = (how & IP_RESTORE_DEFAULT) ? IP_ROW_DEFAULT : 0;
+	result->state = (how & IP_RESTORE_DEFAULT) ?
+		ip_state_insert_default() : ip_state_freeze();
 	len = (how & IP_RESTORE_LEN) ? bytes_get_varint(r) : result->bodylen;
 	if (problem == NULL && (r->bad || len > result->bodylen))
 		problem = "operation does not fit the row";
@@ -399,7 +401,8 @@ ip_page_apply_freeze(Page page, BlockNumber block, ByteReader *r)
 			((row.state & IP_ROW_OVERLAID) && saved == NULL &&
 			 row.ptr.block != block))
 			return "row is not as the operation expects";
-		problem = write_row(page, off, row.hdr, 0, InvalidTransactionId, no_ptr,
+		problem = write_row(page, off, row.hdr, ip_state_freeze(),
+							InvalidTransactionId, no_ptr,
 							row_buffers.body[into], len);
 		if (problem != NULL)
 			return problem;

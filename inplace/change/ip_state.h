@@ -43,6 +43,68 @@ extern IpItemState ip_state_of(Page page, OffsetNumber off);
 
 extern const char *ip_state_name(IpItemState state);
 
+/*
+ * The bits that a change writes: a function for each arrow to a row's state.
+ * What leads from a state of all rows of a page, ip_row_clear_default() and
+ * ip_row_clear_changed() write.
+ */
+static inline uint8
+ip_state_insert(void)
+{
+	return IP_ROW_VERSION | IP_ROW_INSERTED;
+}
+
+/* The page's default inserter inserts the row. */
+static inline uint8
+ip_state_insert_default(void)
+{
+	return IP_ROW_DEFAULT;
+}
+
+static inline uint8
+ip_state_update(void)
+{
+	return IP_ROW_VERSION;
+}
+
+static inline uint8
+ip_state_delete(bool moved)
+{
+	return IP_ROW_VERSION | IP_ROW_DELETED | (moved ? IP_ROW_MOVED : 0);
+}
+
+/* The version block of the update or deletion covers tuple data. */
+static inline uint8
+ip_state_overlay(uint8 state)
+{
+	return state | IP_ROW_OVERLAID;
+}
+
+/* The page's default changer deletes or moves the row, which is "before". */
+static inline uint8
+ip_state_change(uint8 before, bool moved)
+{
+	return (before & IP_ROW_DEFAULT) | IP_ROW_CHANGED | IP_ROW_DELETED |
+		(moved ? IP_ROW_MOVED : 0);
+}
+
+/*
+ * Rolled back to a version that needs its version block; "older" is that
+ * version's state, and "before" the row's.
+ */
+static inline uint8
+ip_state_roll_back(uint8 older, uint8 before)
+{
+	return IP_ROW_VERSION | (older & IP_ROW_INSERTED) |
+		(before & IP_ROW_OVERLAID);
+}
+
+static inline uint8
+ip_state_freeze(void)
+{
+	return 0;
+}
+
 #ifdef USE_ASSERT_CHECKING
 
 /* The states of all items of a data page. */

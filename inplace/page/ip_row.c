@@ -117,11 +117,13 @@ ip_row_list(Page page, IpItemList *list)
 {
 	OffsetNumber max = Min(PageGetMaxOffsetNumber(page), IP_MAX_ROWS_PER_PAGE);
 
-	list->n = 0;
+	list->n = list->ndead = 0;
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
-		if (ip_item_is_used(PageGetItemId(page, off)) &&
-			!ip_row_is_plain(page, off))
+		if (ItemIdIsDead(PageGetItemId(page, off)))
+			list->ndead++;
+		else if (ip_item_is_used(PageGetItemId(page, off)) &&
+				 !ip_row_is_plain(page, off))
 			list->off[list->n++] = off;
 	}
 }

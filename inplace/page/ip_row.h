@@ -150,9 +150,10 @@ ip_row_may_be(Page page, OffsetNumber off, uint8 state)
 		 !ip_item_is_ours(lp) || (ip_item_state(page, lp) & state));
 }
 
-/* Items of a page, in order. */
+/* Items of a page, in order; and how many others are dead. */
 typedef struct IpItemList
 {
+	int			ndead;
 	int			n;
 	OffsetNumber off[IP_MAX_ROWS_PER_PAGE];
 } IpItemList;

@@ -141,14 +141,18 @@ prune_row(IpPrune *p, OffsetNumber off)
 
 /*
  * Returns whether all rows of the page may be visible to all.  The answer is
- * exact if the page has not been changed; else IP_OP_VISIBLE and IP_OP_KEYS
- * check again.
+ * exact if the page is not changed; else IP_OP_VISIBLE and IP_OP_KEYS check
+ * again.
  */
 static bool
 may_be_plain(IpPrune *p, IpXid next)
 {
-	return p->oldest >= next && p->nfar == 0 &&
-		(p->changed || ip_map_is_plain(p->page));
+	bool		may = p->oldest >= next && p->nfar == 0 &&
+		(p->changed || p->list.n == 0);
+
+	Assert(p->changed || may == ip_map_is_plain(p->page) ||
+		   PageGetMaxOffsetNumber(p->page) > IP_MAX_ROWS_PER_PAGE);
+	return may;
 }
 
 /*
@@ -173,7 +177,7 @@ may_be_visible(IpPrune *p, IpXid next)
 	if (BufferIsInvalid(p->map) || IpPageGetSpecial(p->page)->keys != 0 ||
 		!may_be_plain(p, next))
 		return false;
-	return p->changed || (ip_map_is_visible(p->page) &&
+	return p->changed || (p->list.ndead == 0 &&
 						  (!PageIsAllVisible(p->page) ||
 						   visibilitymap_get_status(p->rel, p->block,
 													&p->map) != both));
@@ -267,14 +271,17 @@ prune_page(IpPrune *p)
 
 void
 ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from,
-			  Buffer map, bool quiets)
+			  Buffer map, bool quiets, IpItemList *before)
 {
 	IpPrune		p;
 
+	before->n = -1;
 	/* at most twice, unless other backends roll back as many changes again */
 	do
 	{
 		begin_page(&p, rel, buffer, true, false, horizon, map);
+		if (before->n < 0)
+			*before = p.list;
 		p.kept_from = kept_from;
 		p.quiets = quiets;
 		prune_page(&p);

@@ -14,6 +14,7 @@
 
 #include "ip_prune.h"
 #include "ip_restore.h"
+#include "ip_state.h"
 #include "ip_undo.h"
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
@@ -68,11 +69,10 @@ set_base(IpVersion *top, IpRowOp *op)
 static void
 set_target(IpPrune *p, IpVersion *v, IpRowOp *op)
 {
-	uint8		overlaid = v->top_state & IP_ROW_OVERLAID;
 	bool		by_default = is_default(p->page, v->xid,
 										(v->state & IP_ROW_INSERTED) != 0,
 										v->ptr.block);
-	bool		stays_overlaid = overlaid && !by_default;
+	bool		stays_overlaid = (v->top_state & IP_ROW_OVERLAID) && !by_default;
 
 	op->hdr = v->hdr;
 	op->body = v->body;
@@ -87,14 +87,14 @@ set_target(IpPrune *p, IpVersion *v, IpRowOp *op)
 	{
 		p->change.conflict = Max(p->change.conflict, v->xid);
 		v->xid = IP_XID_FROZEN;
-		op->state = 0;
+		op->state = ip_state_freeze();
 		op->bodylen = ip_prune_frozen_length(v);
 	}
 	else if (by_default)
-		op->state = IP_ROW_DEFAULT;
+		op->state = ip_state_insert_default();
 	else
 	{
-		op->state = v->state | IP_ROW_VERSION | overlaid;
+		op->state = ip_state_roll_back(v->state, v->top_state);
 		op->xid = (TransactionId) v->xid;
 		op->ptr = v->ptr;
 	}
@@ -276,10 +276,10 @@ all_see(Restore *r, IpXid xid)
 static bool
 state_before(Restore *r, const IpUndoRec *rec, uint8 *state)
 {
-	*state = 0;
+	*state = ip_state_freeze();
 	if (all_see(r, rec->prev_xid))
 		return true;
-	*state = IP_ROW_DEFAULT;
+	*state = ip_state_insert_default();
 	return is_default(r->p->page, rec->prev_xid, rec->prev_inserted,
 					  rec->prev_ptr.block) &&
 		ip_xid_status_locked(rec->prev_xid) == IP_STATUS_COMMITTED;

@@ -27,6 +27,7 @@
 #include "ip_rewrite.h"
 #include "ip_salvage.h"
 #include "ip_scan.h"
+#include "ip_state.h"
 #include "ip_toast.h"
 #include "ip_xid.h"
 
@@ -158,10 +159,9 @@ end_version(Rewrite *r, ItemPointer tid, const Past *past,
 	w.undo.kind = IP_UNDO_DELETE;
 	w.undo.flags = past->end_flags;
 	w.undo.cid = past->end_cid;
-	w.state = IP_ROW_DELETED;
+	w.state = ip_state_delete(past->moved);
 	if (past->moved)
 	{
-		w.state |= IP_ROW_MOVED;
 		if (ItemPointerIsValid(next))
 			w.undo.forward = *next;
 		else

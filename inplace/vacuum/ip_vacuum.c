@@ -294,25 +294,38 @@ count_row(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off,
 
 /*
  * Count the page's rows, and collect the offsets of its dead items.  Returns
- * the number of dead items.
+ * the number of dead items.  before: the items that had a state before the
+ * page was pruned; as in heap, rows that no longer have one have been frozen.
  */
 static int
-look_at_page(IpVacuum *v, BlockNumber block, Page page, OffsetNumber *dead)
+look_at_page(IpVacuum *v, BlockNumber block, Page page,
+			 const IpItemList *before, OffsetNumber *dead)
 {
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
 	int			ndead = 0;
+	int			nfrozen = 0;
+	int			next = 0;
 	IpRow		row;
 
 	Assert(IpPageGetSpecial(page)->kind == IP_PAGE_DATA);
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
+		bool		had_state = next < before->n && before->off[next] == off;
+
+		next += had_state ? 1 : 0;
 		if (ItemIdIsDead(PageGetItemId(page, off)))
 			dead[ndead++] = off;
 		else if (ip_row_is_plain(page, off))
+		{
 			v->n.live += 1;
+			nfrozen += had_state ? 1 : 0;
+		}
 		else if (ip_row_read(v->rel, block, page, off, &row))
 			count_row(v, block, page, off, &row);
 	}
+	v->n.frozen_rows += nfrozen;
+	v->n.frozen_pages += nfrozen > 0 ? 1 : 0;
+	v->n.removed += ndead - before->ndead;
 	return ndead;
 }
 
@@ -381,33 +394,6 @@ space_of(BlockNumber block, Page page)
 }
 
 /*
- * Returns whether the item has a state.  Then it names a transaction, and may
- * be an undo record; the page may be damaged.
- */
-static inline bool
-has_state(Page page, OffsetNumber off)
-{
-	return ip_row_may_be(page, off, 0xFF);
-}
-
-/*
- * Count frozen rows, which are, as in heap, rows that had a state and no longer
- * have one.
- */
-static void
-count_frozen(IpVacuum *v, Page page, const bool *had_state, OffsetNumber max)
-{
-	int			n = 0;
-
-	for (OffsetNumber off = FirstOffsetNumber;
-		 off <= Min(max, PageGetMaxOffsetNumber(page)); off++)
-		n += had_state[off] && ip_item_is_ours(PageGetItemId(page, off)) &&
-			!has_state(page, off);
-	v->n.frozen_rows += n;
-	v->n.frozen_pages += n > 0 ? 1 : 0;
-}
-
-/*
  * Prune and count a data page.  Returns the space to be recorded in the free
  * space map.
  */
@@ -416,24 +402,12 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer,
 				 OffsetNumber *dead, int *ndead)
 {
 	Page		page = BufferGetPage(buffer);
-	OffsetNumber max = PageGetMaxOffsetNumber(page);
-	bool		had_state[MaxOffsetNumber + 1];
-	bool		reports = ip_vacuum_may_report(v->params);
 	uint8		bits = distrust_map(v, block, buffer, true);
-	int			before = 0;
+	IpItemList	before;
 
-	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
-	{
-		before += ItemIdIsDead(PageGetItemId(page, off)) ? 1 : 0;
-		if (reports)
-			had_state[off] = has_state(page, off);
-	}
 	ip_prune_page(v->rel, buffer, v->horizon, v->kept_from, v->vm,
-				  v->do_indexes && v->follows);
-	*ndead = look_at_page(v, block, page, dead);
-	if (reports)
-		count_frozen(v, page, had_state, max);
-	v->n.removed += *ndead - before;
+				  v->do_indexes && v->follows, &before);
+	*ndead = look_at_page(v, block, page, &before, dead);
 	v->n.data_pages++;
 	v->n.dead_item_pages += *ndead > 0 ? 1 : 0;
 	v->n.dead_items += *ndead;

@@ -145,8 +145,8 @@ report_usage(const IpVacuum *v, IpVacuumUsage *u, StringInfo buf)
 	appendStringInfo(buf, _("system usage: %s"), pg_rusage_show(&u->rusage));
 }
 
-bool
-ip_vacuum_may_report(const VacuumParams *params)
+static bool
+may_report(const VacuumParams *params)
 {
 	return (params->options & VACOPT_VERBOSE) != 0 ||
 		(AmAutoVacuumWorkerProcess() && CompatLogDuration(params) >= 0);
@@ -159,7 +159,7 @@ ip_vacuum_report(IpVacuum *v, IpVacuumUsage *usage, double row_count)
 	const char *format = _("finished vacuuming \"%s.%s.%s\": index scans: %d\n");
 	StringInfoData buf;
 
-	if (!ip_vacuum_may_report(v->params) ||
+	if (!may_report(v->params) ||
 		(!verbose &&
 		 !TimestampDifferenceExceeds(usage->start, GetCurrentTimestamp(),
 									 CompatLogDuration(v->params))))

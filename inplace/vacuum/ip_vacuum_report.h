@@ -11,12 +11,6 @@
 /* The resources that have been used since the beginning. */
 typedef struct IpVacuumUsage IpVacuumUsage;
 
-/*
- * Returns whether there can be a report.  Otherwise what is only counted for it
- * need not be counted.
- */
-extern bool ip_vacuum_may_report(const VacuumParams *params);
-
 extern IpVacuumUsage *ip_vacuum_usage_begin(void);
 extern void ip_vacuum_report(IpVacuum *v, IpVacuumUsage *usage,
 							 double row_count);

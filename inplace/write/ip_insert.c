@@ -18,6 +18,7 @@
 #include "ip_rel.h"
 #include "ip_slot.h"
 #include "ip_space.h"
+#include "ip_state.h"
 #include "ip_toast.h"
 #include "ip_version.h"
 #include "ip_xid.h"
@@ -147,7 +148,7 @@ ip_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid,
 {
 	TransactionId xid = GetCurrentTransactionId();
 	IpRowOp		op = {
-		.state = IP_ROW_VERSION | IP_ROW_INSERTED,.own_xid = true,
+		.state = ip_state_insert(),.own_xid = true,
 		.base = IP_BASE_NONE,.ptr = ip_ptr_cid(token)
 	};
 	IpFormed	row;

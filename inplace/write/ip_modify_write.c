@@ -18,6 +18,7 @@
 #include "ip_op.h"
 #include "ip_page.h"
 #include "ip_space.h"
+#include "ip_state.h"
 #include "ip_undo.h"
 #include "ip_undo_use.h"
 #include "ip_xid.h"
@@ -51,7 +52,6 @@ ip_modify_same(IpRowWrite *w, IpVersion *v, uint8 info, TransactionId xid)
 	Assert(v->body != NULL && v->steps == 0);
 	w->info = info;
 	w->xid = xid;
-	w->state = v->state & (IP_ROW_INSERTED | IP_ROW_DELETED | IP_ROW_MOVED);
 	w->hdr = v->hdr;
 	w->body = w->from = v->body;
 	w->bodylen = w->fromlen = w->oldlen = v->bodylen;
@@ -456,7 +456,7 @@ put_row(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid,
 {
 	IpRowOp		op = {
 		.off = ItemPointerGetOffsetNumber(&v->tid),.hdr = w->hdr,
-		.state = w->state | IP_ROW_VERSION,
+		.state = overlaid ? ip_state_overlay(w->state) : w->state,
 		.own_xid = true,
 		.undo_off = undo_off,
 		.base = w->saved ? IP_BASE_OVERLAID : IP_BASE_ROW,
@@ -464,9 +464,6 @@ put_row(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid,
 		.from = w->from,.fromlen = w->fromlen,
 		.body = w->body,.bodylen = w->bodylen
 	};
-
-	if (overlaid)
-		op.state |= IP_ROW_OVERLAID;
 
 	/*
 	 * only if the undo delta leads from the whole new body to the whole old
@@ -501,8 +498,6 @@ may_write(IpVersion *v, const IpRowWrite *w)
 	if (!w->cut && w->bodylen < w->fromlen)
 		return false;
 	if (v->state & IP_ROW_DELETED)
-		return false;
-	if ((w->state & IP_ROW_MOVED) && !(w->state & IP_ROW_DELETED))
 		return false;
 	return (w->saved != NULL) == ((v->top_state & IP_ROW_OVERLAID) != 0) &&
 		BufferIsValid(w->moved.buffer) == (w->info == IP_XLOG_MOVE);

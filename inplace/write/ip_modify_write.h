@@ -31,7 +31,7 @@ typedef struct IpRowWrite
 								 * replay */
 	bool		replay;			/* see IpChange */
 	IpUndoRec	undo;			/* ip_modify_write sets prev and saved */
-	uint8		state;			/* INSERTED, DELETED, MOVED */
+	uint8		state;			/* of ip_state_update or ip_state_delete */
 	uint16		hdr;
 	const uint8 *body;
 	uint32		bodylen;

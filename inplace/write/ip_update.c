@@ -30,6 +30,7 @@
 #include "ip_rel.h"
 #include "ip_skip.h"
 #include "ip_space.h"
+#include "ip_state.h"
 #include "ip_toast.h"
 #include "ip_undo_use.h"
 #include "ip_update.h"
@@ -281,7 +282,7 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, uint32 options,
 		w.undo.kind = IP_UNDO_DELETE;
 		w.undo.flags = IP_REC_KEYS | (changing_part ? IP_REC_PARTITION : 0);
 		w.undo.cid = cid;
-		w.state = IP_ROW_DELETED | (changing_part ? IP_ROW_MOVED : 0);
+		w.state = ip_state_delete(changing_part);
 		deleted.hdr = v->hdr;
 		deleted.body = unconstify(uint8 *, v->body);
 		deleted.bodylen = v->bodylen;
@@ -362,7 +363,7 @@ prepare_in_place(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w,
 	if (req->row.bodylen < floor)
 		w->body = memcpy(palloc0(floor), req->row.body, req->row.bodylen);
 	w->hdr = req->row.hdr;
-	w->state = 0;
+	w->state = ip_state_update();
 	w->keys = req->columns.changed != 0;
 	Assert(w->cut || w->bodylen >= v->bodylen); /* I6 */
 	w->undo.has_skip = !w->cut &&
@@ -408,7 +409,7 @@ prepare_move(ModifyRequest *req, IpVersion *v, Buffer buffer, IpRowWrite *w)
 	uint32		have = v->top_itemlen + ip_page_free(page);
 
 	w->info = IP_XLOG_MOVE;
-	w->state = IP_ROW_DELETED | IP_ROW_MOVED;
+	w->state = ip_state_delete(true);
 	w->moved.row = req->row;
 	w->moved.init = false;
 	if (have >= wanted + ip_space_reserve(BufferGetBlockNumber(buffer),
