@@ -411,6 +411,7 @@ ts_release(TidSet *set, uint32_t ref, uint32_t bytes)
 {
 	uint32_t	units = units_of(bytes);
 
+	TS_ASSERT(ref != 0 && (ref & TS_EMBEDDED) == 0);
 	set->freed_units += units;
 	put_free(set, ref, units);
 }

@@ -265,6 +265,7 @@ list_pairs(const TsOpen *open, uint8_t *keys, uint8_t *offsets)
 static void
 write_pairs(uint8_t *leaf, const TsOpen *open)
 {
+	TS_ASSERT(open->ntids <= TS_MAX_PAIRS && !open->large);
 	leaf[0] = TS_PAIRS;
 	leaf[1] = (uint8_t) (open->ntids - 1);
 	list_pairs(open, leaf + 2, leaf + 2 + open->ntids);
@@ -276,6 +277,7 @@ write_groups(uint8_t *leaf, const TsOpen *open)
 	uint8_t    *keys = leaf + TS_GROUP_KEYS;
 	uint16_t	at = 0;
 
+	TS_ASSERT(open->ntids <= TS_MAX_GROUPED && !open->large);
 	leaf[0] = TS_GROUPS;
 	leaf[1] = 0;
 	list_pairs(open, keys, keys + open->ntids);
@@ -285,6 +287,7 @@ write_groups(uint8_t *leaf, const TsOpen *open)
 			at++;
 		memcpy(leaf + TS_HEADER + 2 * group, &at, sizeof(at));
 	}
+	TS_ASSERT(at == open->ntids);
 }
 
 /* ---- slots ---- */
@@ -326,6 +329,7 @@ write_same(uint8_t *leaf, const TsOpen *open)
 	uint8_t    *slot = ts_index_write(leaf, TS_SAME | same_index(open->nkeys),
 									  open->present, (int) open->nkeys);
 
+	TS_ASSERT(all_same(open));
 	memcpy(slot, &open->slots[ts_next_present(open->present, 0)],
 		   sizeof(uint64_t));
 }
@@ -360,6 +364,9 @@ write_wide(uint8_t *leaf, const TsOpen *open)
 		memcpy(slots + sizeof(uint64_t) * (index == TS_DIRECT ? key : i++),
 			   &slot, sizeof(slot));
 	}
+	TS_ASSERT(index == TS_DIRECT || i == nslots);
+	TS_ASSERT(far == slots + (uint32_t) nslots * sizeof(uint64_t) +
+			  open->far_live);
 }
 
 /* ---- flushing the open leaf ---- */

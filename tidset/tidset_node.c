@@ -50,6 +50,7 @@ ts_index_write(uint8_t *node, int form, const uint64_t *present, int n)
 {
 	uint8_t    *to = node + TS_HEADER;
 
+	TS_ASSERT(n >= 1 && n <= 256);
 	node[0] = (uint8_t) form;
 	node[1] = (uint8_t) (n - 1);
 	if (TS_INDEX(form) == TS_KEYS)
@@ -58,6 +59,7 @@ ts_index_write(uint8_t *node, int form, const uint64_t *present, int n)
 		for (int key = ts_next_present(present, 0); key < 256;
 			 key = ts_next_present(present, key + 1))
 			*to++ = (uint8_t) key;
+		TS_ASSERT(to == node + TS_HEADER + n);
 	}
 	else if (TS_INDEX(form) == TS_RANK)
 	{
@@ -124,6 +126,7 @@ typedef struct Children
 static void
 put_child(Children *children, int key, uint32_t ref)
 {
+	TS_ASSERT(children->refs[key] == 0);
 	children->present[key >> 6] |= UINT64_C(1) << (key & 63);
 	children->refs[key] = ref;
 	children->n++;

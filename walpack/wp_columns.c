@@ -135,6 +135,7 @@ store_tile(const uint8 *in, uint32 stride, uint32 first, uint32 n, uint32 width,
 {
 	Tile		t;
 
+	Assert(n % 8 == 0 && n <= TILE && width <= WIDTH);
 	for (uint32 i = 0; i < n; i += 8)
 		transpose(in + (size_t) i * stride, stride, tile_column(&t, 0) + i,
 				  sizeof(t.bytes[0]));
@@ -172,6 +173,7 @@ wp_columns_store(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols,
 {
 	uint32		even = n / 8 * 8;
 
+	Assert(ncols <= stride);
 	for (uint32 first = 0; first < even; first += TILE)
 		for (uint32 j = 0; j < ncols; j += WIDTH)
 		{
@@ -254,6 +256,7 @@ load_tile(uint8 *out, uint32 stride, uint32 first, uint32 n, uint32 width,
 {
 	Tile		t;
 
+	Assert(n % 8 == 0 && n <= TILE && width <= WIDTH);
 	for (uint32 c = 0; c < width; c++)
 		load_column(tile_column(&t, c), first, n, kinds[c], cols[c],
 					first > 0 ? out[(ptrdiff_t) c - (ptrdiff_t) stride] : 0);
@@ -282,6 +285,7 @@ wp_columns_load(uint8 *rows, uint32 stride, uint32 n, uint32 ncols,
 {
 	uint32		even = n / 8 * 8;
 
+	Assert(ncols <= stride);
 	if (ncols == 1 && stride == 1 && kinds[0] != WP_COL_CONST &&
 		kinds[0] != WP_COL_DELTA)
 	{

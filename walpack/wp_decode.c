@@ -493,6 +493,7 @@ take_record(WpDecoder *d, uint32 pos)
 	uint32		from;
 	bool		copied = false;
 
+	Assert(pos <= d->payload_len);
 	wp_xid_done(&d->xids, xid != 0, cls, c->rmid);
 	/* a record that ends a transaction copies nothing */
 	if (c->rmid != WP_RMID_XACT)

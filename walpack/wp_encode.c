@@ -585,6 +585,7 @@ flush_literal(WpEncoder *e, uint32 pos, uint32 announced)
 	WpBuf	   *items = &e->sections[WP_SEC_ITEMS];
 	uint32		end = pos;
 
+	Assert(e->literal <= pos && pos <= e->payload_len);
 	/* most of a segment after a switch */
 	while (end > e->literal && e->payload[end - 1] == 0)
 		end--;
@@ -612,6 +613,7 @@ record_at(WpEncoder *e, uint32 pos, WpRecord *rec)
 	const uint8 *p = e->payload + pos;
 	uint32		avail = e->payload_len - pos;
 
+	Assert(pos % 8 == 0 && pos < e->payload_len);
 	if (!wp_record_parse(p, avail, rec) || WP_ALIGN8(rec->tot_len) > avail)
 		return false;
 	for (uint32 i = rec->tot_len; i % 8 != 0; i++)

@@ -81,6 +81,8 @@ wp_group_add_slowly(WpContext *ctx, WpGroup *g, uint32 len)
 		g->minlen = g->maxlen = len;
 	else if (g->lens != NULL || len != g->minlen)
 		group_remember_len(ctx, g, len);
+	Assert(g->minlen <= len && len <= g->maxlen);
+	Assert(g->cap - g->used >= len + WP_SLACK);
 	row = g->data + g->used;
 	g->used += len;
 	g->n++;
@@ -307,6 +309,8 @@ write_columns(WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n,
 			*at;
 		*at += n;
 	}
+	Assert(columns == sections[WP_SEC_COLUMNS].used &&
+		   stored == sections[WP_SEC_STORED].used);
 	wp_columns_store(rows, stride, n, ncols, kinds, cols);
 }
 
@@ -319,8 +323,11 @@ write_lengths(WpContext *ctx, const WpGroup *g, WpBuf *sections)
 								  (size_t) width * g->n);
 
 	for (uint32 i = 0; i < g->n; i++)
+	{
+		Assert(g->minlen <= g->lens[i] && g->lens[i] <= g->maxlen);
 		for (uint32 b = 0; b < width; b++)
 			lens[(size_t) b * g->n + i] = (g->lens[i] - g->minlen) >> (8 * b);
+	}
 }
 
 /*
@@ -343,6 +350,7 @@ write_tails(WpContext *ctx, const WpGroup *g, uint32 ncols, WpBuf *sec)
 		tail += len - ncols;
 		row += len;
 	}
+	Assert(row == g->data + g->used && tail == sec->data + sec->used);
 	return heads;
 }
 
@@ -401,6 +409,7 @@ trial_size(WpContext *ctx, const WpGroup *g, const uint8 *row, uint32 first,
 		tail += len - ncols;
 		row += len;
 	}
+	Assert(tail == in + size);
 	got = ZSTD_compressCCtx(ctx->trial, out, ZSTD_compressBound(size), in,
 							tail - in, 1);
 	if (ZSTD_isError(got))
@@ -467,6 +476,7 @@ wp_group_write(WpContext *ctx, WpGroup *g, WpBuf *sections)
 	if (g->n == 0)
 		return;
 	ncols = choose_ncols(ctx, g);
+	Assert(ncols <= g->minlen && g->minlen <= g->maxlen);
 	if (g->lens != NULL)
 		g->flags |= WP_GROUP_VARLEN;
 	if (random_tails(g, ncols))
@@ -558,6 +568,7 @@ read_rows(WpContext *ctx, WpGroup *g, uint32 ncols, WpReader *sections)
 		tail += len - ncols;
 		row += len;
 	}
+	Assert(row == g->data + g->used);
 }
 
 void

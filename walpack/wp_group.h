@@ -40,6 +40,7 @@ wp_group_add(WpContext *ctx, WpGroup *g, uint32 len)
 	if (g->lens != NULL || len != g->minlen || g->n == 0 ||
 		g->cap - g->used < len + WP_SLACK)
 		return wp_group_add_slowly(ctx, g, len);
+	Assert(g->used == g->n * g->minlen);
 	g->used += len;
 	g->n++;
 	return g->data + g->used - len;
@@ -49,6 +50,7 @@ wp_group_add(WpContext *ctx, WpGroup *g, uint32 len)
 static inline uint8 *
 wp_group_extend(WpContext *ctx, WpGroup *g, uint32 len)
 {
+	Assert(g->n <= 1 && g->lens == NULL);
 	if (g->cap - g->used < len + WP_SLACK)
 		wp_group_reserve(ctx, g, len);
 	g->used += len;
@@ -96,6 +98,7 @@ wp_group_next(WpContext *ctx, WpGroup *g, uint32 *len)
 	*len = g->lens ? g->lens[g->next] : g->minlen;
 	g->next++;
 	g->cursor += *len;
+	Assert(g->cursor <= g->data + g->used);
 	return row;
 }
 

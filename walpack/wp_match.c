@@ -212,6 +212,8 @@ expected_copy(const WpMatcher *m, const Kind *kind, uint32 pos,
 	{
 		kind->skip, kind->len + (more >= EXTRA ? more : 0), source
 	};
+	Assert(copy->source + copy->len <= pos);
+	Assert(copy->skip + copy->len <= b->data_len);
 	return true;
 }
 
@@ -288,6 +290,8 @@ search_copy(WpMatcher *m, const Kind *kind, uint32 pos, const WpBlock *b,
 		{
 			at - back - start, len + back, source - back
 		};
+		Assert(copy->source + copy->len <= pos);
+		Assert(start + copy->skip + copy->len <= b->data_len);
 		return true;
 	}
 	return false;
@@ -367,5 +371,6 @@ wp_match_remember(WpMatcher *m, const WpBlock *block, uint32 rel,
 		remember_range(m, p, p + copies[i].skip, rel);
 		p += copies[i].skip + copies[i].len;
 	}
+	Assert(p <= block->data + block->data_len);
 	remember_range(m, p, block->data + block->data_len, rel);
 }

@@ -91,6 +91,7 @@ wp_xid_touch(WpXids *x, uint32 rank)
 {
 	WpXidSlot	slot = x->slots[rank];
 
+	Assert(rank < x->n);
 	for (uint32 i = rank; i > 0; i--)
 		x->slots[i] = x->slots[i - 1];
 	x->slots[0] = slot;
@@ -128,6 +129,7 @@ wp_xid_done(WpXids *x, bool has_xid, uint32 cls, uint8 rmid)
 		x->slots[0].context = 1 + cls;
 	else
 	{
+		Assert(x->n > 0);
 		x->n--;
 		memmove(x->slots, x->slots + 1, x->n * sizeof(WpXidSlot));
 	}
@@ -176,6 +178,7 @@ typedef struct WpPages
 static inline uint32
 wp_page_start(const WpPages *pages, uint32 i)
 {
+	Assert(i > 0);
 	return i * (pages->page_size - WP_PAGE_HEADER) -
 		(pages->header_len - WP_PAGE_HEADER);
 }
@@ -192,6 +195,7 @@ wp_offset_at(const WpPages *pages, uint32 pos, uint32 *left)
 	uint32		page = shifted / payload;
 
 	*left = payload - (shifted - page * payload);
+	Assert(*left > 0 && *left <= payload);
 	return page * pages->page_size + pages->page_size - *left;
 }
 
@@ -228,6 +232,7 @@ wp_page_predict(const WpPages *pages, uint32 i, uint16 removable, uint8 *header)
 {
 	uint32		rem_len = pages->rem_len[i];
 
+	Assert(i > 0 && i < pages->next_page);
 	memcpy(header, pages->first, WP_PAGE_HEADER);
 	wp_set16(header + 2, removable | (rem_len > 0 ? WP_XLP_CONTRECORD : 0));
 	wp_set64(header + 8,

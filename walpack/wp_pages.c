@@ -31,6 +31,7 @@ wp_pages_split(WpContext *ctx, WpPages *pages, const uint8 *raw, uint32 raw_len,
 		memcpy(out, raw + (size_t) i * page_size + header, page_size - header);
 		out += page_size - header;
 	}
+	Assert(out == payload + *payload_len);
 	return payload;
 }
 

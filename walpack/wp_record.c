@@ -112,6 +112,7 @@ wp_record_crc(const uint8 *p, uint32 tot_len)
 {
 	pg_crc32c	crc;
 
+	Assert(tot_len >= WP_REC_HEADER);
 	if (HAS_FAST_CRC())
 		return fast_record_crc(p, tot_len);
 	INIT_CRC32C(crc);

@@ -86,6 +86,7 @@ wp_alloc(WpContext *ctx, size_t size)
 	void	   *p = ctx->arena + ctx->arena_used;
 	size_t		step = ((size + 15) & ~(size_t) 15) + FENCE_SIZE;
 
+	Assert(ctx->arena_used <= ctx->arena_size);
 	if (step > ctx->arena_size - ctx->arena_used)
 		wp_fail(ctx, "more memory needed than allowed");
 	ctx->arena_used += step;
@@ -127,6 +128,9 @@ wp_realloc(WpContext *ctx, void *old, size_t used, size_t size)
 	uint8	   *top = ctx->arena + ctx->arena_used;
 	void	   *p;
 
+	Assert(used <= size);
+	Assert(old == NULL || ((uint8 *) old >= ctx->arena &&
+						   (uint8 *) old + used <= top));
 	if (old != NULL &&
 		(uint8 *) old + ((used + 15) & ~(size_t) 15) + FENCE_SIZE == top)
 	{
