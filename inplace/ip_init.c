@@ -42,20 +42,20 @@ _PG_init(void)
 	RegisterXactCallback(ip_lockset_at_end, NULL);
 	*find_rendezvous_variable(INPLACE_KEYS_TABLE) = (void *) &ip_handler_keys;
 	DefineCustomBoolVariable("inplace.debug_undo_at_home",
-							 "Keeps undo records on their rows' pages, while these have room.",
-							 "For tests of undo rings: off, all undo goes to them, and backends share them by slot only.",
+							 "Keeps undo records on the pages of their rows while these have room.",
+							 "For tests: if off, all undo records are written to undo rings, and backends share rings by slot only.",
 							 &ip_home_enabled, true, PGC_SUSET,
 							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL,
 							 NULL);
 	DefineCustomBoolVariable("inplace.debug_skip_lists",
-							 "Gives long version chains skip lists.",
-							 "For tests of chains of which many versions have to be passed.",
+							 "Adds skip lists to long version chains.",
+							 "For tests: if off, readers pass every version of a chain.",
 							 &ip_skip_enabled, true, PGC_SUSET,
 							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL,
 							 NULL);
 	DefineCustomBoolVariable("inplace.debug_heal",
-							 "Lets readers put pages in order that nobody changes any more.",
-							 "For tests of pages that they would put in order.",
+							 "Lets readers prune pages that are no longer changed.",
+							 "For tests: if off, readers leave pages as they are.",
 							 &ip_heal_enabled, true, PGC_SUSET,
 							 GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL,
 							 NULL);

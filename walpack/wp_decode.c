@@ -510,7 +510,7 @@ take_record(WpDecoder *d, uint32 pos)
 		main = wp_group_next(ctx, &c->main, &main_len);
 	len = (uint64) (p - d->record) + main_len;
 	if (WP_ALIGN8(len) > d->payload_len - pos)
-		wp_fail(ctx, "a record goes beyond the end");
+		wp_fail(ctx, "a record extends beyond the end");
 	if (main_len > 0)
 		wp_copy_short(p, main, main_len);
 	p = d->record + WP_REC_HEADER;
@@ -546,7 +546,7 @@ take_items(WpDecoder *d)
 			pos = take_record(d, pos);
 		if (literal > d->payload_len - pos ||
 			zeros > d->payload_len - pos - literal)
-			wp_fail(ctx, "literal bytes go beyond the end");
+			wp_fail(ctx, "literal bytes extend beyond the end");
 		deliver(d, wp_get_bytes(ctx, &d->sections[WP_SEC_LITERAL], literal),
 				literal);
 		deliver_zeros(d, zeros);

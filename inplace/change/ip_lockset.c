@@ -84,7 +84,7 @@ ip_lockset_problem(Page page)
 		if (set->mode > LockTupleExclusive)
 			return "lock set has an unknown mode";
 		if (set->block == IP_META_BLOCK || set->block == InvalidBlockNumber)
-			return "lock set is of no data page";
+			return "lock set does not name a data page";
 	}
 	return NULL;
 }

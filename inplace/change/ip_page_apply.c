@@ -194,7 +194,7 @@ static const char *
 clear_changer(Page page, IpSpecial *special)
 {
 	if (!ip_moves_drop(page))
-		return "list of moves cannot go";
+		return "list of moves cannot be removed";
 	set_changer(special, InvalidTransactionId, 0);
 	ip_row_clear_changed(page);
 	return NULL;

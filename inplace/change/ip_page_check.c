@@ -285,7 +285,7 @@ record_flags_problem(const IpUndoRec *rec)
 	uint8		flags = rec->flags;
 
 	if ((flags & IP_REC_PREV_INSERTED) && !(flags & IP_REC_PREV))
-		return "undo record says who inserted the row, but not when";
+		return "undo record marks the previous version as inserted, but has no transaction for it";
 	if ((flags & IP_REC_PREV) &&
 		((flags & IP_REC_PREV_INSERTED) != 0) != (rec->prev_ptr.off == 0))
 		return "undo record's pointer to the version before is of the wrong kind";

@@ -98,7 +98,7 @@ desc_restore(StringInfo buf, ByteReader *r)
 	ByteReader	rows = {bytes, bytes + len, r->bad};
 	uint32		off = 0;
 
-	appendStringInfoString(buf, "put back");
+	appendStringInfoString(buf, "roll back rows");
 	while (!rows.bad && rows.p < rows.end)
 	{
 		uint8		how = bytes_get_u8(&rows);
@@ -353,7 +353,7 @@ ip_page_desc_name(IpOp op)
 		[IP_OP_BASE] = "xid base",[IP_OP_ROW] = "row",[IP_OP_DEAD] = "dead",
 		[IP_OP_UNDO] = "undo",[IP_OP_INIT_LOCK] = "init lock page",
 		[IP_OP_RING] = "ring",[IP_OP_SLOT] = "slot",[IP_OP_ROWS] = "rows",
-		[IP_OP_FINAL_ROWS] = "final rows",[IP_OP_XID] = "xid",
+		[IP_OP_FINAL_ROWS] = "frozen rows",[IP_OP_XID] = "xid",
 		[IP_OP_UNUSED] = "unused",[IP_OP_INIT_FREE] = "init free page",
 		[IP_OP_CHANGER] = "default changer",
 		[IP_OP_CLEAR_CHANGER] = "clear default changer",

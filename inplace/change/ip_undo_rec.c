@@ -232,7 +232,7 @@ ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len,
 	uint16		stored;
 
 	if (!get_start(&r, special, block, &stored, rec))
-		return "item is no undo record";
+		return "item is not an undo record";
 	if (rec->flags & IP_REC_HDR)
 		rec->hdr = bytes_get_u16(&r);
 	ItemPointerSetInvalid(&rec->forward);
@@ -253,7 +253,7 @@ ip_undo_rec_decode(Page page, BlockNumber block, const uint8 *item, uint32 len,
 		return "undo record is too short";
 	if (rec->has_skip &&
 		!pagedelta_shift_is_whole(rec->delta, rec->deltalen, rec->skip.newlen))
-		return "undo record of a skip list has not got a whole body";
+		return "undo record of a skip list does not have a whole body";
 	if ((stored & IP_HDR_HEAP_MASK) != IP_HDR_HEAP_BITS)
 		return "undo record has wrong bits";
 	if (!ItemPointerIsValid(&rec->row))

@@ -169,7 +169,7 @@ ip_check_body(IpCheck *c, uint16 hdr, const uint8 *body, uint32 bodylen)
 	for (const uint8 *p = body + len; p < body + bodylen; p++)
 	{
 		if (*p != 0)
-			return "there is something behind the row's values";
+			return "row has bytes after its last value";
 	}
 	return NULL;
 }

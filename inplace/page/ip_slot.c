@@ -219,7 +219,7 @@ ip_slot_getsomeattrs(TupleTableSlot *slot, int natts)
 	Assert(!TTS_EMPTY(slot));
 
 	if (unlikely(islot->body == NULL))
-		elog(ERROR, "inplace slot without a row has no more columns");
+		elog(ERROR, "cannot deform an inplace slot that holds no row");
 
 	/* each ends in a call, so that most rows save no registers */
 	if (unlikely(natts > (islot->hdr & IP_HDR_NATTS_MASK)))

@@ -106,7 +106,7 @@ renew_block(LockList *l, Buffer before, BlockNumber block)
 	}
 	if (damaged)
 	{
-		l->problem = "lock page cannot be read, or is none";
+		l->problem = "page is unreadable or not a lock page";
 		renew_page(l->rel, before, buffer);
 	}
 	UnlockReleaseBuffer(buffer);
@@ -333,7 +333,7 @@ ip_lockset_vacuum(Relation rel, const BlockNumber *pages, BlockNumber npages,
 		if (l.problem)
 			ereport(WARNING,
 					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("list of lock pages of relation \"%s\" is mended at block %u: %s",
+					 errmsg("repaired list of lock pages of relation \"%s\" at block %u: %s",
 							RelationGetRelationName(rel), l.bad, l.problem)));
 		if (freed != 0)
 			note_freed(&l, freed);

@@ -685,10 +685,10 @@ ip_ring_drop_oldest(Relation rel, Buffer current, Buffer oldest, uint16 slot)
 	ereport(LOG_SERVER_ONLY,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 BufferIsValid(oldest) ?
-			 errmsg("undo page %u of relation \"%s\" cannot be used again, because of damage",
+			 errmsg("undo page %u of relation \"%s\" cannot be reused because of damage",
 					BufferGetBlockNumber(oldest),
 					RelationGetRelationName(rel)) :
-			 errmsg("undo ring %u of relation \"%s\" begins anew, because of a damaged link",
+			 errmsg("restarting undo ring %u of relation \"%s\" because of a damaged link",
 					slot, RelationGetRelationName(rel)),
 			 ip_page_check_hint(rel)));
 }

@@ -453,7 +453,7 @@ repair_decoy(IpVacuum *v, Buffer buffer)
 		return;
 	ereport(WARNING,
 			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("first item of block %u of relation \"%s\" is damaged, and is made anew",
+			 errmsg("rebuilding damaged first item of block %u of relation \"%s\"",
 					IP_DECOY_BLOCK, RelationGetRelationName(v->rel))));
 	ip_change_begin(&change, v->rel, IP_XLOG_VACUUM, InvalidTransactionId);
 	ip_op_simple(ip_change_block(&change, buffer, false), IP_OP_DECOY);
@@ -533,7 +533,7 @@ free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer,
 	if (ip_page_kind(v->rel, block, BufferGetPage(buffer)) != IP_PAGE_DATA)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("block %u of relation \"%s\" had dead rows, but is no data page any more",
+				 errmsg("block %u of relation \"%s\" had dead rows, but is no longer a data page",
 						block, RelationGetRelationName(v->rel))));
 	bits = visibilitymap_get_status(v->rel, block, &v->vm);
 	if (free_items(v, buffer, dead, ndead))

@@ -263,7 +263,7 @@ init_meta(Relation rel, Buffer buffer, const char *problem)
 	if (problem)
 		ereport(LOG_SERVER_ONLY,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("metapage of relation \"%s\" is made anew: %s",
+				 errmsg("rebuilding metapage of relation \"%s\": %s",
 						RelationGetRelationName(rel), problem)));
 }
 
@@ -305,7 +305,7 @@ ip_rel_repair_meta(Relation rel)
 	if (problem != NULL)
 		ereport(WARNING,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("metapage of relation \"%s\" is damaged, and is made anew: %s",
+				 errmsg("rebuilding damaged metapage of relation \"%s\": %s",
 						RelationGetRelationName(rel), problem)));
 }
 

@@ -86,7 +86,7 @@ sub long_ring
 	$node->start;
 	like(sql(q(SELECT problem FROM inplace_check('redone') WHERE block = 1)), qr/wrong checksum of its own/, 'redo leaves a damaged metapage damaged');
 	is(sql('SELECT count(*), min(n), max(n) FROM redone'), '4000|16|16', 'and rows are what they were');
-	like(answer('VACUUM redone'), qr/WARNING:  XX001: metapage of relation "redone" is damaged, and is made anew: metapage has a wrong checksum/,
+	like(answer('VACUUM redone'), qr/WARNING:  XX001: rebuilding damaged metapage of relation "redone": metapage has a wrong checksum/,
 		'VACUUM sees it');
 }
 
@@ -104,7 +104,7 @@ SKIP:
 		WHERE relfilenode = pg_relation_filenode('anew') AND relforknumber = 0 AND relblocknumber = 1));
 	my $log = -s $node->logfile;
 	sql('BEGIN', 'SELECT FROM anew WHERE id = 1 FOR UPDATE', 'COMMIT');
-	like(log_since($log), qr/metapage of relation "anew" is made anew/, 'a row lock makes the metapage anew');
+	like(log_since($log), qr/rebuilding metapage of relation "anew": /, 'a row lock makes the metapage anew');
 	my $pages = sql(q(SELECT pg_relation_size('anew') / 8192));
 	$writer->query_safe('UPDATE anew SET n = n + 1') foreach 1 .. 6;
 	# relation caches are built anew, while the current page is near what the metapage tells, or not
@@ -208,7 +208,7 @@ is(answer('SET zero_damaged_pages = on', 'SELECT count(*) FROM copied WHERE id >
 
 my $log = -s $node->logfile;
 is(answer('UPDATE unread SET n = 2'), '', 'a writer makes a metapage anew that cannot be read');
-like(log_since($log), qr/XX001.*metapage of relation "unread" is made anew: it cannot be read/, 'and the log says so');
+like(log_since($log), qr/XX001.*rebuilding metapage of relation "unread": it cannot be read/, 'and the log says so');
 
 my $by_key = "SET enable_seqscan = off; SELECT n FROM prepared WHERE id = $overlaid";
 like(answer($by_key), qr/^psql\S* ERROR:  XX001/m, 'the version before the change cannot be read');

@@ -92,7 +92,7 @@ foreach my $damage ([ 'place of sets', PD_UPPER, "\x01" ], [ 'kind', KIND, "\x04
 	like(lock_of($id->{$_}), $locked, "$how: a row with sets on page $_") foreach grep { $_ != $bad } 1, @pages;
 	sql(q(INSERT INTO l VALUES (1001, 'new')));
 	is(lock_of(1001), 1001, "$how: a new row");
-	like(answer('VACUUM l'), qr/WARNING:  XX001: list of lock pages of relation "l" is mended at block $bad: /, "$how: VACUUM mends the list");
+	like(answer('VACUUM l'), qr/WARNING:  XX001: repaired list of lock pages of relation "l" at block $bad: /, "$how: VACUUM mends the list");
 	sound_ok($how);
 	like(lock_of($id->{$bad}), $unknown, "$how: which does not bring locks back");
 	like(lock_of($id->{$_}), $locked, "$how: nor take others away: page $_") foreach grep { $_ != $bad } 1, @pages;
@@ -109,7 +109,7 @@ foreach my $damage ([ 'place of sets', PD_UPPER, "\x01" ], [ 'kind', KIND, "\x04
 	like(lock_of($id->{1}), $unknown, 'metapage: a row with sets there');
 	# on a page of its own
 	sql(q(INSERT INTO l VALUES (1001, repeat('new', 2600))), q(UPDATE l SET s = upper(s) WHERE id = 1001));
-	like(slurp_file($node->logfile, $log), qr/metapage of relation "l" is made anew/, 'metapage: an update makes it anew');
+	like(slurp_file($node->logfile, $log), qr/rebuilding metapage of relation "l": /, 'metapage: an update makes it anew');
 	like(lock_of($id->{1}), $unknown, 'metapage: its sets are lost');
 	like(lock_of($id->{$_}), $locked, "metapage: others are not: page $_") foreach @pages;
 	is(lock_of(1001), 1001, 'metapage: a new row is locked');
@@ -124,7 +124,7 @@ foreach my $damage ([ 'place of sets', PD_UPPER, "\x01" ], [ 'kind', KIND, "\x04
 	my ($id, @pages) = locked_table();
 	change_file($node, 'l', sub { my ($bytes) = @_; substr($$bytes, NRUNS, 1) ^= "\x01"; });
 	like(lock_of($id->{$_}), $locked, "list of undo pages: locks are known: page $_") foreach 1, @pages;
-	like(answer('VACUUM l'), qr/WARNING:  XX001: metapage of relation "l" is damaged, and is made anew/, 'list of undo pages: VACUUM');
+	like(answer('VACUUM l'), qr/WARNING:  XX001: rebuilding damaged metapage of relation "l": /, 'list of undo pages: VACUUM');
 	like(lock_of($id->{$_}), $locked, "list of undo pages: and afterwards: page $_") foreach 1, @pages;
 	sql(q(INSERT INTO l VALUES (1001, 'new')));
 	sound_ok('list of undo pages');
@@ -140,7 +140,7 @@ foreach my $to ('back', 'itself', 'the metapage', 'nowhere')
 	change_pages($node, 'l', sub { my ($page, $block) = @_; return undef if $block != $pages[-1]; substr($page, NEXT, 4) = pack 'L<', $link{$to}; return $page; });
 	like(lock_of($id->{$_}), $locked, "link to $to: locks are known: page $_") foreach 1, @pages;
 	sql(q(INSERT INTO l VALUES (1001, 'new')));
-	like(answer('VACUUM l'), qr/WARNING:  XX001: list of lock pages of relation "l" is mended at block $link{$to}: list of lock pages leads nowhere/,
+	like(answer('VACUUM l'), qr/WARNING:  XX001: repaired list of lock pages of relation "l" at block $link{$to}: list of lock pages leads nowhere/,
 		"link to $to: VACUUM");
 	sound_ok("link to $to");
 	like(lock_of($id->{$_}), $locked, "link to $to: and afterwards: page $_") foreach 1, @pages;
@@ -176,7 +176,7 @@ foreach my $how ('a page behind it', 'its link')
 		"continued, $how: who has locked such a row is not told that the lock may be lost");
 	forget_others();
 	like(lock_of(1), $unknown, "continued, $how: which does not make the lost one forgotten");
-	like(answer('VACUUM l'), qr/WARNING:  XX001: list of lock pages of relation "l" is mended/, "continued, $how: VACUUM") if $bad != 1;
+	like(answer('VACUUM l'), qr/WARNING:  XX001: repaired list of lock pages of relation "l" at block/, "continued, $how: VACUUM") if $bad != 1;
 	like(lock_of(1), $unknown, "continued, $how: nor does VACUUM");
 	sql(q(ROLLBACK PREPARED 'last'));
 	is(lock_of(1), 1, "continued, $how: nobody has locked it any more");
@@ -191,7 +191,7 @@ foreach my $how ('a page behind it', 'its link')
 	my @pages = continued_table();
 	change_pages($node, 'l', sub { my ($page, $block) = @_; return undef if $block != $pages[0]; substr($page, KIND, 1) = "\x77"; return $page; });
 	forget_others();
-	like(answer('VACUUM l'), qr/WARNING:  XX001: list of lock pages of relation "l" is mended/, 'pages behind: VACUUM');
+	like(answer('VACUUM l'), qr/WARNING:  XX001: repaired list of lock pages of relation "l" at block/, 'pages behind: VACUUM');
 	sql(q(ROLLBACK PREPARED 'last'));
 	sql(q(BEGIN; UPDATE l SET s = '' WHERE id = 900; PREPARE TRANSACTION 'later'));
 	is(lock_of($_), $_, "pages behind: row $_") foreach map { 100 * $_ + 1 } 1 .. 8;

@@ -58,7 +58,7 @@ sub fails
 {
 	my ($what, $name) = @_;
 	my (undef, undef, $stderr) = $node->psql('postgres', $what);
-	like($stderr, qr/corrupted undo record \(\d+,\d+\) of relation "chain": undo record of a skip list has not got a whole body/, $name);
+	like($stderr, qr/corrupted undo record \(\d+,\d+\) of relation "chain": undo record of a skip list does not have a whole body/, $name);
 	return;
 }
 

@@ -213,7 +213,7 @@ like(sql(q(SELECT string_agg(block || ' ' || problem, ', ') FROM inplace_check('
 is(complaint('BEGIN; SET LOCAL inplace.debug_undo_at_home = off; UPDATE inplace SET n = 0; ROLLBACK'), '',
 	'block 1 is a page of rows: an UPDATE makes the metapage anew');
 change_file($node, 'inplace', sub { ${ $_[0] } = $sound; substr(${ $_[0] }, BLCKSZ, BLCKSZ) = substr $sound, 0, BLCKSZ; });
-like(complaint('VACUUM inplace'), qr/WARNING:  XX001: metapage of relation "inplace" is damaged, and is made anew: it is not a metapage/,
+like(complaint('VACUUM inplace'), qr/WARNING:  XX001: rebuilding damaged metapage of relation "inplace": it is not a metapage/,
 	'block 1 is a page of rows: VACUUM makes the metapage anew, and says so');
 sql('VACUUM inplace') foreach 1 .. 2;
 tables_ok($node, 'block 1 is a page of rows: afterwards', 'inplace');
@@ -237,7 +237,7 @@ is(sql('SELECT count(*) FROM inplace'), 10, 'no decoy: rows can be read');
 change_file($node, 'inplace', sub { substr(${ $_[0] }, 24, 4) = pack 'L<', 0xFFFFFFFF; });
 is(sql('SELECT count(*) FROM inplace'), 10, 'damaged decoy: rows can be read');
 sql('INSERT INTO inplace VALUES (11, 0)');
-like(complaint('VACUUM inplace'), qr/WARNING:  XX001: first item of block 0 of relation "inplace" is damaged, and is made anew/,
+like(complaint('VACUUM inplace'), qr/WARNING:  XX001: rebuilding damaged first item of block 0 of relation "inplace"/,
 	'damaged decoy: VACUUM makes it anew, and says so');
 tables_ok($node, 'damaged decoy: afterwards', 'inplace');
 is(sql('SELECT count(*) FROM inplace'), 11, 'damaged decoy: all rows are there');
