@@ -72,7 +72,8 @@ set_target(IpPrune *p, IpVersion *v, IpRowOp *op)
 	bool		by_default = is_default(p->page, v->xid,
 										(v->state & IP_ROW_INSERTED) != 0,
 										v->ptr.block);
-	bool		stays_overlaid = (v->top_state & IP_ROW_OVERLAID) && !by_default;
+	bool		overlaid = (v->top_state & IP_ROW_OVERLAID) != 0;
+	bool		stays_overlaid = overlaid && !by_default;
 
 	op->hdr = v->hdr;
 	op->body = v->body;
