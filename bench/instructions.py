@@ -206,6 +206,7 @@ def main():
     unknown = [name for name in args.rows if name not in ROWS]
     if unknown:
         parser.error('no row %s' % ', '.join(unknown))
+    args.out.mkdir(parents=True, exist_ok=True)
     former = json.loads(args.compare.read_text(encoding='utf-8'))['rows'] if args.compare else {}
     bench = Bench(args.pg_config, args.keep)
     try:
