@@ -126,6 +126,50 @@ LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 100;
 COMMENT ON FUNCTION inplace_locks(regclass) IS
 	'row locks of an inplace table, those that have ended included, as long as nothing else has come in their place';
 
+-- ---- what holds undo back -------------------------------------------------
+
+-- VACUUM's own snapshots hold nothing back.  A transaction of another database
+-- does by the snapshots that are taken here meanwhile.
+CREATE VIEW inplace_horizon AS
+SELECT holder,
+	pid,						-- NULL: no process of this server
+	name,						-- application_name, gid or slot_name
+	database,					-- NULL: all
+	xmin,						-- undo of this xid and of later ones stays
+	age(xmin) AS xids,			-- assigned since
+	since,
+	remedy
+FROM (
+	SELECT CASE backend_type WHEN 'walsender' THEN 'standby' ELSE 'backend' END
+			AS holder,
+		pid, application_name AS name, datname::text AS database,
+		CASE WHEN age(backend_xid) > age(backend_xmin) OR backend_xmin IS NULL
+			THEN backend_xid ELSE backend_xmin END AS xmin,
+		coalesce(xact_start, backend_start) AS since,
+		CASE backend_type WHEN 'walsender'
+			THEN 'end the oldest query of the standby'
+			ELSE format('SELECT pg_terminate_backend(%s)', pid) END AS remedy
+	FROM pg_stat_activity
+	WHERE (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+		AND pid <> pg_backend_pid()
+		AND pid NOT IN (SELECT v.pid FROM pg_stat_progress_vacuum v)
+	UNION ALL
+	SELECT 'prepared transaction', NULL, gid, database::text, transaction,
+		prepared, format('COMMIT PREPARED %L', gid)
+	FROM pg_prepared_xacts
+	UNION ALL
+	SELECT CASE slot_type WHEN 'physical' THEN 'slot of a standby'
+			ELSE 'replication slot' END,
+		active_pid, slot_name::text, database::text, xmin, NULL,
+		CASE WHEN active THEN 'end the oldest query of the standby'
+			ELSE format('SELECT pg_drop_replication_slot(%L)', slot_name) END
+	FROM pg_replication_slots
+	WHERE xmin IS NOT NULL) holders
+ORDER BY age(xmin) DESC;
+COMMENT ON VIEW inplace_horizon IS
+	'what keeps undo records from being removed, the oldest first';
+GRANT SELECT ON inplace_horizon TO PUBLIC;
+
 -- ---- WAL ------------------------------------------------------------------
 
 CREATE FUNCTION inplace_wal_summary(

@@ -11,6 +11,7 @@
 #include "utils/pg_rusage.h"
 #include "utils/timestamp.h"
 
+#include "ip_ring.h"
 #include "ip_vacuum_report.h"
 
 struct IpVacuumUsage
@@ -56,7 +57,11 @@ report_rows(IpVacuum *v, StringInfo buf, double row_count)
 					 (long long) n->removed,
 					 (long long) (Max(row_count, 0) + n->recently_dead),
 					 (long long) n->recently_dead);
-	appendStringInfo(buf, _("undo: %u pages, of which %u were freed\n"),
+	appendStringInfo(buf,
+					 ip_undo_beyond(n->undo_pages - n->undo_freed,
+									v->nblocks) > 0 ?
+					 _("undo: %u pages, of which %u were freed; view inplace_horizon shows what the others are kept for\n") :
+					 _("undo: %u pages, of which %u were freed\n"),
 					 n->undo_pages, n->undo_freed);
 }
 

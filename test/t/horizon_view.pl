@@ -1,0 +1,141 @@
+# View inplace_horizon names each holder of undo, and the remedy that it gives lets the undo go.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_cluster(
+	'main',
+	streaming => 1,
+	conf => q(
+autovacuum = off
+inplace.debug_undo_at_home = off
+max_prepared_transactions = 5
+));
+sql_on(\$node);
+sql(
+	'CREATE TABLE t (id int PRIMARY KEY, n int) USING inplace',
+	'INSERT INTO t SELECT i, 0 FROM generate_series(1, 20000) i',
+	'CREATE ROLE nobody');
+
+# Updates all rows so often that the rings are beyond what VACUUM leaves them; the lines that VACUUM (VERBOSE) writes.
+sub load_and_vacuum
+{
+	sql('UPDATE t SET n = n + 1') for (1 .. 5);
+	my ($out, $err) = ('', '');
+	$node->psql('postgres', 'VACUUM (VERBOSE) t', stdout => \$out, stderr => \$err);
+	return $err;
+}
+
+sub pages { return sql("SELECT coalesce(sum(pages - removable_pages), 0) FROM inplace_undo_rings('t')"); }
+
+sub holders { return sql("SELECT string_agg(holder || ' ' || coalesce(name, ''), ', ' ORDER BY xids DESC) FROM inplace_horizon"); }
+
+# The view's only holder is this one, and VACUUM refers to the view; then the remedy is carried out.
+sub held_by
+{
+	my ($what, $columns, $wanted, $cure) = @_;
+	$node->poll_query_until('postgres', 'SELECT count(*) > 0 FROM inplace_horizon') or die;
+	my $lines = load_and_vacuum();
+	like($lines, qr/undo: \d+ pages, of which \d+ were freed; view inplace_horizon shows what the others are kept for$/m,
+		"$what: VACUUM refers to the view");
+	cmp_ok(pages(), '>', 100, "$what: undo is held");
+	is(sql("SELECT $columns FROM inplace_horizon"), $wanted, "$what: the view names it, alone");
+	is(sql('SELECT count(*) FROM inplace_horizon WHERE xids < 5 OR since > now()'), 0, "$what: and how old it is");
+	$cure->(sql('SELECT remedy FROM inplace_horizon'));
+	$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM inplace_horizon') or die "$what: " . holders();
+	unlike(load_and_vacuum(), qr/inplace_horizon/, "$what: VACUUM has nothing to say afterwards");
+	cmp_ok(pages(), '<', 100, "$what: the undo is gone");
+	return;
+}
+
+is(sql('SELECT count(*) FROM inplace_horizon'), 0, 'nobody holds anything');
+
+# ---- backends ------------------------------------------------------------------
+
+my $reader = $node->background_psql('postgres', on_error_stop => 0);
+my $pid = $reader->query_safe('SELECT pg_backend_pid()');
+$reader->query_safe("SET application_name = 'reader'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t");
+held_by(
+	'a snapshot',
+	"holder, pid, name, database, since <= now()",
+	"backend|$pid|reader|postgres|t",
+	sub { is($_[0], "SELECT pg_terminate_backend($pid)", 'a snapshot: its remedy'); sql($_[0]); });
+$reader->{run}->finish if $reader->{run};
+
+# a writer, which has an xid and no snapshot
+my $writer = $node->background_psql('postgres', on_error_stop => 0);
+$pid = $writer->query_safe('SELECT pg_backend_pid()');
+$writer->query_safe("SET application_name = 'writer'; BEGIN; CREATE TABLE u (a int)");
+held_by(
+	'a writer',
+	'holder, pid, name, database, since <= now()',
+	"backend|$pid|writer|postgres|t",
+	sub { sql($_[0]); });
+$writer->{run}->finish if $writer->{run};
+
+# VACUUM's own snapshot holds nothing
+my $vacuum = $node->background_psql('postgres', on_error_stop => 0);
+$vacuum->query_until(qr/began/, "SET vacuum_cost_delay = 100; SET vacuum_cost_limit = 1;\n\\echo began\nVACUUM t;\n\\echo ended\n");
+$node->poll_query_until('postgres', 'SELECT count(*) > 0 FROM pg_stat_progress_vacuum') or die;
+is(sql('SELECT count(*) FROM inplace_horizon'), 0, 'VACUUM: not in the view');
+sql('SELECT pg_cancel_backend(pid) FROM pg_stat_progress_vacuum');
+$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_progress_vacuum') or die;
+$vacuum->quit;
+
+# ---- prepared transactions -----------------------------------------------------
+
+sql("BEGIN; INSERT INTO t VALUES (0, 0); PREPARE TRANSACTION 'it''s'");
+held_by(
+	'a prepared transaction',
+	'holder, pid, name, database',
+	"prepared transaction||it's|postgres",
+	sub { is($_[0], "COMMIT PREPARED 'it''s'", 'a prepared transaction: its remedy'); sql($_[0]); });
+
+# ---- standbys ------------------------------------------------------------------
+
+my $standby = new_standby($node, "hot_standby_feedback = on\nwal_receiver_status_interval = 1\nmax_standby_streaming_delay = -1\n");
+$node->wait_for_catchup($standby);
+$reader = $standby->background_psql('postgres');
+$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t');
+held_by(
+	"a standby's query",
+	"holder, pid = (SELECT pid FROM pg_stat_replication), name, database, remedy",
+	'standby|t|standby||end the oldest query of the standby',
+	sub { $reader->query_safe('COMMIT'); $standby->stop; });
+$reader->quit;
+
+sql("SELECT pg_create_physical_replication_slot('kept')");
+$standby->append_conf('postgresql.conf', "primary_slot_name = 'kept'");
+$standby->start;
+$node->wait_for_catchup($standby);
+$reader = $standby->background_psql('postgres');
+$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t');
+$node->poll_query_until('postgres', 'SELECT xmin IS NOT NULL FROM pg_replication_slots') or die;
+$reader->quit;
+$standby->stop('immediate');
+$node->poll_query_until('postgres', 'SELECT NOT active FROM pg_replication_slots') or die;
+held_by(
+	'a slot that nobody uses',
+	'holder, pid, name, database',
+	'slot of a standby||kept|',
+	sub { is($_[0], "SELECT pg_drop_replication_slot('kept')", 'a slot: its remedy'); sql($_[0]); });
+
+# ---- everybody may look --------------------------------------------------------
+
+$reader = $node->background_psql('postgres');
+$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t');
+is(sql('SET ROLE nobody', 'SELECT count(*) FROM inplace_horizon'), 1, 'a role without privileges sees the holder');
+$reader->quit;
+
+log_ok($node, 'horizon', 0);
+$node->stop;
+
+done_testing();
