@@ -685,14 +685,17 @@ collect(IpVacuum *v, BlockNumber block, const OffsetNumber *dead, int ndead)
 
 /*
  * Returns whether the page need not be read.  All-visible pages need no work,
- * as long as the map is right.  But a table's first VACUUM counts the rows:
- * readers may have made all pages all-visible before.
+ * as long as the map is right.  But readers may have made pages all-visible
+ * whose rows have never been counted: those of a table's first VACUUM, and
+ * those by which the table has grown since the last one.
  */
 static bool
 may_skip(IpVacuum *v, BlockNumber block)
 {
+	Form_pg_class form = v->rel->rd_rel;
+
 	return !(v->params->options & VACOPT_DISABLE_PAGE_SKIPPING) &&
-		v->rel->rd_rel->reltuples >= 0 &&
+		form->reltuples >= 0 && block < (BlockNumber) form->relpages &&
 		visibilitymap_get_status(v->rel, block, &v->ahead_vm) ==
 		(VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN);
 }
