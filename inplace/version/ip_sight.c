@@ -149,10 +149,12 @@ ip_sight(IpSight *s)
 	if (!ip_row_read_deleted(s->rel, ItemPointerGetBlockNumberNoCheck(&s->tid),
 							 s->page, off, &s->row))
 		return IP_SIGHT_WALK;
-	if (ip_version_deletion_hides(s->row.xid, s->snapshot, s->horizon))
+	if (!is_mvcc)
+		return ip_version_deletion_hides(s->row.xid, s->snapshot, s->horizon) ?
+			IP_SIGHT_NOTHING : IP_SIGHT_WALK;
+	if (sees(s, s->row.xid))
 		return IP_SIGHT_NOTHING;
-	return is_mvcc && !sees(s, s->row.xid) && s->row.xid == s->known->unseen &&
-		ip_row_is_changed(&s->row) ?
+	return s->row.xid == s->known->unseen && ip_row_is_changed(&s->row) ?
 		previous(s) : IP_SIGHT_WALK;
 }
 

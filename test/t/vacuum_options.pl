@@ -124,6 +124,28 @@ $found = vacuum('', 'fresh');
 vacuum_is($found, 'a first VACUUM counts the rows of all-visible pages', scanned => pages('fresh'), live => 1000);
 is(sql(q(SELECT reltuples || ' ' || pg_stat_get_live_tuples(oid) FROM pg_class WHERE relname = 'fresh')), '1000 1000', 'and so says the table');
 
+# ... or that has grown since its last VACUUM, by pages that only readers have visited since
+sql('INSERT INTO fresh SELECT generate_series(1, 20000)') for 1 .. 2;
+sql('SELECT count(*) FROM fresh') for 1 .. 2;
+vacuum('', 'fresh');
+my $grown = sql("SELECT reltuples FROM pg_class WHERE relname = 'fresh'");
+ok($grown > 40500 && $grown < 41500, 'VACUUM counts the rows of pages that are new')
+  or diag("reltuples: $grown");
+sql('CREATE TABLE filled (id int) USING inplace', 'VACUUM filled', 'INSERT INTO filled SELECT generate_series(1, 20000)');
+sql('SELECT count(*) FROM filled') for 1 .. 2;
+vacuum('', 'filled');
+is(sql(q(SELECT reltuples || ' ' || pg_stat_get_live_tuples(oid) FROM pg_class WHERE relname = 'filled')), '20000 20000', 'so it does in a table that was empty');
+
+# ... or whose pages have other rows than at its last VACUUM
+sql('DELETE FROM filled WHERE id < 20000');
+vacuum('', 'filled');
+sql('INSERT INTO filled SELECT generate_series(1, 19000)');
+sql('SELECT count(*) FROM filled') for 1 .. 2;
+vacuum('', 'filled');
+my $filled = sql("SELECT reltuples FROM pg_class WHERE relname = 'filled'");
+ok($filled > 18500 && $filled < 19500, 'VACUUM knows of rows in the place of those that it has removed')
+  or diag("reltuples: $filled");
+
 # ---- the bypass -------------------------------------------------------------------
 
 sub dead_items
