@@ -5,8 +5,9 @@
  *	  A change has blocks, and each block has operations: bytes that the module
  *	  writes and reads.  They are built completely (which may fail and changes
  *	  nothing), then applied in a critical section, and logged as the blocks'
- *	  data.  Redo applies the same bytes by the same function, in the same order
- *	  as the forward path, and keeps all pages locked until all are changed.
+ *	  data.  Redo applies the same bytes by the same function, and keeps all
+ *	  pages locked until all are changed.  What becomes of a block does not
+ *	  depend on the order of blocks.
  *
  *	  Whoever applies the operations makes sure before that they fit: no
  *	  operation fails in the critical section.

@@ -164,7 +164,7 @@ FROM (
 		CASE WHEN active THEN 'end the oldest query of the standby'
 			ELSE format('SELECT pg_drop_replication_slot(%L)', slot_name) END
 	FROM pg_replication_slots
-	WHERE xmin IS NOT NULL) holders
+	WHERE xmin IS NOT NULL AND wal_status IS DISTINCT FROM 'lost') holders
 ORDER BY age(xmin) DESC;
 COMMENT ON VIEW inplace_horizon IS
 	'what keeps undo records from being removed, the oldest first';
