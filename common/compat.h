@@ -75,6 +75,9 @@
 #include "nodes/parsenodes.h"
 #include "replication/logicalworker.h"
 #endif
+#if PG_VERSION_NUM >= 170000
+#include "utils/injection_point.h"
+#endif
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/tuplesort.h"
@@ -83,6 +86,19 @@
 #endif
 #if PG_VERSION_NUM < 170000
 #include "storage/sinvaladt.h"
+#endif
+
+/*
+ * A place where tests let a session wait, on servers that were made for it;
+ * nothing elsewhere.  It must not be in a critical section: the first visit
+ * allocates memory.
+ */
+#if PG_VERSION_NUM < 170000
+#define CompatInjectionPoint(name) ((void) 0)
+#elif PG_VERSION_NUM < 180000
+#define CompatInjectionPoint(name) INJECTION_POINT(name)
+#else
+#define CompatInjectionPoint(name) INJECTION_POINT(name, NULL)
 #endif
 
 /* ---- files ------------------------------------------------------------- */

@@ -613,6 +613,7 @@ ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid,
 	bool		same;
 
 	Assert(ip_page_none_is_locked());
+	CompatInjectionPoint("inplace-far");
 	result = fetch(v, rel, tid, soft, NULL, NULL);
 
 	/*

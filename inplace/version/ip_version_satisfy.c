@@ -260,6 +260,7 @@ COMPAT_STOP IpvResult
 ip_version_satisfy(IpVersion *v, Snapshot snapshot)
 {
 	Assert(v->body != NULL);
+	CompatInjectionPoint("inplace-satisfy");
 	switch (snapshot->snapshot_type)
 	{
 		case SNAPSHOT_MVCC:
