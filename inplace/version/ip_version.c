@@ -623,6 +623,7 @@ ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid,
 	if (result != IPV_OK || ip_version_status(v) != IP_STATUS_ABORTED)
 		return IPV_STALE;
 	result = ip_version_skip_aborted(v);
+	CompatInjectionPoint("inplace-far-found");
 	*buffer = ip_rel_read(rel, ItemPointerGetBlockNumberNoCheck(tid));
 	LockBuffer(*buffer, BUFFER_LOCK_EXCLUSIVE);
 	same = ip_page_kind(rel, BufferGetBlockNumber(*buffer),

@@ -21,12 +21,15 @@ if (!has_points())
 	plan skip_all => 'a server without injection points';
 }
 
-foreach my $case (
+# before and after it has looked for what is below the aborted changes
+my @points = ('inplace-far', 'inplace-far-found');
+foreach my $case (map { my $point = $_; map { [ $point, @$_ ] }
 	[ 'moved',   'UPDATE r SET k = k + 1 WHERE id = 1', '1|1|100' ],
 	[ 'changed', 'UPDATE r SET n = n + 1000 WHERE id = 1', '1|0|1100' ],
-	[ 'VACUUM',  'VACUUM r', '1|0|100' ])
+	[ 'VACUUM',  'VACUUM r', '1|0|100' ] } @points)
 {
-	my ($name, $other, $expected) = @$case;
+	my ($point, $name, $other, $expected) = @$case;
+	$name = "$point, $name";
 	sql('DROP TABLE IF EXISTS r',
 		'CREATE TABLE r (id int PRIMARY KEY, k int, n int) USING inplace',
 		'CREATE INDEX ON r (k)',
@@ -36,7 +39,7 @@ foreach my $case (
 	sql('DO $$BEGIN FOR i IN 1..500 LOOP UPDATE r SET n = n + 1 WHERE id = 1; END LOOP; ROLLBACK; END$$');
 
 	my $writer = $node->background_psql('postgres', on_error_stop => 1);
-	at_point($writer, 'inplace-far', 'UPDATE r SET n = n + 100 WHERE id = 1', sub { sql($other) });
+	at_point($writer, $point, 'UPDATE r SET n = n + 100 WHERE id = 1', sub { sql($other) });
 	$locker->query_safe('COMMIT');
 	$_->quit foreach $writer, $locker;
 	is(sql('SELECT id, k, n FROM r WHERE id = 1'), $expected, "$name: one row, with both changes");
