@@ -38,16 +38,6 @@
 #define pg_noreturn				__attribute__((noreturn))
 #endif
 
-/*
- * Attribute of a function at which tests stop processes.  A debugger finds the
- * function by its name, and each call of it.
- */
-#ifdef __clang__
-#define COMPAT_STOP				pg_noinline
-#else
-#define COMPAT_STOP				pg_noinline __attribute__((noclone))
-#endif
-
 #include "access/genam.h"
 #include "access/tableam.h"
 #include "access/transam.h"

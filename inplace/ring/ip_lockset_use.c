@@ -987,7 +987,7 @@ append_page(Relation rel, BlockNumber last)
 	UnlockReleaseBuffer(meta);
 }
 
-COMPAT_STOP void
+void
 ip_lockset_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid,
 			   LockTupleMode mode, bool any)
 {

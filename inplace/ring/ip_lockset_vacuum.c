@@ -316,7 +316,7 @@ free_strays(LockList *l, const BlockNumber *pages, BlockNumber npages)
 	pfree(strays);
 }
 
-COMPAT_STOP void
+void
 ip_lockset_vacuum(Relation rel, const BlockNumber *pages, BlockNumber npages,
 				  BlockNumber nundo, IpFreeBlocks *lowest)
 {

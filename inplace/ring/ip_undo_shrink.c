@@ -276,7 +276,7 @@ ip_undo_shrink_lost(Relation rel, IpXid limit, const BlockNumber *pages,
 	return reclaimed;
 }
 
-COMPAT_STOP BlockNumber
+BlockNumber
 ip_undo_shrink_rings(Relation rel, IpXid limit, IpFreeBlocks *lowest,
 					 bool *moved)
 {

@@ -130,7 +130,7 @@ sight_of_change(IpSight *s)
 	return ip_row_is_changed(&s->row) ? previous(s) : IP_SIGHT_WALK;
 }
 
-COMPAT_STOP IpSightOf
+IpSightOf
 ip_sight(IpSight *s)
 {
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&s->tid);

@@ -391,7 +391,7 @@ ip_version_status(IpVersion *v)
 	return IP_STATUS_ABORTED;
 }
 
-COMPAT_STOP IpvResult
+IpvResult
 ip_version_load_rec(IpVersion *v)
 {
 	if (v->forgotten)
@@ -605,7 +605,7 @@ ip_version_skip_aborted(IpVersion *v)
 	return IPV_OK;
 }
 
-COMPAT_STOP IpvResult
+IpvResult
 ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid,
 					bool soft, Buffer *buffer)
 {
@@ -676,7 +676,7 @@ ip_version_id(IpVersion *v, IpVersionId *id)
 	id->cmax = v->end_xid != IP_XID_NONE ? v->end_cid : id->cmin;
 }
 
-COMPAT_STOP void
+void
 ip_version_to_slot(IpVersion *v, TupleTableSlot *slot)
 {
 	IpVersionId id;

@@ -256,7 +256,7 @@ satisfy_non_vacuumable(IpVersion *v, Snapshot snapshot)
 	return satisfy_any(v);
 }
 
-COMPAT_STOP IpvResult
+IpvResult
 ip_version_satisfy(IpVersion *v, Snapshot snapshot)
 {
 	Assert(v->body != NULL);
