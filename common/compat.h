@@ -38,16 +38,6 @@
 #define pg_noreturn				__attribute__((noreturn))
 #endif
 
-/*
- * Attribute of a function at which tests stop processes.  A debugger finds the
- * function by its name, and each call of it.
- */
-#ifdef __clang__
-#define COMPAT_STOP				pg_noinline
-#else
-#define COMPAT_STOP				pg_noinline __attribute__((noclone))
-#endif
-
 #include "access/genam.h"
 #include "access/tableam.h"
 #include "access/transam.h"
@@ -75,6 +65,9 @@
 #include "nodes/parsenodes.h"
 #include "replication/logicalworker.h"
 #endif
+#if PG_VERSION_NUM >= 170000
+#include "utils/injection_point.h"
+#endif
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/tuplesort.h"
@@ -83,6 +76,19 @@
 #endif
 #if PG_VERSION_NUM < 170000
 #include "storage/sinvaladt.h"
+#endif
+
+/*
+ * A place where tests let a session wait, on servers that were made for it;
+ * nothing elsewhere.  It must not be in a critical section: the first visit
+ * allocates memory.
+ */
+#if PG_VERSION_NUM < 170000
+#define CompatInjectionPoint(name) ((void) 0)
+#elif PG_VERSION_NUM < 180000
+#define CompatInjectionPoint(name) INJECTION_POINT(name)
+#else
+#define CompatInjectionPoint(name) INJECTION_POINT(name, NULL)
 #endif
 
 /* ---- files ------------------------------------------------------------- */

@@ -14,18 +14,6 @@
 #include "catalog/pg_type.h"
 #include "utils/pg_locale.h"
 #include "utils/snapmgr.h"
-#if PG_VERSION_NUM >= 170000
-#include "utils/injection_point.h"
-#endif
-
-/* A place where tests let a session wait, on servers that were made for it. */
-#if PG_VERSION_NUM < 170000
-#define CompatInjectionPoint(name) ((void) 0)
-#elif PG_VERSION_NUM < 180000
-#define CompatInjectionPoint(name) INJECTION_POINT(name)
-#else
-#define CompatInjectionPoint(name) INJECTION_POINT(name, NULL)
-#endif
 
 /* True if the collation sorts by bytes. */
 static inline bool

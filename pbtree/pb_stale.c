@@ -179,6 +179,7 @@ matches(void *arg, TupleTableSlot *slot, bool *is_lost)
 	PbKey		key;
 	bool		found;
 
+	CompatInjectionPoint("pbtree-stale-key");
 	if (s->toast == NULL && is_toasted(s, slot))
 		return true;
 	old = MemoryContextSwitchTo(s->context);

@@ -408,6 +408,7 @@ build_rows(BuildState *build, IpScan *scan, Relation index, bool progress,
 		do
 		{
 			CHECK_FOR_INTERRUPTS();
+			CompatInjectionPoint("inplace-build-entry");
 			ip_version_to_slot(&scan->v, m.slot);
 			if (make_entry(&m) &&
 				(!build->all_versions || !build->follows ||

@@ -987,7 +987,7 @@ append_page(Relation rel, BlockNumber last)
 	UnlockReleaseBuffer(meta);
 }
 
-COMPAT_STOP void
+void
 ip_lockset_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid,
 			   LockTupleMode mode, bool any)
 {
@@ -995,6 +995,7 @@ ip_lockset_add(Relation rel, Buffer data, OffsetNumber off, IpXid xid,
 
 	Assert(ip_page_is_locked(BufferGetPage(data), true));	/* I5 */
 	Assert(off >= FirstOffsetNumber && off <= IP_MAX_ROWS_PER_PAGE);
+	CompatInjectionPoint("inplace-add-lock");
 	while (!try_add(rel, data, off, xid, mode, any, &last))
 		append_page(rel, last);
 }

@@ -316,7 +316,7 @@ free_strays(LockList *l, const BlockNumber *pages, BlockNumber npages)
 	pfree(strays);
 }
 
-COMPAT_STOP void
+void
 ip_lockset_vacuum(Relation rel, const BlockNumber *pages, BlockNumber npages,
 				  BlockNumber nundo, IpFreeBlocks *lowest)
 {
@@ -336,7 +336,10 @@ ip_lockset_vacuum(Relation rel, const BlockNumber *pages, BlockNumber npages,
 					 errmsg("repaired list of lock pages of relation \"%s\" at block %u: %s",
 							RelationGetRelationName(rel), l.bad, l.problem)));
 		if (freed != 0)
+		{
 			note_freed(&l, freed);
+			CompatInjectionPoint("inplace-lock-page-freed");
+		}
 	} while (more);
 	if (npages > nundo + l.n)
 		free_strays(&l, pages, npages);

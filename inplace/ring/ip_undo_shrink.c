@@ -276,7 +276,7 @@ ip_undo_shrink_lost(Relation rel, IpXid limit, const BlockNumber *pages,
 	return reclaimed;
 }
 
-COMPAT_STOP BlockNumber
+BlockNumber
 ip_undo_shrink_rings(Relation rel, IpXid limit, IpFreeBlocks *lowest,
 					 bool *moved)
 {
@@ -286,6 +286,7 @@ ip_undo_shrink_rings(Relation rel, IpXid limit, IpFreeBlocks *lowest,
 	Assert(ip_page_none_is_locked());
 	Assert(!IpXidIsFinal(limit));
 	*moved = false;
+	CompatInjectionPoint("inplace-undo-rings");
 	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)
 		freed += shrink_ring(rel, slot, limit, lowest);
 

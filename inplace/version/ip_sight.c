@@ -130,7 +130,7 @@ sight_of_change(IpSight *s)
 	return ip_row_is_changed(&s->row) ? previous(s) : IP_SIGHT_WALK;
 }
 
-COMPAT_STOP IpSightOf
+IpSightOf
 ip_sight(IpSight *s)
 {
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&s->tid);
@@ -140,6 +140,7 @@ ip_sight(IpSight *s)
 
 	Assert(ip_page_is_locked(s->page, false) &&
 		   (!s->is_copy || !ip_page_in_buffers(s->page)));
+	CompatInjectionPoint("inplace-sight");
 	s->end_xid = IP_XID_NONE;
 	s->end_cid = 0;
 	if (is_mvcc && s->item != NULL &&

@@ -391,7 +391,7 @@ ip_version_status(IpVersion *v)
 	return IP_STATUS_ABORTED;
 }
 
-COMPAT_STOP IpvResult
+IpvResult
 ip_version_load_rec(IpVersion *v)
 {
 	if (v->forgotten)
@@ -605,7 +605,7 @@ ip_version_skip_aborted(IpVersion *v)
 	return IPV_OK;
 }
 
-COMPAT_STOP IpvResult
+IpvResult
 ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid,
 					bool soft, Buffer *buffer)
 {
@@ -613,6 +613,7 @@ ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid,
 	bool		same;
 
 	Assert(ip_page_none_is_locked());
+	CompatInjectionPoint("inplace-far");
 	result = fetch(v, rel, tid, soft, NULL, NULL);
 
 	/*
@@ -622,6 +623,7 @@ ip_version_find_far(IpVersion *v, Relation rel, const ItemPointerData *tid,
 	if (result != IPV_OK || ip_version_status(v) != IP_STATUS_ABORTED)
 		return IPV_STALE;
 	result = ip_version_skip_aborted(v);
+	CompatInjectionPoint("inplace-far-found");
 	*buffer = ip_rel_read(rel, ItemPointerGetBlockNumberNoCheck(tid));
 	LockBuffer(*buffer, BUFFER_LOCK_EXCLUSIVE);
 	same = ip_page_kind(rel, BufferGetBlockNumber(*buffer),
@@ -674,7 +676,7 @@ ip_version_id(IpVersion *v, IpVersionId *id)
 	id->cmax = v->end_xid != IP_XID_NONE ? v->end_cid : id->cmin;
 }
 
-COMPAT_STOP void
+void
 ip_version_to_slot(IpVersion *v, TupleTableSlot *slot)
 {
 	IpVersionId id;

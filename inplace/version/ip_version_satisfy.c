@@ -256,10 +256,11 @@ satisfy_non_vacuumable(IpVersion *v, Snapshot snapshot)
 	return satisfy_any(v);
 }
 
-COMPAT_STOP IpvResult
+IpvResult
 ip_version_satisfy(IpVersion *v, Snapshot snapshot)
 {
 	Assert(v->body != NULL);
+	CompatInjectionPoint("inplace-satisfy");
 	switch (snapshot->snapshot_type)
 	{
 		case SNAPSHOT_MVCC:

@@ -45,9 +45,8 @@ our @EXPORT = qw(
   same_as_heap
   same_pairs
   log_ok
-  hold_backend
-  is_held
-  release_backend
+  has_points
+  at_point
   server_forgets
 );
 
@@ -641,61 +640,33 @@ sub log_ok
 	return $offset + length $log;
 }
 
-# ---- holding a server process with gdb -----------------------------------------
+# ---- sessions that wait at injection points --------------------------------------
 
-# Prepares to stop the process at its next call of the function, or of the last one after the ones before.  undef: there is no gdb, or it may
-# not attach.
-sub hold_backend
+# Whether the server of sql() was made with injection points: CompatInjectionPoint in common/compat.h.
+sub has_points
 {
-	my ($pid, $function, @then) = @_;
-	my %hold = (dir => PostgreSQL::Test::Utils::tempdir(), output => '');
-	my $dir = $hold{dir};
-
-	return undef if system('gdb --version >/dev/null 2>&1') != 0;
-	$hold{gdb} = IPC::Run::start(
-		[
-			'gdb', '-nx', '-batch', '-p', $pid,
-			'-ex', "break $function", '-ex', "shell touch $dir/attached", '-ex', 'continue',
-			(map { ('-ex', "break $_", '-ex', 'continue') } @then),
-			'-ex', "shell touch $dir/held; while [ ! -e $dir/go ]; do sleep 0.1; done",
-			'-ex', 'delete', '-ex', 'detach'
-		],
-		'<', \undef, '>&', \$hold{output});
-	wait_for_mark(\%hold, 'attached');
-	if ($hold{output} =~ /not permitted|No such process|not defined/ || !-e "$dir/attached")
-	{
-		diag($hold{output});
-		append_to_file("$dir/go", '');
-		$hold{gdb}->finish;
-		return undef;
-	}
-	return \%hold;
+	return 0 if !sql(q(SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'));
+	sql('CREATE EXTENSION IF NOT EXISTS injection_points');
+	return 1;
 }
 
-sub wait_for_mark
+# The statements in a session of sql()'s server, which waits at the point, the first time that it comes there, while the code runs.
+# Returns their output; ends the test if they do not come there.
+sub at_point
 {
-	my ($hold, $name) = @_;
-	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	my ($session, $point, $statements, $meanwhile) = @_;
+
+	$session->query_safe("SELECT injection_points_set_local(); SELECT injection_points_attach('$point', 'wait')");
+	$session->{stdin} .= "$statements;\n\\echo it_ended\n";
+	for (my $end = time + 60; sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = '$point'") == 0; usleep(10_000))
 	{
-		return 1 if -e "$hold->{dir}/$name";
-		$hold->{gdb}->pump_nb;
-		return 0 if !$hold->{gdb}->pumpable && !-e "$hold->{dir}/$name";
-		usleep(100_000);
+		$session->{run}->pump_nb;
+		die "not at $point: $session->{stdout}$session->{stderr}" if $session->{stdout} =~ /it_ended/;
+		die "not at $point within 60 s" if time > $end;
 	}
-	# it has never come there: gdb goes on to its last commands
-	$hold->{gdb}->signal('INT');
-	return 0;
-}
-
-# Waits until it stands there.
-sub is_held { my ($hold) = @_; return wait_for_mark($hold, 'held'); }
-
-sub release_backend
-{
-	my ($hold) = @_;
-	append_to_file("$hold->{dir}/go", '');
-	$hold->{gdb}->finish;
-	return;
+	$meanwhile->();
+	sql("SELECT injection_points_detach('$point')", "SELECT injection_points_wakeup('$point')");
+	return $session->query_until(qr/it_ended/, '') =~ s/^it_ended\n//mr;
 }
 
 # ---- damage --------------------------------------------------------------------

@@ -226,7 +226,9 @@ foreach my $table (grep { $tables{$_}[1] } sort keys %tables)
 }
 tables_ok($subscriber, 'subscriber', sort keys %tables);
 
-# A client's change comes between the look at the row and its lock, and the subscription's snapshot is newer than that.
+# A client's change comes between the look at the row and its lock, and the subscription's snapshot is newer than that.  The subscription
+# waits there because the client has locked an index that it needs to compare a long value.
+my $long = q{(SELECT string_agg(md5(g::text), '') FROM generate_series(1, 200) g)};
 foreach my $isolation ('read committed', 'repeatable read')
 {
 	my %got;
@@ -236,27 +238,24 @@ foreach my $isolation ('read committed', 'repeatable read')
 		$subscriber->poll_query_until($db, "SELECT count(*) = 0 FROM pg_stat_subscription WHERE subname = 'sub_$db' AND pid IS NOT NULL");
 		$subscriber->safe_psql($db, "ALTER SUBSCRIPTION sub_$db ENABLE");
 	}
-	$publisher->safe_psql('postgres', q{INSERT INTO plain VALUES (0, 95000, 'a'), (0, 95001, 'a')});
+	$publisher->safe_psql('postgres', "INSERT INTO toasted VALUES (0, 95000, $long), (0, 95001, $long)");
 	$publisher->wait_for_catchup("sub_$_") foreach 'postgres', 'heap';
 	foreach my $db ('postgres', 'heap')
 	{
-		my $pid = $subscriber->safe_psql($db, "SELECT pid FROM pg_stat_subscription WHERE subname = 'sub_$db' AND relid IS NULL AND pid IS NOT NULL");
-		my $hold = hold_backend($pid, 'RelationFindReplTupleByIndex', 'GetLatestSnapshot');
-	  SKIP:
-		{
-			skip 'gdb cannot hold a process', 1 if !$hold;
-			my $id = $db eq 'heap' ? 95000 : 95001;
-			$publisher->safe_psql('postgres', "UPDATE plain SET n = 1 WHERE id = $id");
-			ok(is_held($hold), "$isolation, $db: the subscription is held");
-			$subscriber->safe_psql($db, "UPDATE plain SET body = 'client' WHERE id = $id");
-			release_backend($hold);
-			$publisher->wait_for_catchup("sub_$db");
-			$got{$db} = $subscriber->safe_psql($db, "SELECT n, body FROM plain WHERE id = $id");
-		}
+		my $id = $db eq 'heap' ? 95000 : 95001;
+		my $toast = $subscriber->safe_psql($db, q{SELECT indexrelid::regclass FROM pg_index JOIN pg_class c ON indrelid = reltoastrelid WHERE c.oid = 'toasted'::regclass});
+		my $client = $subscriber->background_psql($db);
+		$client->query_safe("BEGIN; REINDEX INDEX $toast");
+		$publisher->safe_psql('postgres', "UPDATE toasted SET n = 1 WHERE id = $id");
+		ok($subscriber->poll_query_until($db, "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND relation = '$toast'::regclass"), "$isolation, $db: the subscription waits");
+		$client->query_safe("UPDATE toasted SET body = 'client' WHERE id = $id; COMMIT");
+		$client->quit;
+		$publisher->wait_for_catchup("sub_$db");
+		$got{$db} = $subscriber->safe_psql($db, "SELECT n, body FROM toasted WHERE id = $id");
 	}
 	is($got{postgres}, $got{heap}, "$isolation: a change after the look: as in heap");
-	$_->safe_psql('postgres', 'DELETE FROM plain WHERE id >= 95000') foreach $publisher, $subscriber;
-	$subscriber->safe_psql('heap', 'DELETE FROM plain WHERE id >= 95000');
+	$_->safe_psql('postgres', 'DELETE FROM toasted WHERE id >= 95000') foreach $publisher, $subscriber;
+	$subscriber->safe_psql('heap', 'DELETE FROM toasted WHERE id >= 95000');
 }
 log_ok($subscriber, 'subscriber', 0);
 

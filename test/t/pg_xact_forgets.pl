@@ -1,5 +1,5 @@
 # A backend has copied a row with an aborted change, and let go of its page.  Before it asks what became of
-# the transaction, VACUUM puts the row back, and pg_xact is truncated beyond it.  A debugger holds the backend there.
+# the transaction, VACUUM puts the row back, and pg_xact is truncated beyond it.  The backend is held there.
 
 use strict;
 use warnings;
@@ -16,6 +16,11 @@ my $node = new_cluster('main', conf => "autovacuum = off\ninplace.debug_heal = o
 my $next = 0;
 
 sql_on(\$node);
+if (!has_points())
+{
+	$node->stop;
+	plan skip_all => 'a server without injection points';
+}
 
 # In another segment of pg_xact, so that it can be truncated.
 sub jump
@@ -37,15 +42,15 @@ sub vacuum_all
 
 foreach my $case (
 	# of undo at home the locked page tells all
-	[ 'an index scan', 'ip_version_satisfy', 'SELECT n FROM forgets WHERE id = 1', '0', 'SET LOCAL inplace.debug_undo_at_home = off; ' ],
-	[ 'a TID scan',    'ip_version_satisfy', q(SELECT n FROM forgets WHERE ctid = '(0,2)'), '0' ],
-	[ 'a sequential scan', 'ip_sight',
+	[ 'an index scan', 'inplace-satisfy', 'SELECT n FROM forgets WHERE id = 1', '0', 'SET LOCAL inplace.debug_undo_at_home = off; ' ],
+	[ 'a TID scan',    'inplace-satisfy', q(SELECT n FROM forgets WHERE ctid = '(0,2)'), '0' ],
+	[ 'a sequential scan', 'inplace-sight',
 		'SET enable_indexscan = off; SET enable_seqscan = on; SELECT n FROM forgets WHERE id = 1', '0' ],
-	[ 'a bitmap scan', 'ip_sight',
+	[ 'a bitmap scan', 'inplace-sight',
 		'SET enable_indexscan = off; SET enable_bitmapscan = on; SELECT n FROM forgets WHERE id = 1', '0' ],
-	[ 'a deletion seen by an index scan', 'ip_version_satisfy', 'SELECT n FROM forgets WHERE id = 2', '0' ])
+	[ 'a deletion seen by an index scan', 'inplace-satisfy', 'SELECT n FROM forgets WHERE id = 2', '0' ])
 {
-	my ($name, $where, $query, $expected, $setting) = @$case;
+	my ($name, $point, $query, $expected, $setting) = @$case;
 	$setting //= '';
 	sql('DROP TABLE IF EXISTS forgets',
 		'CREATE TABLE forgets (id int PRIMARY KEY, n int) USING inplace',
@@ -54,24 +59,13 @@ foreach my $case (
 	jump();
 
 	my $reader = $node->background_psql('postgres', on_error_stop => 1);
-	my $pid = $reader->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT pg_backend_pid()');
+	$reader->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off');
 	$reader->query_safe('SELECT count(*) FROM forgets WHERE id = 3');
-	my $output = '';
-	my $hold = hold_backend($pid, $where);
-	if (!$hold)
-	{
-		$reader->quit;
-		$node->stop;
-		plan skip_all => 'gdb may not attach to a server process';
-	}
-	$reader->query_until(qr/asked/, "\\echo asked\n$query;\n\\echo the_answer_is_complete\n");
-	ok(is_held($hold), "$name: held between the row and pg_xact");
-	vacuum_all();
-	ok(!-e sprintf('%s/pg_xact/%04X', $node->data_dir, $next - 1), "$name: pg_xact was truncated");
-	release_backend($hold);
-	my $answer = $reader->query_until(qr/the_answer_is_complete/, '');
-	$answer =~ s/\s*the_answer_is_complete\s*//;
-	is($answer, $expected, "$name: no rolled-back data");
+	my $answer = at_point($reader, $point, $query, sub {
+		vacuum_all();
+		ok(!-e sprintf('%s/pg_xact/%04X', $node->data_dir, $next - 1), "$name: pg_xact was truncated");
+	});
+	is($answer, "$expected\n", "$name: no rolled-back data");
 	$reader->quit;
 	tables_ok($node, $name, 'forgets');
 }

@@ -103,15 +103,12 @@ my $block = sql(q(SELECT block FROM inplace_locks('l') ORDER BY page DESC LIMIT 
 my $next = $node->background_psql('postgres');
 SKIP:
 {
-	my $hold = hold_backend($next->query_safe('SELECT pg_backend_pid()'), 'ip_lockset_add');
-	skip 'gdb may not attach to a server process', 4 if !$hold;
-	$next->query_until(qr/began/, "\\echo began\nBEGIN; SELECT id FROM l WHERE ctid = '($block,1)' FOR SHARE;\n\\echo it_ended\n");
-	ok(is_held($hold), 'held after the look');
-	$holder->query_safe('COMMIT');
-	sql('VACUUM l');
-	is(sql(q(SELECT DISTINCT page FROM inplace_locks('l'))), 1, 'the lock page is free');
-	release_backend($hold);
-	$next->query_until(qr/it_ended/, '');
+	skip 'a server without injection points', 3 if !has_points();
+	at_point($next, 'inplace-add-lock', "BEGIN; SELECT id FROM l WHERE ctid = '($block,1)' FOR SHARE", sub {
+		$holder->query_safe('COMMIT');
+		sql('VACUUM l');
+		is(sql(q(SELECT DISTINCT page FROM inplace_locks('l'))), 1, 'the lock page is free');
+	});
 	is($node->psql('postgres', "SELECT FROM l WHERE ctid = '($block,1)' FOR UPDATE NOWAIT"), 3, 'the row is locked all the same');
 	tables_ok($node, 'a lock page freed', 'l');
 }
@@ -131,19 +128,16 @@ like($freed, qr/^\d+$/, 'a lock page that will be free');
 $ends->query_safe('COMMIT');
 SKIP:
 {
-	my $hold = hold_backend($vacuum->query_safe('SELECT pg_backend_pid()'), 'ip_lockset_vacuum', 'RecordPageWithFreeSpace', 'vacuum_delay_point');
-	skip 'gdb may not attach to a server process', 4 if !$hold;
-	$vacuum->query_until(qr/began/, "\\echo began\nVACUUM l;\n\\echo it_ended\n");
-	ok(is_held($hold), 'held after it has freed a page');
-	my $is_used = "SELECT kind = 'lock' FROM inplace_page('l', $freed)";
-	for (my $n = 0; $n < 20 && sql($is_used) eq 'f'; $n++)
-	{
-		push @sharers, $node->background_psql('postgres');
-		$sharers[-1]->query_safe('BEGIN; SELECT count(*) FROM (SELECT FROM l FOR KEY SHARE SKIP LOCKED) x');
-	}
-	is(sql($is_used), 't', 'the page is used again');
-	release_backend($hold);
-	$vacuum->query_until(qr/it_ended/, '');
+	skip 'a server without injection points', 3 if !has_points();
+	at_point($vacuum, 'inplace-lock-page-freed', 'VACUUM l', sub {
+		my $is_used = "SELECT kind = 'lock' FROM inplace_page('l', $freed)";
+		for (my $n = 0; $n < 20 && sql($is_used) eq 'f'; $n++)
+		{
+			push @sharers, $node->background_psql('postgres');
+			$sharers[-1]->query_safe('BEGIN; SELECT count(*) FROM (SELECT FROM l FOR KEY SHARE SKIP LOCKED) x');
+		}
+		is(sql($is_used), 't', 'the page is used again');
+	});
 	unlike($vacuum->{stderr}, qr/WARNING/, 'VACUUM does not take it for a loop');
 	is(sql('SELECT count(*) FROM (SELECT FROM l FOR UPDATE SKIP LOCKED) x'), 0, 'all locks are there');
 }
