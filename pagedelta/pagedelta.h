@@ -7,10 +7,11 @@
  *	offset (uint16), length (uint16), bytes
  *
  * in the machine's byte order, not aligned.  It is, byte for byte, what
- * PostgreSQL's generic WAL records have for the same two images: bytes that
- * are equal are left out where more than four of them are side by side; what
- * lies between "lower" and "upper" of the new image does not matter; what lay
- * between them in the old one is not known, so it is always written.
+ * PostgreSQL's generic WAL records have for the same two images.  A run of more
+ * than four equal bytes is left out.  The hole of a page is between "lower" and
+ * "upper".  Bytes in the new image's hole are left out.  Bytes where only the
+ * old image has its hole are always written, because redo does not know what
+ * the hole holds.
  *
  * No function allocates memory, reports failure other than by its result, or
  * reads or writes a byte outside of its arguments; so all of them may be used
@@ -36,8 +37,8 @@ extern "C"
 #define PAGEDELTA_HEADER	4	/* of a fragment */
 
 /*
- * Room for any delta of a page of this size, and for what is written behind it
- * on the way.
+ * Room for any delta of a page of this size, and for bytes that are written
+ * behind its end meanwhile.
  */
 #define PAGEDELTA_ROOM(size)	((size) + 2 * PAGEDELTA_HEADER + 24)
 
@@ -45,7 +46,7 @@ extern "C"
 typedef enum PageDeltaError
 {
 	PAGEDELTA_OK = 0,
-	PAGEDELTA_BAD_SIZE = -1,	/* no size of a page */
+	PAGEDELTA_BAD_SIZE = -1,	/* not the size of a page */
 	PAGEDELTA_BAD_BOUNDS = -2,	/* impossible lower or upper */
 	PAGEDELTA_NO_ROOM = -3,		/* the buffer is smaller than needed */
 	PAGEDELTA_BAD_DELTA = -4	/* not a delta for a page of this size */
@@ -68,8 +69,8 @@ typedef struct PageDeltaPart
 } PageDeltaPart;
 
 /*
- * A fragment shorter than PAGEDELTA_MIN_PART gets no part; a delta has at most
- * PAGEDELTA_MAX_PARTS parts.
+ * A fragment shorter than PAGEDELTA_MIN_PART gets no part of its own.  A delta
+ * has at most PAGEDELTA_MAX_PARTS parts.
  */
 #define PAGEDELTA_MIN_PART	256
 #define PAGEDELTA_MAX_PARTS 5
@@ -84,9 +85,10 @@ extern int	pagedelta_make(const void *old_page, const void *new_page,
 						   void *delta, uint32_t room);
 
 /*
- * Like pagedelta_make, but copies fewer bytes: the first long fragments stay
- * in new_page.  parts describes the nparts pieces that make up the delta, at
- * most PAGEDELTA_MAX_PARTS.  Returns the length of the whole delta.
+ * Like pagedelta_make, but copies fewer bytes: the bytes of the first long
+ * fragments stay in new_page.  parts gets the *nparts pieces of the delta, at
+ * most PAGEDELTA_MAX_PARTS.  Returns the length of the whole delta, or a
+ * PageDeltaError.
  */
 extern int	pagedelta_make_parts(const void *old_page, const void *new_page,
 								 uint32_t size, const PageDeltaBounds *bounds,

@@ -2,18 +2,18 @@
  * pagedelta_make.c
  *	  Making deltas: the implementations, and which one is used.
  *
- * Each compares 64 bytes at a time, which gives a bit for each byte that
- * differs.  Small gaps are closed in these bits, so that only fragments are
- * left.  Changes of single bytes side by side cost no more than a block of
- * bytes that all differ.
+ * Each implementation compares 64 bytes at a time and gets a bit for each byte
+ * that differs.  It closes small gaps in these bits, so that only fragments are
+ * left.  So alternating bytes cost no more than a block of bytes that all
+ * differ.
  *-------------------------------------------------------------------------
  */
 #include "pagedelta_int.h"
 
-/* Units that are compared at once while nothing differs. */
+/* The number of bytes that are compared at once while nothing differs. */
 #define PD_STRIDE	256
 
-/* A loop that is to be unrolled.  clang unrolls it unasked, gcc does not. */
+/* A loop that is to be unrolled.  clang does that by itself, gcc does not. */
 #ifdef __clang__
 #define PD_UNROLLED(i, end, step)	for (int i = 0; i < (end); i += (step))
 #else
@@ -26,7 +26,7 @@ static const uint8_t pd_no_bytes[PD_STRIDE];
 
 /* ---- without vector instructions --------------------------------------- */
 
-/* Collect the top bits of the eight bytes that are not zero in one byte. */
+/* Returns a byte with a bit for each of the eight bytes that is not zero. */
 PD_INLINE uint64_t
 pd_mask_of_word(uint64_t differs)
 {
@@ -178,8 +178,8 @@ pd_same_avx512bw(const uint8_t *a, const uint8_t *b)
 #include <arm_neon.h>
 
 /*
- * Each of eight bytes that differ has a bit of its own.  Three sums collect
- * the bits of 64 bytes.
+ * A byte that differs has one bit: another one for each of eight neighbours.
+ * Three rounds of pairwise sums collect the bits of 64 bytes.
  */
 PD_INLINE uint64_t
 pd_mask_neon(const uint8_t *a, const uint8_t *b)
@@ -258,9 +258,9 @@ machine_has(const PdImplementation *implementation)
 }
 
 /*
- * Processors with AVX-512BW, but without AVX-512VBMI2, which came next, slow
- * down for registers of 64 bytes.  On pages of a real index AVX2 is as fast on
- * them, or faster by a seventh.
+ * Processors that have AVX-512BW but not the later AVX-512VBMI2 slow down when
+ * registers of 64 bytes are used.  With pages of an index AVX2 is as fast
+ * there, or faster by a seventh.
  */
 static bool
 machine_likes(const PdImplementation *implementation)

@@ -22,8 +22,8 @@
 #define IMAGE_ALIGNMENT 4096
 
 /*
- * The number of states that are kept.  More than one is in use if a caller
- * begins a record before it ends another.
+ * The number of states that are kept for reuse.  A caller that begins a record
+ * before it ends another one uses two.
  */
 #define MAX_KEPT	2
 
@@ -37,8 +37,8 @@ typedef struct PageState
 	int			nparts;
 
 	/*
-	 * The buffer's hole at registration, if that was all zeros; else both are
-	 * 0.
+	 * The hole of the buffer at registration if it was all zeros; else both
+	 * are 0.
 	 */
 	int			zeros_begin;
 	int			zeros_end;
@@ -60,7 +60,7 @@ static PageDeltaXLogStats stats;
 
 StaticAssertDecl(BLCKSZ % PAGEDELTA_UNIT == 0 && BLCKSZ <= PAGEDELTA_MAX_PAGE, "pages of this size are not supported");
 
-/* A record never has more parts than the server has room for by default. */
+/* The server has room for this number of parts without a reservation. */
 StaticAssertDecl(MAX_GENERIC_XLOG_PAGES * PAGEDELTA_MAX_PARTS <= 20, "too many parts");
 
 /* ---- states ------------------------------------------------------------ */
@@ -79,8 +79,8 @@ put_back(PageDeltaXLogState *state)
 }
 
 /*
- * Release the states that were begun in this subtransaction, or in one of its
- * subtransactions, which have higher IDs.
+ * Put back the states that were begun in this subtransaction or below it.
+ * Subtransactions below it have higher IDs.
  */
 static void
 put_back_from(SubTransactionId subid)
@@ -169,10 +169,10 @@ pagedelta_xlog_abort(PageDeltaXLogState *state)
 }
 
 /*
- * The image is a copy of the page including its hole.  The caller may read the
- * hole, or move lower and upper without writing the bytes between them.  A
- * hole that generic WAL has left behind consists of zeros; these are not
- * copied.
+ * Make the image, a copy of the page with its hole: the caller may read the
+ * hole, or make a part of it belong to the page by moving lower and upper.  A
+ * hole that generic WAL has left behind is all zeros, and is not copied but set
+ * to zeros.
  */
 static void
 take_image(PageState *ps, Page page)
@@ -221,7 +221,7 @@ pagedelta_xlog_register(PageDeltaXLogState *state, Buffer buffer, int flags)
 
 /* ---- writing ----------------------------------------------------------- */
 
-/* Make the deltas.  It may fail; nothing has been changed yet. */
+/* Make a page's delta.  An error is possible here: no page has changed yet. */
 static void
 prepare_page(PageState *ps)
 {
@@ -253,10 +253,7 @@ prepare_page(PageState *ps)
 	}
 }
 
-/*
- * Write zeros from one place of a page to another, except where zeros exist
- * already.
- */
+/* Write zeros to a page's new hole, except where the page has zeros already. */
 static void
 zero_hole(PageState *ps, Page page, int lower, int upper)
 {

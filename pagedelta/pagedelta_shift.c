@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  * pagedelta_shift.c
- *	  Deltas that know shifts.
+ *	  Deltas that detect shifts.
  *
- * Where the strings differ, the search is for the next place from which they
- * are equal: at the same distance as before; at the distance between their
- * ends; or at any distance, which needs a table of the positions of the base's
- * 8-byte words, every STEP bytes.  A more expensive search follows when the
- * cheaper one has left much to write.
+ * Where the strings differ, a search looks for the next bytes that are equal.
+ * It tries three distances between the positions in both strings: that of the
+ * bytes before; that of the strings' ends; and any distance, by a table with
+ * the position of every STEPth 8-byte word of the base.  A more expensive
+ * search follows only if the cheaper one has left much to write.
  *-------------------------------------------------------------------------
  */
 #include "pagedelta_int.h"
@@ -27,20 +27,20 @@
 #define NO_PLACE	UINT16_MAX
 
 /*
- * A match from the table must have at least this many bytes, and be longer
- * than one that begins before it.
+ * A match from the table must be longer by this number of bytes than the best
+ * one that was found before.
  */
 #define MIN_MOVE	12
 
 /*
- * A match shorter than this may be by chance.  A better one may begin within
- * this many bytes behind it.
+ * A match shorter than this may be by chance.  So the search for a better one
+ * goes on for this number of bytes behind its beginning.
  */
 #define GOOD_MATCH	32
 
 /*
- * Deltas of up to this many bytes are written to a spare buffer, beside the
- * existing one.
+ * If the existing delta has at most this number of bytes, a second one is
+ * written to a spare buffer, else it is only measured first.
  */
 #define SPARE	1024
 
@@ -143,8 +143,8 @@ put_varint(Writer *w, uint32_t v)
 }
 
 /*
- * Write a hunk that starts where the last one ended.  Both strings are the
- * same up to "from" and "to".
+ * Write a hunk.  It copies the bytes from the end of the last hunk up to "to",
+ * which are the same in both strings.
  */
 static void
 put_hunk(Writer *w, Strings *s, uint32_t to, uint32_t dropped,
@@ -190,8 +190,8 @@ run_end(const Strings *s, uint32_t i, uint32_t len)
 }
 
 /*
- * Write hunks for bytes that differ at the same place.  If the lengths differ,
- * the last hunk compensates.
+ * Write hunks for bytes that differ at the same place.  If the strings differ
+ * in length, the last hunk makes up for that.
  */
 static void
 compare_places(Writer *w, Strings *s, uint32_t start, uint32_t suffix)
@@ -245,8 +245,8 @@ enter_places(Places *places, const uint8_t *from, uint32_t begin, uint32_t end)
 }
 
 /*
- * A match: behind "dropped" and "inserted" bytes both strings are equal for
- * len bytes.
+ * A match: len bytes are equal, behind "dropped" bytes of the base and
+ * "inserted" bytes of the new string.
  */
 typedef struct Match
 {
@@ -268,8 +268,8 @@ typedef struct Search
 } Search;
 
 /*
- * Replace the match if the strings are equal at both places for at least
- * MIN_GAP bytes more than the match has.
+ * Replace the match if the strings are equal at both places for MIN_GAP bytes
+ * more than the match has, or for more.
  */
 static inline void
 try_match(const Search *search, uint32_t from, uint32_t to, uint32_t from_at,
@@ -341,8 +341,9 @@ find_match(const Search *search, uint32_t from, uint32_t to, uint32_t max,
 	uint32_t	old_rest = search->from_end - from;
 
 	/*
-	 * the last position with enough bytes left in both strings; the first one
-	 * at the distance of the ends
+	 * Positions of the new string to try: at any distance up to end, at the
+	 * same distance up to same_end, and at the distance of the ends from
+	 * last_begin on.
 	 */
 	uint32_t	end = rest < MIN_GAP ? 0 : min32(max, rest - MIN_GAP) + 1;
 	uint32_t	same_end = old_rest < MIN_GAP ? 0 :
@@ -419,8 +420,8 @@ put_count(Writer *w, const Strings *s)
 }
 
 /*
- * Replace the delta in w if there is a shorter one.  That is first written to
- * the spare buffer, or only its length is computed.
+ * Replace the delta in w if one with moves is shorter.  If that does not fit
+ * into the spare buffer, its length is computed before it is written.
  */
 static void
 improve(Writer *w, const Strings *strings, uint32_t start, uint32_t suffix,
@@ -462,7 +463,7 @@ pagedelta_shift_make(const void *from, uint32_t fromlen, const void *to,
 		suffix = common_suffix(s.from + fromlen, s.to + tolen, shorter - start);
 	compare_places(&w, &s, start, suffix);
 	put_count(&w, &s);
-	/* an empty string is made of an empty string */
+	/* nothing can match if the base has too few bytes behind the prefix */
 	moves = moves && fromlen >= start + MIN_MOVE;
 	if (moves && w.len > SHORT_DELTA && fromlen != tolen)
 		improve(&w, &strings, start, suffix, NULL);

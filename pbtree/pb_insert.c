@@ -152,9 +152,9 @@ place(Relation rel, PbIndex *index, Buffer buffer, int slot, const PbKey *key)
 }
 
 /*
- * Get the rightmost leaf, locked for writing, if it is known, and the position
- * is behind all its items.  The lock is not waited for, because a wait would
- * mean other writers.
+ * Get the rightmost leaf, locked for writing, if it is known and the position
+ * is behind all of its items.  If another backend has it locked, that is
+ * probably a writer, which makes the guess useless; so there is no wait.
  */
 static Buffer
 try_last(Relation rel, PbIndex *index, PbPos *pos)
@@ -268,9 +268,10 @@ may_take_key(Buffer buffer, int slot)
 #endif
 
 /*
- * Insert a key on a leaf, which is locked for writing, and is released.
- * Returns false if the leaf was split, or, with *cleaned, was searched for
- * stale entries while it was not locked, which happens once for an insertion.
+ * Insert a key on a leaf, which is locked for writing and is released.  Returns
+ * false if the caller must descend again: the leaf was split, or it was
+ * unlocked for a search for stale entries.  *cleaned is set by that search,
+ * which happens once for an insertion.
  */
 static bool
 put_key(Relation rel, Relation heap, PbIndex *index, Buffer buffer, PbPos *pos,
@@ -330,7 +331,10 @@ pb_insert_key(Relation rel, Relation heap, PbIndex *index, const PbKey *key,
 	pb_pos_end(&pos);
 }
 
-/* True if the entry exists, at the slot that is its place or in front of it. */
+/*
+ * True if the entry exists.  It can be at the slot that is its place, or in the
+ * posting list in front of that.
+ */
 static bool
 is_there(Relation rel, PbIndex *index, Buffer buffer, int slot,
 		 const PbKey *key)
@@ -388,7 +392,7 @@ pb_insert_again(Relation rel, Relation heap, PbIndex *index, const PbKey *key)
 
 /*
  * Find the leaf that the position is on, which is "first" or to the right of
- * it.  It gets the lock mode of "first", which stays locked.
+ * it, and lock it for writing.  "first" stays locked.
  */
 static Buffer
 go_right(Relation rel, PbPos *pos, Buffer first)
@@ -420,10 +424,10 @@ go_right(Relation rel, PbPos *pos, Buffer first)
 }
 
 /*
- * Like pb_insert_key, if the key is unique; or only the check, of a row that
- * was inserted before.  I13: from the check to the insertion the first leaf
- * that the key can be on stays locked.  Returns false if the key may not be
- * unique.
+ * Like pb_insert_key, if the key is unique.  With UNIQUE_CHECK_EXISTING the row
+ * was inserted before, and is only checked.  From the check to the insertion
+ * the first leaf that the key can be on stays locked (I13).  Returns false if
+ * the key may not be unique.
  */
 bool
 pb_insert_unique(PbUnique *u, const PbKey *key, bool unchanged)
@@ -431,7 +435,8 @@ pb_insert_unique(PbUnique *u, const PbKey *key, bool unchanged)
 	PbPos		pos;
 	PbPos		first;
 	bool		done = false;
-	bool		cleaned = false;	/* never, because entries are not stale */
+	bool		cleaned = false;	/* stays false: a unique index has no
+									 * stale entries */
 	PbVerdict	verdict = PB_UNIQUE;
 
 	pb_pos_from_key(&pos, u->rel, u->index, key);
@@ -456,8 +461,12 @@ pb_insert_unique(PbUnique *u, const PbKey *key, bool unchanged)
 		}
 		buffer = go_right(u->rel, &pos, leaf);
 
-		/* a fence may have been made of a removed row with the key */
 		Assert(pb_index_is_locked(leaf, PB_WRITE)); /* I13 */
+
+		/*
+		 * The key and its TID may belong to another leaf even if no row has
+		 * the key: a fence may be the key of a removed row.
+		 */
 		if (buffer != leaf || u->nequal > 0)
 			slot = pb_pos_search(&pos, buffer, &bounds);
 		done = put_key(u->rel, u->heap, u->index, buffer, &pos, slot, key,

@@ -28,11 +28,14 @@ typedef struct PbScan
 	uint32		steps;			/* steps from page to page in one direction,
 								 * since the last jump */
 	ScanDirection way;
-	int			near;			/* consecutive leaps that led to a sibling */
-	int			walk;			/* number of leaps to suppress, therefore */
-	MemoryContext row;			/* memory of xs_itup, if it is long */
+	int			near;			/* what the last leap set walk to; 0 if it did
+								 * not lead to a sibling */
+	int			walk;			/* number of steps before the next leap, as
+								 * leaps have led to siblings */
+	MemoryContext row;			/* memory of an xs_itup that is long */
 	bool		row_is_used;
-	char	   *tuple;			/* if not long: here, or on the page's list */
+	char	   *tuple;			/* memory of a short xs_itup, unless the leaf
+								 * has it */
 	PbTupleShape shape;
 	MemoryContext check;		/* memory of the rows' keys, if entries may be
 								 * stale */
@@ -44,8 +47,8 @@ typedef struct PbScan
 #define MAX_WALK	63
 
 /*
- * The number of entries of a page that were read in vain, and their part of
- * all, that justify a check of the whole page.
+ * A scan checks a whole page if it has read at least MIN_STALE of its entries
+ * in vain, and at least one in STALE_PART of those that it has read.
  */
 #define MIN_STALE	8
 #define STALE_PART	8
@@ -103,7 +106,7 @@ row_has_key(IndexScanDesc scan, TupleTableSlot *slot, bool *is_lost)
 	return memcmp(space, tuple, so->shape.size) == 0;
 }
 
-/* I14: true if the row in the slot has the current entry's key. */
+/* True if the row in the slot has the current entry's key (I14). */
 static bool
 has_key(void *arg, TupleTableSlot *slot, bool *is_lost)
 {
@@ -116,8 +119,8 @@ has_key(void *arg, TupleTableSlot *slot, bool *is_lost)
 }
 
 /*
- * Prepare an index scan of an inplace table, at the first call at which its
- * table is known.
+ * Prepare an index scan of an inplace table for stale entries.  The table is
+ * not known before the first restart.
  */
 static void
 expect_stale(IndexScanDesc scan)
@@ -205,8 +208,9 @@ pb_scan_end(IndexScanDesc scan)
 /* ---- from page to page ------------------------------------------------- */
 
 /*
- * Move to the page that a position leads to.  "entered": the range continues
- * in front of it.  Returns false if the index is empty.
+ * Move to the page that a position leads to.  entered: the scan comes from
+ * another page of the same range, so the range goes on in the other direction.
+ * Returns false if the index is empty.
  */
 static bool
 enter(IndexScanDesc scan, PbPos *pos, ScanDirection dir, bool entered)
@@ -225,7 +229,7 @@ enter(IndexScanDesc scan, PbPos *pos, ScanDirection dir, bool entered)
 		CompatInjectionPoint("pbtree-empty");
 		PredicateLockRelation(scan->indexRelation, scan->xs_snapshot);
 
-		/* an insertion before this did not notice the conflict */
+		/* an insertion before that lock has not noticed the conflict */
 		if (IsolationIsSerializable())
 			buffer = pb_search_descend(pos, 0, PB_READ, NULL, &bounds);
 	}
@@ -264,8 +268,8 @@ leave(IndexScanDesc scan, ScanDirection dir, BlockNumber block)
 }
 
 /*
- * Leap over rows that do not satisfy the conditions, to a page beyond.  That
- * counts as a step.
+ * Leap to a page by a search from the root, over rows that do not satisfy the
+ * conditions.  A leap counts as a step.
  */
 static bool
 leap(IndexScanDesc scan, PbPos *pos, ScanDirection dir)
@@ -328,8 +332,8 @@ step(IndexScanDesc scan, ScanDirection dir, BlockNumber block, BlockNumber next)
 }
 
 /*
- * Move to the page where the range continues.  A search costs more than a
- * step, and is worthwhile if it passes pages.
+ * Move to the page where the range continues.  A leap costs more than a step,
+ * and is worthwhile only if it passes over pages.
  */
 static bool
 go_on(IndexScanDesc scan, ScanDirection dir)
@@ -384,7 +388,8 @@ next_page(IndexScanDesc scan, ScanDirection dir)
 }
 
 /*
- * Like next_page, or to the first page, in a scan that other processes share.
+ * Move to the next page, or to the first one, in a scan that other processes
+ * share.
  */
 static bool
 next_shared_page(IndexScanDesc scan, ScanDirection dir)
@@ -412,8 +417,8 @@ next_shared_page(IndexScanDesc scan, ScanDirection dir)
 	}
 
 	/*
-	 * the fence is in this process's memory, so the next process could not
-	 * leap from it
+	 * Leap before another process takes over: it cannot leap from the fence,
+	 * which is in this process's memory.
 	 */
 	while (found && so->leaf.n == 0 && side->more &&
 		   (target = pb_leaf_target(&so->leaf, &so->quals, dir)) != NULL)

@@ -2,10 +2,11 @@
  * pb_split.c
  *	  Insertion of items; page splits; updates of parents.
  *
- * A page is split without the item that has no room on it: the item is
- * inserted afterwards, as on any page.  A split is two changes: the new right
- * sibling, and its downlink.  In between the left page is marked; an insertion
- * that reaches it inserts the downlink first.
+ * A page is split without the item that has no room on it.  The item is
+ * inserted afterwards, as on any page.  A split is two changes: the first makes
+ * the right sibling, the second inserts the sibling's downlink.  In between the
+ * left page is marked as incomplete, and an insertion that reaches it inserts
+ * the downlink first.
  *-------------------------------------------------------------------------
  */
 #include "compat_index.h"
@@ -64,7 +65,10 @@ shape_with(Relation rel, PbIndex *index, Buffer buffer, const PbKey *key,
 	memset(shape, 0, sizeof(*shape));
 	pb_pack_shape(pack, index, shape);
 
-	/* the prefix is taken from the existing items */
+	/*
+	 * a rebuild takes the prefix from the existing keys, of which it needs
+	 * one
+	 */
 	if (n == (pb_page_is_leaf(BufferGetPage(buffer)) ? 0 : 1))
 		shape->prefix_len = 0;
 	shape->n = n;
@@ -139,8 +143,9 @@ pb_split_put(Relation rel, PbIndex *index, Buffer buffer, int slot,
 }
 
 /*
- * Rebuild the page with the best shape for its keys, if it has another.  It
- * may have started with few keys or none.
+ * Rebuild the page with the best shape for its keys, unless it has that shape.
+ * The current shape may be from a time when the page had few keys.  Returns
+ * false if nothing is gained.
  */
 bool
 pb_split_repack(Relation rel, PbIndex *index, Buffer buffer)
@@ -155,7 +160,7 @@ pb_split_repack(Relation rel, PbIndex *index, Buffer buffer)
 	memset(&shape, 0, sizeof(shape));
 	pb_pack_begin(pack);
 	pb_pack_page(pack, rel, index, buffer, 0, n);
-	/* one list, which will become two with a common key */
+	/* a single list will be halved; both halves will have the key */
 	if (n == 1 && pb_page_is_leaf(page) &&
 		(pb_slot_get(page, 0) & PB_SLOT_POSTING))
 		pb_pack_page(pack, rel, index, buffer, 0, n);
@@ -176,8 +181,9 @@ pb_split_repack(Relation rel, PbIndex *index, Buffer buffer)
 /* ---- splits ------------------------------------------------------------ */
 
 /*
- * Make the key that separates the first k items from the others.  If one side
- * gets no item, "key" is used, the key of the row for which room is made.
+ * Make the key that separates the first k items from the others.  "key" is that
+ * of the row for which room is made; it stands for the items of a side that
+ * gets none.
  */
 static void
 find_separator(Relation rel, PbIndex *index, Buffer buffer, int k,
@@ -317,8 +323,8 @@ next_split(int n, int *tries, PbSplit *s)
 }
 
 /*
- * Split a locked page on which there is no room for the key at that slot, and
- * release it.
+ * Split a locked page, which has no room for the key at that slot, and release
+ * it.  The caller then inserts the key by another search.
  */
 void
 pb_split_page(Relation rel, PbIndex *index, Buffer buffer, int slot,
@@ -340,8 +346,8 @@ pb_split_page(Relation rel, PbIndex *index, Buffer buffer, int slot,
 	right = pb_space_get(rel);
 
 	/*
-	 * read now: a VACUUM that begins before the page is locked may pass it,
-	 * and must return
+	 * The page is locked already.  A VACUUM that has begun before that may
+	 * have passed the block of the right half, and must return to it.
 	 */
 	cycle = _bt_vacuum_cycleid(rel);
 	if (!pb_page_is_rightmost(page))
@@ -408,7 +414,7 @@ new_root(Relation rel, PbIndex *index, Buffer left, Buffer meta_buffer,
 	pfree(none);
 }
 
-/* true: the page was the root */
+/* If the page is the root, make a new root above it.  Returns true then. */
 static bool
 finish_root(Relation rel, PbIndex *index, Buffer left, const PbKey *sep)
 {
@@ -427,8 +433,8 @@ finish_root(Relation rel, PbIndex *index, Buffer left, const PbKey *sep)
 }
 
 /*
- * Insert the downlink for the right sibling of a page, which is locked for
- * writing, and is released.
+ * Complete the split of a page, which is locked for writing and is released:
+ * insert the downlink for its right sibling.
  */
 void
 pb_split_finish(Relation rel, Buffer buffer)
@@ -450,9 +456,9 @@ pb_split_finish(Relation rel, Buffer buffer)
 	pb_pos_from_key(pos, rel, index, sep);
 
 	/*
-	 * I3: the remembered root may have been deleted, and be a leaf to the
-	 * left now.  The metapage's root is not reused before this transaction
-	 * ends.
+	 * The remembered root may have been deleted, and its block reused for a
+	 * leaf to the left, which must not be locked now (I3).  The root that the
+	 * metapage names is not reused before this transaction ends.
 	 */
 	pb_index_forget_root(rel, index);
 	while (!finish_root(rel, index, buffer, sep))

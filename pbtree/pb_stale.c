@@ -3,9 +3,9 @@
  *	  Entries that are stale because inplace has changed their rows' keys in
  *	  place.
  *
- * An index follows if its entries can be compared with a row's columns alone,
- * as bytes.  Then the comparison calls no function, and may be made while a
- * leaf is locked.
+ * An index follows updates in place if its keys are made of a row's columns
+ * alone, and are compared as bytes.  Such a comparison calls no user code, so
+ * it can be made while a leaf is locked.
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -19,10 +19,10 @@
 #include "pb_toast.h"
 
 /*
- * An examination of all entries reads a page of the table for each, and recurs
- * soon if few of them can be removed.  So a sample of this many items, from
- * all over the page, must have at least this part with a stale entry;
- * otherwise a split costs less.
+ * An examination of all entries of a page may read a page of the table for
+ * each, and is soon repeated if few of them can be removed.  A split costs less
+ * then.  So of SAMPLE items from all over the page, one in SAMPLE_PART must
+ * have a stale entry.
  */
 #define SAMPLE			32
 #define SAMPLE_PART		8
@@ -105,8 +105,9 @@ pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key,
 }
 
 /*
- * Lock the TOAST table from which a row's long values are read.  A transaction
- * that holds a lock on it may wait for the leaf that will be locked.
+ * Lock the TOAST table from which long values are read.  That is done before a
+ * leaf is locked: a transaction that has locked the TOAST table may wait for
+ * the leaf.
  */
 static void
 lock_toast(PbStale *s)
@@ -238,8 +239,9 @@ compare_tids(const void *a, const void *b)
 }
 
 /*
- * A page that was a leaf may have changed its kind while it was not locked,
- * and may have been read from disk with damage.
+ * Returns whether the page is a sound leaf.  One that was a leaf may have
+ * become another kind of page while it was not locked, or be damaged since it
+ * was read from disk again.
  */
 bool
 pb_stale_is_leaf(Page page)

@@ -2,13 +2,13 @@
  * pb_vacuum.c
  *	  VACUUM.
  *
- * Pages are read in the order of the file.  A split may move rows that have
- * not been examined to a page that has been passed.  So split pages carry the
- * cycle id of the running VACUUM (nbtree's, which keeps one for each index),
- * and VACUUM visits these pages again.
+ * Pages are read in the order of the file.  A split may move entries that have
+ * not been examined to a page that has been passed.  So both halves carry the
+ * cycle id of the running VACUUM (nbtree keeps one for each index), by which
+ * VACUUM finds the right half and visits it again.
  *
- * Rows are removed under a cleanup lock: no scan has the page pinned, so none
- * is about to fetch a row whose TID is free after VACUUM.
+ * Entries are removed under a cleanup lock.  No scan has the page pinned then,
+ * so none is about to fetch a row by a TID that is free after VACUUM.
  *-------------------------------------------------------------------------
  */
 #include "compat_index.h"
@@ -27,8 +27,8 @@
 #include "pb_vacuum.h"
 
 /*
- * The number of splits, which halve a leaf, after which it must have room,
- * unless searches for its keys lead elsewhere.
+ * A leaf that has no room after this number of splits, each of which halves it,
+ * is damaged: searches for its keys lead elsewhere.
  */
 #define MAX_SPLITS		100
 
@@ -49,7 +49,10 @@ typedef struct Vacuum
 								 * leaf */
 } Vacuum;
 
-/* True if the row was removed, or has another key. */
+/*
+ * True if the entry is not needed: its row was removed, or no version that a
+ * snapshot may see has the key.
+ */
 static bool
 can_go(Vacuum *v, const PbItem *item, ItemPointer tid)
 {
@@ -64,7 +67,7 @@ can_go(Vacuum *v, const PbItem *item, ItemPointer tid)
 	return true;
 }
 
-/* List the remaining rows of an item; returns their number. */
+/* Keep only the TIDs of an item that are needed.  Returns their number. */
 static int
 filter_tids(Vacuum *v, const PbItem *item, ItemPointerData *tids, int n)
 {
@@ -79,9 +82,9 @@ filter_tids(Vacuum *v, const PbItem *item, ItemPointerData *tids, int n)
 }
 
 /*
- * Remove rows of a leaf.  Returns the number of remaining rows, or -1 if there
- * is no room for its remaining lists, since a list that loses its first TID
- * may become longer.
+ * Remove entries of a leaf.  Returns the number of those that remain, or -1 if
+ * the leaf has no room for them: a posting list that loses its first TID may
+ * become longer.
  */
 static int
 clean_leaf(Vacuum *v, Buffer buffer)
@@ -141,11 +144,11 @@ clean_leaf(Vacuum *v, Buffer buffer)
 }
 
 /*
- * Make room on a leaf, which is locked, and is released, by a split.  Its
- * right half is visited later, like that of any leaf that is split during
- * VACUUM.  The leaf may have no downlink yet, so a search for its middle key,
- * like that of an insertion, completes splits on its way.  If other processes
- * have split or emptied the leaf in between, there is room.
+ * Make room on a locked leaf by a split, and release it.  VACUUM visits the
+ * right half later, as that of any leaf that is split meanwhile.  The leaf may
+ * have no downlink yet.  So it is reached by a search for its middle key, which
+ * completes splits on its way, as an insertion does.  If other backends have
+ * split or emptied the leaf in between, it has room.
  */
 static void
 split_leaf(Vacuum *v, Buffer buffer)
@@ -186,8 +189,9 @@ split_leaf(Vacuum *v, Buffer buffer)
 }
 
 /*
- * Delete an empty leaf.  Returns true if another one can be deleted now.
- * Pages behind "passed" are counted when they are visited.
+ * Delete an empty leaf.  Returns true if *block has become another leaf that
+ * can be deleted now.  Deleted pages behind "passed" are not counted here, but
+ * when they are visited.
  */
 static bool
 unlink_leaf(Vacuum *v, BlockNumber *block, BlockNumber passed)
@@ -204,15 +208,15 @@ unlink_leaf(Vacuum *v, BlockNumber *block, BlockNumber passed)
 	v->stats->pages_newly_deleted += n;
 	*block = next;
 
-	/* I10: a page that has been visited; others are visited later */
+	/* only a page that has been visited; others are visited later (I10) */
 	return next != PB_NONE && next <= passed;
 }
 
 /*
- * Remove rows of a leaf, which is locked for reading.  Returns the number of
- * remaining rows, or -1, see clean_leaf.  I10: it takes a cleanup lock, also
- * for an empty page, which may be deleted; then the next VACUUM does not wait
- * for its scans.
+ * Remove entries of a leaf that is locked for reading.  The result is that of
+ * clean_leaf.  If anything may be removed, the leaf gets a cleanup lock (I10).
+ * So does an empty leaf: it may be deleted next, and no VACUUM would wait for
+ * its scans after that.
  */
 static int
 look_and_clean(Vacuum *v, Buffer buffer)
@@ -229,8 +233,8 @@ look_and_clean(Vacuum *v, Buffer buffer)
 }
 
 /*
- * Process a leaf, which is locked for reading, and is released.  Returns its
- * right sibling if that is to be visited again.
+ * Process a leaf, which is locked for reading and is released.  Returns its
+ * right sibling if VACUUM must return to that.
  */
 static BlockNumber
 vacuum_leaf(Vacuum *v, Buffer buffer, BlockNumber passed, bool count)
@@ -243,7 +247,7 @@ vacuum_leaf(Vacuum *v, Buffer buffer, BlockNumber passed, bool count)
 	int			tries = 0;
 
 	Assert(pb_index_is_locked(buffer, PB_READ));
-	/* again after a split; rows moved to the right are counted there */
+	/* after a split, entries that have moved to the right are counted there */
 	while ((remain = look_and_clean(v, buffer)) < 0)
 	{
 		if (++tries > MAX_SPLITS)
@@ -372,9 +376,10 @@ vacuum_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	CompatInjectionPoint("pbtree-vacuum");
 
 	/*
-	 * A deleted root may have been reused as any page, even one that is
-	 * locked when the search for its parent begins.  Only this VACUUM deletes
-	 * a root that is alive now, and then searches from a newer one.
+	 * The remembered root may have been deleted, and its block reused even
+	 * for a page that is locked when a search for its parent begins.  The
+	 * root that is read again now can be deleted only by this VACUUM, which
+	 * then searches from a newer one.
 	 */
 	pb_index_forget_root(v.rel, v.index);
 	vacuum_pages(&v);
@@ -384,7 +389,10 @@ vacuum_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	pfree(v.index);
 }
 
-/* VACUUM's cycle id is in shared memory, so it must be removed in all cases. */
+/*
+ * Remove entries, with a cycle id.  The id is in shared memory, so an error
+ * must remove it, too.
+ */
 static void
 delete_rows(IndexVacuumInfo *info, IndexBulkDeleteResult *result,
 			IndexBulkDeleteCallback callback, void *state)
@@ -410,8 +418,8 @@ pb_vacuum_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 }
 
 /*
- * The number of pages that cannot be reused yet tells the next VACUUM to scan
- * the index.
+ * Note in the metapage how many deleted pages cannot be reused yet.  If there
+ * are many, the next VACUUM scans the index even if no row is dead.
  */
 static void
 note_deleted(Relation rel, uint32 deleted)

@@ -32,13 +32,13 @@ extern "C"
 {
 #endif
 
-/* offsets are 1 .. this; the most that a page of 32 kB can hold */
+/* the largest offset, on a page of 32 kB; the smallest one is 1 */
 #define TIDSET_MAX_OFFSET	8192
 
 /* a smaller limit leaves no room for any block */
 #define TIDSET_MIN_MEMORY	((uint64_t) 64 * 1024)
 
-/* the largest addressable size; a higher limit means this one */
+/* the largest size that references can address; it bounds higher limits */
 #define TIDSET_MAX_MEMORY	((uint64_t) 6 * 1024 * 1024 * 1024)
 
 /*
@@ -53,8 +53,8 @@ typedef struct TidSetAllocator
 	void	   *(*address) (void *arg, uint64_t handle);
 	void	   *arg;
 	size_t		overhead;		/* what an allocation costs besides its size */
-	size_t		grain;			/* allocations are multiples of this, and at
-								 * least three; 0: of any size */
+	size_t		grain;			/* the size of an allocation is a multiple of
+								 * this, at least three times it; 0: any size */
 } TidSetAllocator;
 
 typedef struct TidSet TidSet;
@@ -79,7 +79,7 @@ extern TidSet *tidset_create(const TidSetAllocator *local,
 /* Create a set in memory of malloc(). */
 extern TidSet *tidset_create_malloc(uint64_t limit);
 
-/* Free everything, including memory to which others may be attached. */
+/* Free all memory of the set.  No other process may be attached to it. */
 extern void tidset_destroy(TidSet *set);
 
 /* Forget all TIDs and free their memory. */
@@ -123,7 +123,7 @@ extern bool tidset_lookup(TidSetLookup *lookup, uint32_t block,
 extern int	tidset_member_batch(const TidSet *set, const TidSetTid *tids, int n,
 								bool *found);
 
-/* End a run of additions, and free its working memory. */
+/* End a run of additions: write the open leaf, and free working memory. */
 extern void tidset_seal(TidSet *set);
 
 /* ---- iteration, in order of blocks; the set must not change ---- */
@@ -147,7 +147,7 @@ extern void tidset_iter_begin(TidSet *set, TidSetIter *iter);
 extern int	tidset_iter_next(TidSetIter *iter, uint32_t *block,
 							 uint16_t *offsets, int room);
 
-/* ---- what there is ---- */
+/* ---- statistics ---- */
 
 extern uint64_t tidset_count(const TidSet *set);	/* TIDs */
 extern uint64_t tidset_blocks(const TidSet *set);	/* blocks that have some */
@@ -164,7 +164,7 @@ typedef struct TidSetStats
 	uint64_t	height;			/* levels of inner nodes */
 	/* leaves by form */
 	uint64_t	embedded;
-	uint64_t	pairs;
+	uint64_t	pairs;			/* with or without groups */
 	uint64_t	same;
 	uint64_t	wide;
 	/* bytes */

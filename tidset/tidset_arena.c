@@ -3,16 +3,17 @@
  *	  Memory for nodes: chunks from an allocator, cut into blocks of any
  *	  multiple of 4 bytes.
  *
- * Blocks come from free lists by size, else from the open end of the newest
- * chunk.  ts_reserve() makes sure that the open end has room, so that
- * allocations after it cannot fail.  Free neighbours are not joined when a
- * block is released, but by a sweep through all chunks when a large part of
- * the memory is free: every block has its size in its first bytes.
+ * A block comes from the free lists, which are sorted by size, else from the
+ * open end: the rest of the newest chunk, or of a large free block.
+ * ts_reserve() makes sure that the open end has room, so that allocations after
+ * it cannot fail.  When a block is released, it is not joined with its free
+ * neighbours.  A sweep through all chunks does that when a large part of the
+ * memory is free; it can, because a block has its size in its first bytes.
  *
- * A chunk has about 1 kB, 2 kB, 4 kB, ... and at most a sixteenth of the
- * existing memory, which also bounds the slack.  It has a little more than a
- * power of two, because inner nodes and leaves that are direct have a little
- * more than 1 and 2 kB.
+ * The size of a chunk is about a power of two, from 1 kB to 8 MB, and at most a
+ * sixteenth of the existing memory if that is more than 1 kB.  That bounds the
+ * slack, too.  The size is a little more than the power, because direct inner
+ * nodes and leaves have a little more than 1 and 2 kB.
  *-------------------------------------------------------------------------
  */
 #include "tidset_int.h"
@@ -125,8 +126,9 @@ unlink_free(TidSet *set, int bin, uint32_t before, uint32_t ref)
 }
 
 /*
- * Get a free block of at least this many units, or 0.  Only a few blocks of
- * the list of that size are tried; blocks of any later list are large enough.
+ * Get a free block of at least this number of units, or 0.  The block's own
+ * list may have smaller ones, so only a few of its blocks are tried.  All
+ * blocks of later lists are large enough.
  */
 static uint32_t
 take_free(TidSet *set, uint32_t units)
@@ -257,8 +259,8 @@ pages_of(uint32_t units)
 }
 
 /*
- * Enter a chunk in the table, which holds addresses minus the reference at
- * which they begin.
+ * Enter a chunk in the table of pages.  It has the chunk's address minus the
+ * bytes of its first reference, so that ts_address only adds.
  */
 static void
 map_chunk(TidSet *set, const TsChunk *chunk)
@@ -277,8 +279,8 @@ chunk_bytes(const TsChunk *chunk)
 }
 
 /*
- * The size of a chunk, which has room for the largest inner node, or some of
- * the largest common leaves.
+ * The size of a chunk for a power of two.  It has room for the largest inner
+ * node, or for some of the largest leaves that are common.
  */
 static size_t
 chunk_size(size_t power)
@@ -312,7 +314,7 @@ add_chunk(TidSet *set, uint32_t need_units)
 	if (!grow_pages(set, set->ctl->npages + pages_of(size / TS_UNIT)))
 		return false;
 	handle = ts_take(set, &set->shared, size);
-	/* near the limit: as much as is left, and at least as much as is needed */
+	/* near the limit, halve the size until it fits, but not below the need */
 	while (handle == 0 && size > need)
 	{
 		size = ts_grained(&set->shared,
@@ -340,7 +342,7 @@ add_chunk(TidSet *set, uint32_t need_units)
 	return true;
 }
 
-/* Make a free block the open end. */
+/* Make a free block of at least this number of units the open end. */
 static bool
 reopen(TidSet *set, uint32_t units)
 {
@@ -361,8 +363,8 @@ units_of(uint32_t bytes)
 }
 
 /*
- * Make sure that blocks of this many bytes in total can be allocated.  Returns
- * false if the set is full.
+ * Make sure that blocks of this number of bytes in total can be allocated.
+ * Returns false if the set is full.
  */
 bool
 ts_reserve(TidSet *set, uint32_t bytes)

@@ -2,15 +2,15 @@
  * tidset_block.c
  *	  The offsets of one block as a slot of 64 bits.
  *
- * The lowest two bits tell how (from bit 0 up):
+ * The lowest two bits are the form.  The other fields follow from bit 2 up:
  *
  *	BITMAP	bit o + 1 is set for offset o, 1 .. 62
- *	RUN		14 bits first, 14 bits last offset: all between are there too
+ *	RUN		14 bits first, 14 bits last offset of a run without gaps
  *	LIST	2 bits count - 1, up to four times 14 bits
  *	FAR		2 bits kind, 20 bits position of bytes in the leaf, 14 bits
- *			count of offsets, 11 bits base, 11 bits length of the bytes, which
- *			are offsets of one byte or two, or a bitmap whose first byte has
- *			the offsets from 8 * base on
+ *			count of offsets, 11 bits base, 11 bits length.  The bytes are
+ *			offsets of one byte or two, or a bitmap, whose first byte has the
+ *			offsets from 8 * base on.  Only a bitmap has base and length.
  *
  * A set of offsets has exactly one slot, so equal blocks have equal slots
  * unless they are far.
@@ -216,8 +216,8 @@ encode_far_bits(const TsBits *bits, int count, int first, int last,
 }
 
 /*
- * Make a list of at most 512 offsets; a longer one would not be smaller than
- * the bitmap.
+ * Make a list of offsets.  It has at most 512 of two bytes, because a longer
+ * list is not smaller than the bitmap.
  */
 static uint64_t
 encode_far_list(const TsBits *bits, int kind, uint8_t *far)
@@ -236,8 +236,8 @@ encode_far_list(const TsBits *bits, int kind, uint8_t *far)
 }
 
 /*
- * Make the slot for a set that is not empty.  If it is far, its bytes (at most
- * TS_FAR_MAX) are written to "far", and the slot's position is 0.
+ * Make the slot for a set that is not empty.  The bytes of a far slot, at most
+ * TS_FAR_MAX, are written to "far"; the slot's position is 0 then.
  */
 uint64_t
 ts_slot_encode(const TsBits *bits, uint8_t *far, uint32_t *far_len)
@@ -267,7 +267,7 @@ ts_slot_encode(const TsBits *bits, uint8_t *far, uint32_t *far_len)
 	return slot;
 }
 
-/* ---- decoding; base is what positions of far slots count from ---- */
+/* ---- decoding; positions of far slots count from base ---- */
 
 int
 ts_slot_count(uint64_t slot)

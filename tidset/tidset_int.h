@@ -3,9 +3,9 @@
  *	  Layout of nodes and leaves, and the definitions that the files of tidset
  *	  share.
  *
- * A key is a block number (up to 56 bits here, so that published benchmarks of
- * other radix trees can be run on this one).  Its last byte selects a slot in
- * a leaf, the bytes before it, the prefix, lead to the leaf.
+ * A key is a block number.  It has up to 56 bits here, so that benchmarks of
+ * other radix trees can be run on this one.  The bytes before its last one are
+ * the prefix, which leads to the leaf; the last byte selects a slot there.
  *
  * Nodes and leaves start with {form, count - 1, size in units of 8 bytes (16
  * bits)}, except for pairs, whose size follows from their count:
@@ -48,7 +48,8 @@
 #define TS_DIRECT		2
 #define TS_INDEX(form)	((form) & 3)
 
-#define TS_FREE			0		/* 24 bits: size in 4-byte units; next free */
+#define TS_FREE			0		/* then 24 bits: size in 4-byte units; then a
+								 * reference to the next free block */
 #define TS_PAIRS		1
 #define TS_GROUPS		2
 #define TS_INNER		4
@@ -146,11 +147,11 @@ struct TidSet
 	uint32_t	max_pages;
 	TsChunk    *last_chunk;
 	uint64_t	total_units;	/* in all chunks */
-	uint64_t	free_units;		/* in free blocks, not counting the open end */
+	uint64_t	free_units;		/* in free blocks, without the open end */
 	uint64_t	freed_units;	/* freed since the last sweep */
-	uint32_t	end;			/* the region to take memory from */
+	uint32_t	end;			/* the open end: memory is taken from here */
 	uint32_t	end_limit;
-	uint64_t	nonempty;		/* bins */
+	uint64_t	nonempty;		/* a bit for each bin that has blocks */
 	uint32_t	bins[TS_NBINS];
 };
 
@@ -211,10 +212,6 @@ ts_slots_at(int index, int n)
 	}
 }
 
-/*
- * Find the number of the key's slot, or -1.  In a direct index the slot may be
- * empty.
- */
 static inline int
 ts_find_keys(const uint8_t *node, uint8_t key)
 {
@@ -235,6 +232,10 @@ ts_find_rank(const uint8_t *node, uint8_t key)
 	return node[TS_HEADER + (key >> 6)] + tidset_popcount(word & (bit - 1));
 }
 
+/*
+ * Find the number of the key's slot, or -1.  In a direct index the slot may be
+ * empty.
+ */
 static inline int
 ts_find(const uint8_t *node, uint8_t key)
 {
@@ -331,7 +332,8 @@ ts_slot_member(uint64_t slot, const uint8_t *base, uint16_t offset)
 	if (TS_LIKELY(TS_SLOT_TAG(slot) == TS_SLOT_BITMAP))
 	{
 		/*
-		 * bits 0 and 1 are the tag, which is zero because no set has offset 0
+		 * The tag, bits 0 and 1, is zero.  Bit 1 would stand for offset 0,
+		 * which no block has.
 		 */
 		return offset <= TS_SMALL_MAX && ((slot >> 1 >> offset) & 1);
 	}

@@ -2,9 +2,9 @@
  * tidset_leaf.c
  *	  Leaves: the offsets of up to 256 blocks that share a prefix.
  *
- * A leaf is never changed piecemeal.  The one that is added to is "open":
- * spread out as a slot for each of its blocks.  When another leaf is needed,
- * or lookups begin, it is written ("flushed") in its smallest form:
+ * A leaf is never changed in parts.  The leaf to which blocks are added is
+ * "open": it has a slot for each of its blocks.  When another leaf is needed,
+ * or the set is sealed, it is written ("flushed") in its smallest form:
  *
  *	embedded	up to 2 TIDs with offsets < 128, in the reference itself
  *	PAIRS		up to 32 TIDs as (block, offset), 2 bytes each
@@ -57,7 +57,10 @@ ts_leaf_size(uint32_t nkeys, int last, uint32_t ntids, bool large, uint32_t far)
 	return wide;
 }
 
-/* The size to reserve.  A leaf that has been written before gets some slack. */
+/*
+ * The size to reserve.  A leaf that has been written before will probably grow
+ * again, so it gets some slack.
+ */
 uint32_t
 ts_open_room(const TsOpen *open, uint32_t size)
 {
@@ -132,8 +135,8 @@ get_pairs(const uint8_t *leaf, const uint8_t **keys, const uint8_t **offsets)
 }
 
 /*
- * Get the pairs that may be the key's: returns their number, and the positions
- * of their keys and offsets.
+ * Get the pairs among which the key's are.  Returns their number, and sets the
+ * positions of their keys and offsets.
  */
 static inline int
 pairs_for(const uint8_t *leaf, uint8_t key, const uint8_t **keys,
@@ -155,10 +158,7 @@ pairs_for(const uint8_t *leaf, uint8_t key, const uint8_t **keys,
 	return (int) (to - from);
 }
 
-/*
- * Return a mask of those of the first 32 of n bytes that are equal to this
- * one.
- */
+/* Compare the first n bytes, at most 32.  Returns a bit for each equal one. */
 static inline uint32_t
 match32(const uint8_t *bytes, int n, uint8_t byte)
 {
@@ -169,7 +169,7 @@ match32(const uint8_t *bytes, int n, uint8_t byte)
 }
 
 /*
- * Make a slot of a block with more than one offset.  Returns false if only a
+ * Make the slot of a block with any number of offsets.  Returns false if only a
  * far slot could have them.
  */
 static bool
@@ -410,9 +410,9 @@ choose_form(const TsOpen *open, uint32_t *size)
 }
 
 /*
- * Get memory for a leaf of this form and size: its old place if that is large
- * enough and less than twice as large, else a new one.  Sets size to the
- * actual size.
+ * Get memory for a leaf of this form and size.  Its old place is used again if
+ * it is large enough, and at most twice as large; for pairs, whose size follows
+ * from their count, it must have the same size.  Sets size to the actual size.
  */
 static uint32_t
 leaf_memory(TidSet *set, int form, uint32_t *size)
@@ -482,7 +482,10 @@ ts_open_flush(TidSet *set)
 
 /* ---- opening a leaf ---- */
 
-/* Make room for more far bytes.  The used old ones move to new memory. */
+/*
+ * Make room for more bytes that slots point to.  Those that are in use move to
+ * new memory.
+ */
 bool
 ts_open_far(TidSet *set, uint32_t more)
 {
@@ -523,8 +526,8 @@ ts_open_far(TidSet *set, uint32_t more)
 }
 
 /*
- * Set the block's slot, and if it is far, its bytes, for which there must be
- * room.
+ * Set the block's slot and, if the slot is far, its bytes.  ts_open_far must
+ * have made room for these.
  */
 void
 ts_open_put(TsOpen *open, uint8_t key, uint64_t slot, const uint8_t *far,

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  * wp_codec.c
- *	  Chunks of WAL to packed chunks and back.
+ *	  Packing and unpacking of chunks of WAL.
  *-------------------------------------------------------------------------
  */
 #include "wp_port.h"
@@ -16,22 +16,25 @@
 #include "wp_repeat.h"
 
 /*
- * Memory for a chunk: its payload, the rows of its groups with their lengths,
- * its body, and the classes and relations of a small chunk.
+ * The size of the arena.  Eight times the chunk has room for its payload, the
+ * rows of its groups with their lengths, and its body.  The constant part has
+ * room for classes and relations, of which a small chunk may have many, too.
  */
 #define ARENA_SIZE(raw_len)		((size_t) (raw_len) * 8 + 64 * 1024 * 1024)
 #define MAX_BODY(raw_len)		((size_t) (raw_len) * 2 + 1024 * 1024)
 
-#define MAX_KEPT				(1024 * 1024)	/* limit for unused memory */
+#define MAX_KEPT				(1024 * 1024)	/* a larger buffer is freed if
+												 * it is hardly used */
 
 /* Columns shorter than this share a block with their neighbours. */
 #define MIN_BLOCK				4096
 
 /*
- * Short repeats in columns are by chance.  They cost much time, and gain less
- * than the statistics of single bytes.  So at least MIN_FRAME bytes of columns
- * get a frame of their own, in which zstd searches only longer repeats.  The
- * same applies to images compressed by lz4, which leaves no short repeats.
+ * Short repeats in columns are by chance.  To search for them costs much time,
+ * and they gain less than the statistics of single bytes.  So columns of
+ * MIN_FRAME bytes or more get a frame of their own, in which zstd searches only
+ * for longer repeats.  So do images compressed by lz4, which leaves no short
+ * repeats.
  */
 #define MIN_FRAME				65536
 #define LONG_MIN_MATCH			7
@@ -46,9 +49,9 @@
 #define SHORT_CHAIN_LOG			14
 
 /*
- * Repeats at this distance are beyond the reach of zstd's tables for data that
- * it can shrink.  A search for them is worthwhile if they make up at least
- * these parts of a section, of random bytes and of others.
+ * zstd's tables do not reach repeats at the distance FAR in data that it can
+ * shrink.  A search for long repeats is worthwhile if they make up FEW_REPEATS
+ * of a section of random bytes, or MANY_REPEATS of another section.
  */
 #define FAR						(256 * 1024)
 #define FEW_REPEATS				(1.0 / 64)
@@ -58,12 +61,13 @@
 /* The way a section is packed. */
 typedef enum How
 {
-	HOW_SHARED,					/* in a frame with others */
+	HOW_SHARED,					/* in a frame with other sections */
 	HOW_STORED,					/* unchanged */
-	HOW_COLUMNS,				/* the other ones in frames of their own */
-	HOW_IMAGES,
+	/* in a frame of its own: */
+	HOW_COLUMNS,				/* without a search for short repeats */
+	HOW_IMAGES,					/* the same, for images compressed by lz4 */
 	HOW_REPEATS,				/* with a search for long repeats far away */
-	HOW_REPEATS_ONLY			/* and the rest is random */
+	HOW_REPEATS_ONLY			/* the same, where all else is random */
 }			How;
 
 struct WpCodec
@@ -75,7 +79,7 @@ struct WpCodec
 	ZSTD_DCtx  *decompressor;
 	WpBuf		sections[WP_SECTIONS + 1];
 	How			how[WP_SECTIONS];
-	WpBuf		lengths;		/* of the sections, as the body has them */
+	WpBuf		lengths;		/* of the sections; the body begins with it */
 	WpBuf		packed;
 };
 
@@ -161,7 +165,7 @@ zstd_check(WpCodec *codec, size_t code)
 		wp_fail(&codec->ctx, "zstd: %s", ZSTD_getErrorName(code));
 }
 
-/* Compress n more bytes, and end a block or the frame. */
+/* Compress n more bytes.  end says whether they end a block or the frame. */
 static void
 compress_part(WpCodec *codec, const void *src, size_t n, ZSTD_EndDirective end)
 {
@@ -261,9 +265,10 @@ compress_columns(WpCodec *codec)
 }
 
 /*
- * Choose the way to pack a section.  Random bytes and rows are stored, unless
- * long stretches of them repeat.  zstd alone would not find such repeats of
- * rows, so they get a frame with a search for long repeats far away.
+ * Choose the way to pack a section.  A section of random bytes is stored,
+ * unless long stretches repeat.  A section in which long stretches repeat gets
+ * a frame with a search for such repeats, because zstd does not find those that
+ * are far away.
  */
 static How
 how_section(WpCodec *codec, int section)
@@ -289,8 +294,8 @@ how_section(WpCodec *codec, int section)
 }
 
 /*
- * Write the lengths and the stored sections; returns the length of the frames'
- * contents.
+ * Set the lengths, and write the stored sections.  Returns the length of what
+ * the frames will hold.
  */
 static uint32
 start_body(WpCodec *codec)
@@ -356,8 +361,8 @@ compress_repeats(WpCodec *codec, const WpBuf *sec, bool only)
 }
 
 /*
- * Compress sections first to last - 1, and the bytes in front of them, in one
- * frame.
+ * Compress the bytes of "front" and those sections from first to last - 1 that
+ * are not stored, in one frame.
  */
 static void
 compress_shared(WpCodec *codec, int first, int last, const WpBuf *front)
@@ -426,8 +431,8 @@ compress_body(WpCodec *codec)
 }
 
 /*
- * Empty the sections.  Memory that the last chunk hardly used is freed,
- * because it would accumulate when loads change.
+ * Empty the sections.  Memory that the last chunk has hardly used is freed, so
+ * that it does not accumulate when the load changes.
  */
 static void
 clear_sections(WpCodec *codec)
@@ -443,7 +448,7 @@ clear_sections(WpCodec *codec)
 }
 
 /*
- * Encode records into the sections, and pack them; returns the length of the
+ * Encode records into the sections, and pack these.  Returns the length of the
  * body.
  */
 static uint32
@@ -462,7 +467,7 @@ pack_records(WpCodec *codec, const uint8 *raw, uint32 len, uint32 page_size)
 	return total;
 }
 
-/* Compress the chunk by zstd alone; 0 if that needs more than room bytes. */
+/* Compress the chunk by zstd alone.  Returns 0 if room is too small. */
 static size_t
 compress_plain(WpCodec *codec, uint8 *dst, size_t room, const uint8 *raw,
 			   uint32 len)
@@ -509,7 +514,7 @@ pack_as(WpCodec *codec, WpChunkKind kind, const uint8 *raw, uint32 len,
 	wp_set32(header->body_len, body_len);
 }
 
-/* True if zstd alone would need less than the packed chunk. */
+/* Returns whether zstd alone needs less than the packed chunk. */
 static bool
 plain_is_smaller(WpCodec *codec, const uint8 *raw, uint32 len)
 {
@@ -631,7 +636,10 @@ wp_codec_unpack(WpCodec *codec, const WpChunkHeader *header,
 
 /* ---- packing, and checking the result ---- */
 
-/* Pack, decode and compare; false if that is not possible this way. */
+/*
+ * Pack the chunk as this kind, decode it and compare.  Returns false if the
+ * result is wrong or not smaller, so another kind must be tried.
+ */
 static bool
 try_pack(WpCodec *codec, WpChunkKind kind, const uint8 *raw, uint32 len,
 		 uint32 page_size)

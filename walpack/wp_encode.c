@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  * wp_encode.c
- *	  A chunk of WAL into the sections of wp_format.h.
+ *	  Encoding a chunk of WAL into the sections of wp_format.h.
  *
- * The pages' headers are taken out first, so that records are contiguous.
- * Then come items: runs of records, and literal bytes where there is no record
- * that the model reproduces exactly: the continuation of a record of the
- * segment before, the start of one that ends in the next segment, garbage
- * behind the end of WAL, damage.  After garbage the next page that says where
- * a record starts is tried.
+ * The page headers are removed first, so that records are contiguous.  The rest
+ * is divided into items: runs of records, and literal bytes where there is no
+ * record that the model reproduces exactly.  That is the continuation of a
+ * record of the segment before, the start of one that ends in the next segment,
+ * garbage behind the end of WAL, or damage.  After garbage the encoder goes on
+ * at the next page whose header says where a record starts.
  *-------------------------------------------------------------------------
  */
 #include "wp_port.h"
@@ -18,18 +18,18 @@
 #define MAX_KEY		(16 + (WP_MAX_BLOCK_ID + 1) * 9)
 
 /*
- * The squares of the frequencies of this many random bytes usually add up to
- * less than RANDOM_SQUARES: 1,534 are expected, and the deviation is 45.
+ * If LONG_ROW bytes are random, the squares of the numbers of equal bytes
+ * usually add up to less than RANDOM_SQUARES: 1,534 is expected, with a
+ * standard deviation of 45.
  */
 #define LONG_ROW		512
 #define RANDOM_SQUARES	1700
 #define RANDOM_BUCKET	0x80
 
-/* The parts that a record copies from earlier ones. */
+/* What the current record copies from earlier bytes of the chunk. */
 typedef struct RecordCopies
 {
-	uint32		start;			/* the expected place of its transaction's
-								 * copies */
+	uint32		start;			/* the expected source of the first copy */
 	uint8		mode[WP_MAX_BLOCK_ID + 1];	/* WP_DATA_... */
 	uint32		n[WP_MAX_BLOCK_ID + 1];
 	uint32		rest[WP_MAX_BLOCK_ID + 1];	/* bytes of data that are not
@@ -56,8 +56,8 @@ typedef struct WpEncoder
 	uint32		run;			/* records since the last literal */
 	uint32		literal;		/* start of literal bytes not yet written */
 	KeyTable	class_table;
-	uint32	   *class_keys;		/* start of each class's key in its section;
-								 * one more */
+	uint32	   *class_keys;		/* where each class's key starts in its
+								 * section, and where the last one ends */
 	WpClass    *classes;
 	uint32		nclasses;
 	uint32		maxclasses;
@@ -77,7 +77,7 @@ typedef struct WpEncoder
 
 /* ---- dictionaries ---- */
 
-/* The hash of a class's key, behind which 7 bytes can be read. */
+/* Hash a class's key.  7 bytes behind it must be readable. */
 static uint32
 hash_key(const uint8 *key, uint32 len)
 {
@@ -110,7 +110,7 @@ grow(WpContext *ctx, void *old, uint32 n, uint32 *max, size_t size)
 	return wp_realloc(ctx, old, had * size, *max * size);
 }
 
-/* Make the table at most half full; rehash(i) gives the hash of key i. */
+/* Grow the table if it is half full.  rehash gives the hash of key i. */
 static void
 table_grow(WpEncoder *e, KeyTable *t, uint32 (*rehash) (WpEncoder *e, uint32 i))
 {
@@ -196,7 +196,7 @@ key_varint(uint8 *p, uint32 v)
 	return p;
 }
 
-/* The expected place of the transaction's copies. */
+/* Returns the expected source of the transaction's next copy. */
 static uint32
 expected_from(const WpXids *x, uint32 xid)
 {
@@ -240,9 +240,8 @@ find_copies(WpEncoder *e, uint32 pos, const WpRecord *rec, const uint16 *rels)
 }
 
 /*
- * Rows of similar length share a group.  Long ones without redundancy, such as
- * parts of large compressed values, have a group of their own, which is
- * stored.
+ * Rows of similar length share a group.  Long rows without redundancy, such as
+ * parts of large compressed values, have another group, which will be stored.
  */
 static uint8
 long_bucket(const WpBlock *b, uint32 rest)
@@ -399,7 +398,8 @@ find_class(WpEncoder *e, uint32 pos, const WpRecord *rec, bool prev_ok)
 /* ---- records ---- */
 
 /*
- * Find the symbol of the record's transaction, and put it into the first slot.
+ * Returns the symbol for the record's xid.  The transaction moves to the first
+ * slot.
  */
 static uint8
 put_xid(WpEncoder *e, uint32 xid)
@@ -441,7 +441,7 @@ put_code(WpEncoder *e, WpGroup *codes, uint32 cls)
 }
 
 /*
- * Add a block's data without the copied parts; returns the new expected place
+ * Add a block's data without the copied parts.  Returns the new expected source
  * of copies.
  */
 static uint32
@@ -482,7 +482,7 @@ put_data(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i,
 	return from;
 }
 
-/* Add a block; returns the new expected place of copies. */
+/* Add a block.  Returns the new expected source of copies. */
 static uint32
 put_block(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i,
 		  uint32 from)
@@ -525,7 +525,7 @@ put_block(WpEncoder *e, WpClassBlock *cb, const WpBlock *b, uint32 i,
 	return (b->flags & WP_HAS_DATA) ? put_data(e, cb, b, i, from) : from;
 }
 
-/* Add the record at pos to the model; false if it must be literal. */
+/* Add the record at pos.  Returns false if it must be stored literally. */
 static bool
 put_record(WpEncoder *e, uint32 pos, const WpRecord *rec)
 {
@@ -576,8 +576,9 @@ put_record(WpEncoder *e, uint32 pos, const WpRecord *rec)
 /* ---- items ---- */
 
 /*
- * Add literal bytes up to pos.  At their end is the rest of a record, of which
- * rem_len bytes were announced.
+ * Add literal bytes up to pos.  announced: the length of the record, or rest of
+ * a record, that begins with them, so that the headers of its pages can be
+ * predicted; 0 if there is none.
  */
 static void
 flush_literal(WpEncoder *e, uint32 pos, uint32 announced)
@@ -586,7 +587,7 @@ flush_literal(WpEncoder *e, uint32 pos, uint32 announced)
 	uint32		end = pos;
 
 	Assert(e->literal <= pos && pos <= e->payload_len);
-	/* most of a segment after a switch */
+	/* zeros at the end are only counted: a segment switch leaves many */
 	while (end > e->literal && e->payload[end - 1] == 0)
 		end--;
 	wp_put_varint(e->ctx, items, e->run);
@@ -600,9 +601,9 @@ flush_literal(WpEncoder *e, uint32 pos, uint32 announced)
 }
 
 /*
- * The CRC of valid records is computed at most twice.  Made-up pages may each
- * begin an apparent record of megabytes: after checks of four times the
- * payload, the rest is literal.
+ * The CRC of a valid record is computed at most twice.  On made-up pages many
+ * apparent records of megabytes may overlap.  So the encoder checks at most
+ * four times the payload; what is left then is literal.
  */
 #define MAX_CHECKED(payload_len)	(4 * (uint64) (payload_len))
 
@@ -655,8 +656,8 @@ put_items(WpEncoder *e, const uint8 *raw)
 		}
 
 		/*
-		 * a record that continues in the next segment, or bytes up to the
-		 * start of one
+		 * This is a record that continues in the next segment, or bytes up to
+		 * the next record.
 		 */
 		if (announced < avail || announced > 0x40000000)
 			announced = 0;

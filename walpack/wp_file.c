@@ -117,7 +117,8 @@ read_plain(WpFiles *f, Input *in)
 }
 
 /*
- * Read the next chunk.  *end is set at the trailer, which is then in *header.
+ * Read the next chunk.  At the end *end becomes true, and *header is the
+ * trailer.
  */
 static bool
 read_chunk(WpFiles *f, Input *in, WpChunkHeader *header, bool *end)
@@ -214,7 +215,7 @@ wp_read_file(WpFiles *f, const char *src, WpConsumer consumer, void *arg,
 	return ok;
 }
 
-/* ---- a destination that exists ---- */
+/* ---- destinations that exist ---- */
 
 typedef struct CompareWith
 {
@@ -246,8 +247,8 @@ compare_piece(void *arg, const uint8 *data, uint32 len)
 }
 
 /*
- * Compare the original of "packed" with the contents of "plain".  False
- * without *differs is an error.
+ * Compare the original of "packed" with the contents of "plain".  If the result
+ * is false, either *differs is true, or there is an error.
  */
 static bool
 same_contents(WpFiles *f, const char *packed, const char *plain, bool *differs,
@@ -277,8 +278,8 @@ same_contents(WpFiles *f, const char *packed, const char *plain, bool *differs,
 }
 
 /*
- * Flush an existing file to disk, and remove the other name that a crash may
- * have left.
+ * Flush an existing file to disk, and remove its temporary name if a crash has
+ * left that.
  */
 static bool
 sync_existing(const char *path, WpError *error)
@@ -287,7 +288,7 @@ sync_existing(const char *path, WpError *error)
 	int			fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	bool		ok;
 
-	/* it may have become read-only since */
+	/* the file was opened for reading, because it may be read-only */
 	if (fd < 0)
 		return wp_io_fail_errno(error, "could not open file \"%s\"", path);
 	snprintf(tmp, sizeof(tmp), "%s%s", path, WP_TMP_SUFFIX);
@@ -345,7 +346,7 @@ wp_unpack_file(WpFiles *f, const char *src, const char *dst, bool durable,
 	UnpackTo	to = {.error = error};
 	WpFileInfo	info;
 
-	/* without the source, the destination should not be attempted */
+	/* a missing source is an error even if the destination exists */
 	if (!exists(src))
 		return wp_io_fail_errno(error, "could not open file \"%s\"", src);
 	if (!replace && exists(dst))

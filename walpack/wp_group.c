@@ -16,19 +16,21 @@
 #define FEW				8		/* with fewer rows there are no columns */
 #define MANY			4096	/* minimum number of bytes for a test of
 								 * randomness */
-#define RANDOM_BITS		7.95	/* bytes with more information are stored */
-#define RANDOM_RUN		12		/* minimum number of adjacent columns: numbers
-								 * repeat in other groups */
-#define TRY_COLUMNS		16		/* with more columns, and this many bytes,
+#define RANDOM_BITS		7.95	/* bits of a byte above which bytes are stored
+								 * unchanged */
+#define RANDOM_RUN		12		/* fewer adjacent random columns are not
+								 * stored: they may be numbers that other
+								 * groups repeat */
+#define TRY_COLUMNS		16		/* with more columns, and at least TRY_BYTES,
 								 * fewer columns are tried */
 #define TRY_BYTES		65536
-#define TRY_MAX			49152	/* bytes of the sample that is compressed, and
-								 * its part of the group */
+#define TRY_MAX			49152	/* for that a sample is compressed, of at most
+								 * TRY_MAX bytes and one in TRY_PART */
 #define TRY_PART		16
-#define BIT				65536	/* costs are in fractions of bits */
-#define TABLE_BITS		4		/* cost of a value in a coder's table */
+#define BIT				65536	/* costs are in 1/65536 bit */
+#define TABLE_BITS		4		/* bits of a value in a coder's table */
 
-/* The size of a row's length. */
+/* Returns the number of bytes that the length of a row is stored in. */
 static uint32
 length_width(const WpGroup *g)
 {
@@ -107,9 +109,10 @@ wp_group_init(WpContext *ctx)
 }
 
 /*
- * Estimate the cost of a sample of column j unchanged, and as differences: the
- * bits that an order-0 entropy coder needs, plus about the size of its table.
- * The bits are n log n for all n bytes, minus the same term for each value.
+ * Estimate the costs of a sample of column j, unchanged and as differences.  A
+ * cost is the number of bits that an order-0 entropy coder needs, plus about
+ * the size of its table.  A coder needs n log n bits for n bytes, minus
+ * m log m for each value that occurs m times.
  */
 static void
 column_costs(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n,
@@ -118,13 +121,12 @@ column_costs(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n,
 	uint16		raw[256] = {0};
 	uint16		delta[256] = {0};
 
-	/* so that there are at most 9 runs */
+	/* the sample has at most 9 runs of 64 rows, from all over the group */
 	uint32		step = n > SAMPLE ? n / (SAMPLE / 64) : 64;
 	uint32		total = 0;
 	int32		all = 0;
 
 	*raw_cost = *delta_cost = 0;
-	/* runs of 64 rows from all over the group */
 	for (uint32 start = 1; start < n; start += step)
 	{
 		uint32		end = Min(n, start + 64);
@@ -159,7 +161,7 @@ wp_information(const uint32 *count, uint32 total)
 	return bits / total;
 }
 
-/* True if zstd can't shrink column j. */
+/* Returns whether zstd cannot shrink column j. */
 static bool
 random_column(const uint8 *rows, uint32 stride, uint32 n, uint32 j)
 {
@@ -185,8 +187,8 @@ wp_is_random(const uint8 *p, size_t n)
 }
 
 /*
- * Choose the smaller of raw and delta for column j, or neither if both are
- * useless.
+ * Choose the smaller of raw and delta for column j.  Sets *random if zstd
+ * cannot shrink either.
  */
 static WpColumn
 choose_column(const WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n,
@@ -232,7 +234,7 @@ static void
 find_changing(const uint8 *rows, uint32 stride, uint32 n, uint32 ncols,
 			  uint8 *changing)
 {
-	/* eight columns at a time; behind the last row is WP_SLACK */
+	/* eight columns at a time; WP_SLACK bytes follow the last row */
 	for (uint32 j = 0; j < ncols; j += 8)
 	{
 		const uint8 *row = rows + j;
@@ -296,7 +298,7 @@ write_columns(WpContext *ctx, const uint8 *rows, uint32 stride, uint32 n,
 			wp_set32(wp_buf_add(ctx, &sections[WP_CUTS], 4), sec->used);
 		wp_buf_add(ctx, sec, n);
 	}
-	/* after the sections have their places */
+	/* the sections have all of their memory now, so addresses stay */
 	for (uint32 j = 0; j < ncols; j++)
 	{
 		bool		is_stored = kinds[j] == WP_COL_STORED;
@@ -331,8 +333,8 @@ write_lengths(WpContext *ctx, const WpGroup *g, WpBuf *sections)
 }
 
 /*
- * Write the tails of rows, beyond their first ncols bytes; returns the
- * beginnings.
+ * Write the tails of rows, which follow their first ncols bytes.  Returns the
+ * rows without them.
  */
 static uint8 *
 write_tails(WpContext *ctx, const WpGroup *g, uint32 ncols, WpBuf *sec)
@@ -355,8 +357,8 @@ write_tails(WpContext *ctx, const WpGroup *g, uint32 ncols, WpBuf *sec)
 }
 
 /*
- * True if zstd can't shrink the tails.  Of many rows only some are sampled, of
- * long ones only some bytes.
+ * Returns whether zstd cannot shrink the tails.  The sample has some of many
+ * rows, and some bytes of long rows.
  */
 static bool
 random_tails(const WpGroup *g, uint32 ncols)
@@ -418,9 +420,9 @@ trial_size(WpContext *ctx, const WpGroup *g, const uint8 *row, uint32 first,
 }
 
 /*
- * Choose how many of the rows' bytes become columns.  Not all of them should
- * if rows are texts, or repeat parts of each other at other offsets.  A run of
- * rows from the middle is compressed with several numbers.
+ * Choose how many of the rows' bytes become columns.  Fewer are better if rows
+ * are texts, or repeat parts of each other at other offsets.  Several numbers
+ * are tried by compressing a run of rows from the middle.
  */
 static uint32
 choose_ncols(WpContext *ctx, const WpGroup *g)
@@ -454,7 +456,7 @@ choose_ncols(WpContext *ctx, const WpGroup *g)
 			size_t		got = trial_size(ctx, g, row, first, last, numbers[i],
 										 in, out, size);
 
-			/* fewer are faster */
+			/* fewer columns are faster, so they may cost a hundredth */
 			if (got < best_size + best_size / 100)
 			{
 				best_size = Min(got, best_size);

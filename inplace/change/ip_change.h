@@ -16,8 +16,9 @@
  * their pages.  All buffers must be locked exclusively from ip_change_block to
  * after ip_change_apply.
  *
- * Any change but IP_XLOG_LOCK unmarks an all-visible page, unless
- * ip_change_visible finds that it still is all-visible.
+ * A change unmarks the all-visible pages that it changes, unless it is of type
+ * IP_XLOG_LOCK, or ip_change_visible finds that the page is all-visible after
+ * the change.
  *-------------------------------------------------------------------------
  */
 #ifndef IP_CHANGE_H
@@ -73,25 +74,26 @@ typedef struct IpChange
 	TransactionId xid;
 	bool		replay;			/* xid is not our own: a table's history is
 								 * rewritten */
-	IpXid		conflict;		/* on a standby, snapshots that do not see
-								 * this xid are cancelled */
+	IpXid		conflict;		/* a standby cancels queries whose snapshots
+								 * do not see this xid */
 	IpXid		named;			/* newest xid that the operations name; its
 								 * transaction may not have written WAL yet */
 	StringInfo	logical;		/* section for logical decoding, or NULL: see
 								 * ip_logical.h */
-	bool		logical_rows;	/* it needs the first block's new rows */
-	const IpFormed *rows;		/* of the only block's IP_OP_ROWS, its last
-								 * operation; or NULL */
-	const uint8 *home;			/* the record that its IP_OP_HOME makes, or
-								 * NULL */
+	bool		logical_rows;	/* the section needs the new rows of the first
+								 * block's operations, too */
+	/* results that the caller has in memory: see IpOpContext */
+	const IpFormed *rows;		/* the rows of an IP_OP_ROWS, which is the
+								 * last operation of the only block; or NULL */
+	const uint8 *home;			/* the record that IP_OP_HOME makes, or NULL */
 	uint32		homelen;
-	const IpRestored *restored; /* the rows of its IP_OP_RESTORE, or NULL */
+	const IpRestored *restored; /* the rows of IP_OP_RESTORE, or NULL */
 	int			nrestored;
-	IpRowMade	made;			/* what one of the IP_OP_ROWs makes; start is
-								 * NULL if not set */
-	uint16		dead_until;		/* what IP_OP_DEADs' items say: ip_dead.h */
-	Buffer		map;			/* of its IP_OP_VISIBLE: the visibility map's
-								 * page, or invalid */
+	IpRowMade	made;			/* the body that an IP_OP_ROW makes; start is
+								 * NULL if it is not set */
+	uint16		dead_until;		/* stored in the dead items: see ip_dead.h */
+	Buffer		map;			/* with IP_OP_VISIBLE: the page of the
+								 * visibility map; else invalid */
 	PageChange	pages;
 	Buffer		vm[IP_CHANGE_MAX_BLOCKS];	/* pages of the visibility map
 											 * whose bits are cleared */
@@ -101,12 +103,16 @@ typedef struct IpChange
 extern void ip_change_begin(IpChange *c, Relation rel, uint8 info,
 							TransactionId xid);
 
-/* Begin the operations of another block; returns the writer for them. */
+/*
+ * Begin the operations of another block.  Returns the writer for them.  init:
+ * they make the page, whatever its contents are.
+ */
 extern ByteWriter *ip_change_block(IpChange *c, Buffer buffer, bool init);
 
 /*
- * Add to the block's operations that lock sets, on this page or later ones in
- * the list, of all transactions that have begun may be lost.
+ * Add the operation that notes a loss: lock sets of any transaction that has
+ * begun may have been on this page, or on later pages of the list, and may be
+ * lost.
  */
 extern void ip_change_lost(IpChange *c);
 

@@ -224,7 +224,8 @@ apply_row(Page page, ByteReader *r, const IpOpContext *ctx)
 
 /*
  * IP_OP_ROWS, IP_OP_FINAL_ROWS: new rows with this state.  The forward path
- * still has the rows in memory, and need not decode them again, which would be a third of the cost of COPY's rows here.
+ * still has the rows in memory, and need not decode them again: that would be
+ * a third of the cost of COPY's rows here.
  */
 static const char *
 apply_rows(Page page, ByteReader *r, uint8 state, const IpFormed *rows)

@@ -123,7 +123,7 @@ prune_row(IpPrune *p, OffsetNumber off)
 			if (action != PRUNE_DEAD && action != PRUNE_FREEZE &&
 				!IpXidIsFinal(v->xid))
 			{
-				/* except for what stays only because of kept_from */
+				/* a row that only kept_from keeps waits for no transaction */
 				p->waits |= action != PRUNE_KEEP ||
 					!ip_prune_is_removable(p, v->xid);
 				p->oldest = Min(p->oldest, v->xid);
@@ -155,9 +155,7 @@ may_be_plain(IpPrune *p, IpXid next)
 	return may;
 }
 
-/*
- * Returns whether VACUUM may learn that each row of the page has one version.
- */
+/* Returns whether the page may become quiet (I23). */
 static bool
 may_be_quiet(IpPrune *p, IpXid next)
 {
@@ -215,10 +213,10 @@ prune_page(IpPrune *p)
 	Assert(IpPageGetSpecial(p->page)->kind == IP_PAGE_DATA);
 
 	/*
-	 * The inserter's status is read before its rows are examined, so if it
-	 * aborts in between, they are kept.  Unless it has aborted, a row that
-	 * only it has changed stays as it is, or IP_OP_CLEAR_DEFAULT does the
-	 * rest.
+	 * The inserter's status was read before its rows are examined.  So its
+	 * rows are kept if it aborts in between.  Unless it has aborted, a row
+	 * without a version block needs no look: it stays as it is, or
+	 * IP_OP_CLEAR_DEFAULT freezes it.
 	 */
 	ip_home_note(&p->homes, p->block, p->page, &p->list);
 	p->changer_is_over = ip_page_changer_is_over(p->page);
@@ -276,7 +274,7 @@ ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from,
 	IpPrune		p;
 
 	before->n = -1;
-	/* at most twice, unless other backends roll back as many changes again */
+	/* a third pass is needed only if many more changes have aborted */
 	do
 	{
 		begin_page(&p, rel, buffer, true, false, horizon, map);
@@ -363,10 +361,10 @@ ip_prune_page_heal(Relation rel, Buffer buffer, Buffer map)
 }
 
 /*
- * For a row that stays overlaid, or is rolled back to a state that is: returns
- * whether a rollback could make current again a version, v's own or an older
- * one, whose first bytes are in undo_block.  A transaction that has been
- * rolled back since we found it running could.
+ * Returns whether undo_block has the first bytes of a version that may be the
+ * row's newest one, now or after a rollback.  That is v, or an older version if
+ * v's transaction has not committed.  The row stays overlaid, or is rolled back
+ * to an overlaid state.
  */
 static bool
 needs_saved_bytes(IpVersion *v, BlockNumber undo_block)
@@ -421,7 +419,10 @@ prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 	return v->damaged ? IP_NEED_BAD : IP_NEED_NONE;
 }
 
-/* ip_prune_rows, except for rows in p->far; the page stays locked. */
+/*
+ * Do ip_prune_rows under one lock of the page, which leaves out the rows in
+ * p->far.
+ */
 static IpNeed
 prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids,
 		   BlockNumber undo_block)
@@ -440,8 +441,8 @@ prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids,
 
 	/*
 	 * The rows may be gone, and the page may now be an undo page, with more
-	 * items than a data page has.  If only its kind is wrong, the rows are
-	 * still there.
+	 * items than a data page has.  If the page is not a sound page of another
+	 * kind, its kind may be damaged, and the rows may still be there.
 	 */
 	if (!ip_page_is_ours(page))
 		need = PageIsNew(page) ? IP_NEED_NONE : IP_NEED_BAD;
@@ -458,8 +459,8 @@ prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids,
 			IpNeed		of_row = prune_for_undo(p, off, undo_block);
 
 			/*
-			 * each row only once: its operation applies to the row's current
-			 * state
+			 * A row is pruned only once, because an operation is made for the
+			 * row's state on the page.
 			 */
 			Assert(ItemPointerGetBlockNumber(&tids[i]) == p->block);
 			Assert(i == 0 || off > ItemPointerGetOffsetNumber(&tids[i - 1]));
@@ -496,6 +497,10 @@ ip_prune_rows(Relation rel, const ItemPointerData *tids, int ntids,
 
 /* ---- whether a prune is worthwhile --------------------------------------- */
 
+/*
+ * The age of a page's xid base from which on the base is renewed.  The xids of
+ * a page must be less than 2^32 newer than the base.
+ */
 #define MAX_BASE_AGE	(((IpXid) 1 << 32) - ((IpXid) 1 << 28))
 
 void
@@ -521,7 +526,7 @@ ip_prune_set_hint(Page page, bool waits)
 void
 ip_prune_at_once(Page page)
 {
-	/* not the hint of a new page, which the first change clears */
+	/* not FrozenTransactionId: the next change would replace that hint */
 	((PageHeader) page)->pd_prune_xid = ip_hint_of(BootstrapTransactionId);
 }
 

@@ -22,7 +22,10 @@
 /* A backend that has waited this often for another's ring makes its own. */
 #define UNDO_MAX_WAITS		8
 
-/* The oldest page cannot be cleaned: advance() will take it out of the ring. */
+/*
+ * Remember that the oldest page cannot be cleaned.  Then advance() removes it
+ * from the ring.
+ */
 static void
 remember_bad(IpRelCache *cache, const IpOldestPage *o)
 {
@@ -75,7 +78,7 @@ advance(Relation rel, IpRelCache *cache, Buffer current, uint16 slot)
 		if (ip_ring_page_is_old(rel, BufferGetPage(oldest),
 								BufferGetBlockNumber(oldest), &newest))
 		{
-			/* otherwise ip_undo_use_prepare can clean it the next time */
+			/* a page that is needed can be cleaned by ip_undo_use_prepare */
 			if (use_oldest(rel, cache, current, oldest, slot, newest))
 				result = oldest;
 			extent = 1;
@@ -170,7 +173,10 @@ look_at_other(Relation rel, uint16 slot, IpMetaSlot ms, BlockNumber *oldest,
 	return current;
 }
 
-/* Learn what else the current page tells a transaction that reads it first. */
+/*
+ * Note what the current page, which the transaction reads for the first time,
+ * says about the ring and its records.
+ */
 static void
 learn_from_current(IpRelCache *cache, Page page)
 {
@@ -251,10 +257,7 @@ change_ring(Relation rel, IpRelCache *cache)
 
 	ip_ring_read_slots(rel, slots);
 
-	/*
-	 * a ring that the backend shares because it has none of its own may grow
-	 * as well as its own
-	 */
+	/* a ring within the limit may grow, but not another's if we have our own */
 	if (!cache->undo_alone && slots[was].npages <= limit)
 		return;
 	ip_ring_use_own(cache);
@@ -269,8 +272,8 @@ change_ring(Relation rel, IpRelCache *cache)
 }
 
 /*
- * Find the ring to write to: our own; or, until that means to wait, one that
- * exists already.  Returns false if there is none.
+ * Find the ring to write to: our own, else another one that exists, unless we
+ * have had to wait for such rings.  Returns false if there is none.
  */
 static bool
 find_ring(Relation rel, IpRelCache *cache)
@@ -339,8 +342,8 @@ ip_undo_use_prepare(Relation rel)
 		return;
 
 	/*
-	 * if it is not old, a snapshot is held, probably for longer; advance()
-	 * will examine it again
+	 * If the page is not old, a snapshot is held, probably for some time.  So
+	 * one look is enough here; advance() looks again.
 	 */
 	cache->undo_examined = cache->undo_current;
 	if (prepare_oldest(rel, cache, cache->undo_slot, oldest))

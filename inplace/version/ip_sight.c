@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  * ip_sight.c
- *	  Finding out from a row's page alone what a snapshot sees of the row.
+ *	  Finding out without a walk what a snapshot sees of a row.
  *
- * After changes of many rows, whether committed or aborted, a scan needs
- * hardly anything else, and this takes half as long as a walk.
+ * The row's page, and for scans one undo record, decide about most rows, also
+ * after a committed or aborted change of many rows.  That takes half the time
+ * of a walk through the row's versions (ip_version_satisfy).
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -17,8 +18,9 @@
 #include "ip_xid.h"
 
 /*
- * Returns whether the MVCC snapshot sees what xid did.  False also if that
- * cannot be decided here; xid is then not s->known->unseen.
+ * Returns whether the MVCC snapshot sees what xid did.  The result is false,
+ * too, if that cannot be decided here.  The snapshot does not see it for
+ * certain only if xid is s->known->unseen afterwards.
  */
 static inline bool
 sees(IpSight *s, IpXid xid)
@@ -110,10 +112,7 @@ previous(IpSight *s)
 	return IP_SIGHT_PREVIOUS;
 }
 
-/*
- * Decide about a row that is not deleted, or not by a change that the snapshot
- * sees.
- */
+/* Decide about a row that is neither deleted nor visible to all. */
 static IpSightOf
 sight_of_change(IpSight *s)
 {

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  * ip_sight.h
- *	  Finding out from a row's page alone what a snapshot sees of the row.
+ *	  Finding out without a walk what a snapshot sees of a row.
  *
- *	  Scans, bitmap scans, ANALYZE and index fetches try this first.  Rows that
- *	  it cannot decide need a walk through the row's versions
- *	  (ip_version_satisfy).
+ *	  Scans, bitmap scans, ANALYZE and index fetches try this first.  It reads
+ *	  the row's page and at most one undo record.  Rows that it cannot decide
+ *	  need a walk through the row's versions (ip_version_satisfy).
  *-------------------------------------------------------------------------
  */
 #ifndef IP_SIGHT_H
@@ -17,7 +17,7 @@ typedef enum IpSightOf
 	IP_SIGHT_NEWEST,			/* the snapshot sees the newest version ... */
 	IP_SIGHT_PREVIOUS,			/* ... the version before the newest */
 	IP_SIGHT_NOTHING,			/* ... no version */
-	IP_SIGHT_WALK				/* the page alone does not say */
+	IP_SIGHT_WALK				/* this is not decided here */
 } IpSightOf;
 
 /* What a scan knows about the last xids that it met, or IP_XID_NONE. */

@@ -24,16 +24,16 @@
 #include "ip_xid.h"
 
 /*
- * Number of bytes whose move costs more than reading a row's first bytes in
- * its undo record
+ * Moving this number of bytes costs more than reading a row's first bytes in
+ * its undo record.
  */
 #define MIN_SPARED	512
 
 /*
- * An update that makes a row at least MUCH_LONGER bytes longer leaves
- * ROOM_TO_LEAVE on the page, unless the row is large.  The room is for its
- * undo record, and for a list of the moves of rows that will have no room
- * there.
+ * An update that makes a row longer by MUCH_LONGER bytes or more leaves
+ * ROOM_TO_LEAVE on the page, unless the row is large.  The room is for the undo
+ * record, and for the list of moves: other rows may have to move later because
+ * this row has taken their room.
  */
 #define MUCH_LONGER		16
 #define ROOM_TO_LEAVE \
@@ -67,11 +67,11 @@ may_overlay(IpVersion *v)
 
 /*
  * Returns whether the version block is to cover the body's start although the
- * page has room.  It is if at least MIN_SPARED bytes lie below the row: these
- * would have to move for the block, and again when a prune removes it.  If the
- * row's next change comes before the prune, the row gets a block of its own,
- * because records without the bytes are shorter.  A row that is to keep its
- * xid keeps the block too.
+ * page has room.  That is so if at least MIN_SPARED bytes lie below the row:
+ * these would have to move for the block, and again when a prune removes it.
+ * If the row's next change comes before the prune, the row gets a whole block,
+ * because records without the bytes are shorter.  With track_commit_timestamp
+ * the row keeps its xid after the prune, so its block is whole.
  */
 static bool
 spares_a_move(IpVersion *v, Page page, uint32 bodylen)
@@ -119,7 +119,10 @@ is_final(IpVersion *v)
 		 ip_version_status(v) == IP_STATUS_COMMITTED);
 }
 
-/* Set the version before in an undo record; nothing if it is visible to all. */
+/*
+ * Let an undo record point to the version before, v.  A final version has no
+ * xid and no record.
+ */
 static void
 set_prev(IpUndoRec *rec, IpVersion *v, bool final)
 {
@@ -301,8 +304,8 @@ ip_modify_lacks_home(IpVersion *v, Buffer buffer, IpRowWrite *w)
 /* ---- the page's default changer ------------------------------------------ */
 
 /*
- * Put the new row of an update that moves it; as a delta to the old version,
- * if that is on the same page and whole.
+ * Put the new row of an update that moves it.  It is a delta to the old version
+ * if redo finds all of that on the same page.
  */
 static void
 put_moved(ByteWriter *ops, IpVersion *v, const IpRowWrite *w, Buffer buffer)
@@ -321,8 +324,8 @@ put_moved(ByteWriter *ops, IpVersion *v, const IpRowWrite *w, Buffer buffer)
 }
 
 /*
- * Returns whether a default changer can stand for the change, and undo would
- * have to keep nothing else.
+ * Returns whether the page's default changer can say all that an undo record
+ * would say about the change.
  */
 static bool
 is_changers(IpVersion *v, const IpRowWrite *w)
@@ -336,10 +339,9 @@ is_changers(IpVersion *v, const IpRowWrite *w)
 }
 
 /*
- * Returns the offset of w's list of moves, if it is a new list: the first item
- * that is unused after the new row has been put (taken: its item, if it is on
- * the page) and the former list (old, or none) has been removed.  So all items
- * before it are used.
+ * Returns the offset for a new list of moves: the first item that is unused
+ * when the list is put.  Before that, the new row gets the item "taken" if it
+ * is on this page, and the former list at "old", if any, is removed.
  */
 static OffsetNumber
 place_of_new_list(Page page, OffsetNumber old, OffsetNumber taken)
@@ -427,7 +429,7 @@ write_changed(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	ip_change_begin(&change, v->rel, w->info, w->xid);
 	change.logical = w->logical;
 	ops = ip_change_block(&change, buffer, false);
-	/* before the change of the row that it is made from */
+	/* first, because the new row may be a delta to the old one */
 	if (w->moved.buffer == buffer)
 		put_moved(ops, v, w, buffer);
 	if (clear)
@@ -465,10 +467,7 @@ put_row(ByteWriter *ops, IpVersion *v, IpRowWrite *w, bool overlaid,
 		.body = w->body,.bodylen = w->bodylen
 	};
 
-	/*
-	 * only if the undo delta leads from the whole new body to the whole old
-	 * one
-	 */
+	/* redo can use the undo delta if it gives back the whole old body */
 	if (w->undo.kind == IP_UNDO_UPDATE && !w->undo.has_skip &&
 		w->oldlen == w->fromlen)
 	{
@@ -527,9 +526,9 @@ top_is_right(Page undo, const IpRowWrite *w, bool overlaid)
 #endif
 
 /*
- * Returns whether entries become stale, or a quiet page is no longer quiet
- * (I23).  The latter is so whatever columns change: a column that has no index
- * now may have one before the page is examined.
+ * Returns whether the page must be marked as having stale entries, or is no
+ * longer quiet (I23).  Any update in place ends that a page is quiet: a column
+ * without an index may get one before VACUUM examines the page.
  */
 static bool
 makes_stale(const IpRowWrite *w, uint8 keys)
@@ -579,11 +578,11 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	change.replay = w->replay;
 	change.logical = w->logical;
 	ops = ip_change_block(&change, buffer, false);
-	/* before the change of the row that it is made from */
+	/* first, because the new row may be a delta to the old one */
 	if (w->moved.buffer == buffer)
 		put_moved(ops, v, w, buffer);
 	made = put_row(ops, v, w, overlaid, undo_off, home);
-	/* else the body may be in the page */
+	/* other changes may have the body on the page, which they change */
 	if (w->info == IP_XLOG_UPDATE || w->info == IP_XLOG_MOVE)
 		change.made = made;
 	forget_locks(ops, v, BufferGetPage(buffer));
