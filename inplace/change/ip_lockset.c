@@ -79,7 +79,7 @@ ip_lockset_problem(Page page)
 	{
 		const IpLockSet *set = IpPageLockSet(page, i);
 
-		if (IpXidIsFinal(set->xid))
+		if (IpXidIsFrozen(set->xid))
 			return "lock set has a bad transaction id";
 		if (set->mode > LockTupleExclusive)
 			return "lock set has an unknown mode";

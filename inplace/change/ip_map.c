@@ -14,7 +14,7 @@
 #define BLOCKS_PER_BYTE	(BITS_PER_BYTE / BITS_PER_HEAPBLOCK)
 
 bool
-ip_map_is_plain(Page page)
+ip_map_is_frozen(Page page)
 {
 	const IpSpecial *special = IpPageGetSpecial(page);
 	OffsetNumber max = PageGetMaxOffsetNumber(page);
@@ -25,7 +25,7 @@ ip_map_is_plain(Page page)
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 	{
 		if (ip_item_is_used(PageGetItemId(page, off)) &&
-			!ip_row_is_plain(page, off))
+			!ip_row_is_frozen(page, off))
 			return false;
 	}
 	return true;
@@ -34,7 +34,7 @@ ip_map_is_plain(Page page)
 bool
 ip_map_is_visible(Page page)
 {
-	if (IpPageGetSpecial(page)->keys != 0 || !ip_map_is_plain(page))
+	if (IpPageGetSpecial(page)->keys != 0 || !ip_map_is_frozen(page))
 		return false;
 	for (OffsetNumber off = FirstOffsetNumber;
 		 off <= PageGetMaxOffsetNumber(page); off++)

@@ -15,10 +15,10 @@
  * Returns whether all of the data page's rows are visible to all.  There may
  * be dead items and stale keys.  Lock: share.
  */
-extern bool ip_map_is_plain(Page page);
+extern bool ip_map_is_frozen(Page page);
 
 /*
- * Returns whether the page may be marked all-visible (I12): ip_map_is_plain,
+ * Returns whether the page may be marked all-visible (I12): ip_map_is_frozen,
  * and every index entry has a row with its key.  Lock: share.
  */
 extern bool ip_map_is_visible(Page page);

@@ -160,12 +160,12 @@ ip_op_row(ByteWriter *w, const IpRowOp *op)
 }
 
 uint8 *
-ip_op_rows_begin(ByteWriter *w, OffsetNumber off, bool final)
+ip_op_rows_begin(ByteWriter *w, OffsetNumber off, bool frozen)
 {
 	uint8	   *count_at;
 
 	Assert(OffsetNumberIsValid(off) && off <= IP_MAX_ROWS_PER_PAGE);	/* I1 */
-	bytes_put_u8(w, final ? IP_OP_FINAL_ROWS : IP_OP_ROWS);
+	bytes_put_u8(w, frozen ? IP_OP_FROZEN_ROWS : IP_OP_ROWS);
 	bytes_put_varint(w, off);
 	count_at = w->p;
 	bytes_put_u16(w, 0);
@@ -549,7 +549,7 @@ find_new_row(IpNewRows *n, IpRowHead *alone)
 				return ip_op_read_row(&n->ops, &ctx, alone) &&
 					alone->body != NULL;
 			case IP_OP_ROWS:
-			case IP_OP_FINAL_ROWS:
+			case IP_OP_FROZEN_ROWS:
 				(void) bytes_get_varint(&n->ops);
 				n->left = bytes_get_u16(&n->ops);
 				break;

@@ -31,7 +31,7 @@ typedef enum IpOp
 	IP_OP_RING,					/* next, flags of an undo page or a lock page */
 	IP_OP_SLOT,					/* slot, entry, npages of the metapage */
 	IP_OP_ROWS,					/* put new rows of the default inserter */
-	IP_OP_FINAL_ROWS,			/* put new rows that are visible to all */
+	IP_OP_FROZEN_ROWS,			/* put new rows that are visible to all */
 	IP_OP_XID,					/* later operations have this xid, not the
 								 * record's */
 	IP_OP_UNUSED,				/* dead items may be used again */
@@ -202,11 +202,11 @@ extern void ip_op_xid(ByteWriter *w, TransactionId xid);
 
 /*
  * Many new rows at consecutive offsets from off on, made by the page's default
- * inserter or, with "final", visible to all.  Each is written whole or as a
+ * inserter or, with "frozen", visible to all.  Each is written whole or as a
  * delta to the previous row (NULL: there is none), whichever is shorter.
  * _begin returns what _end needs.
  */
-extern uint8 *ip_op_rows_begin(ByteWriter *w, OffsetNumber off, bool final);
+extern uint8 *ip_op_rows_begin(ByteWriter *w, OffsetNumber off, bool frozen);
 extern void ip_op_rows_add(ByteWriter *w, uint16 hdr, const uint8 *body,
 						   uint32 bodylen, uint16 prev_hdr, const uint8 *prev,
 						   uint32 prevlen);

@@ -223,7 +223,7 @@ apply_row(Page page, ByteReader *r, const IpOpContext *ctx)
 }
 
 /*
- * IP_OP_ROWS, IP_OP_FINAL_ROWS: new rows with this state.  The forward path
+ * IP_OP_ROWS, IP_OP_FROZEN_ROWS: new rows with this state.  The forward path
  * still has the rows in memory, and need not decode them again: that would be
  * a third of the cost of COPY's rows here.
  */
@@ -703,7 +703,7 @@ apply_undo_pages(Page page, ByteReader *r)
 static void
 apply_keys(Page page, IpSpecial *special, uint8 keys)
 {
-	if ((keys & IP_KEYS_QUIET) && !ip_map_is_plain(page))
+	if ((keys & IP_KEYS_QUIET) && !ip_map_is_frozen(page))
 		keys &= ~IP_KEYS_QUIET;
 	special->keys = keys;
 }
@@ -780,7 +780,7 @@ apply_op(Page page, BlockNumber block, IpOp op, ByteReader *r, IpOpContext *ctx)
 		case IP_OP_ROW:
 			return apply_row(page, r, ctx);
 		case IP_OP_ROWS:
-		case IP_OP_FINAL_ROWS:
+		case IP_OP_FROZEN_ROWS:
 			return apply_rows(page, r,
 							  op == IP_OP_ROWS ?
 							  ip_state_insert_default() :

@@ -164,7 +164,7 @@ state_problem(IpPageCheck *c, uint8 state, const IpRow *row)
 	if (!(state & IP_ROW_VERSION))
 		return NULL;			/* ip_row_decode has checked rows of the
 								 * changer */
-	if (IpXidIsFinal(row->xid))
+	if (IpXidIsFrozen(row->xid))
 		return "row that is visible to all has a version block";
 	if (has_undo && (row->ptr.block == IP_META_BLOCK || row->ptr.off == 0))
 		return fail(c, "undo pointer (%u,%u) leads to no undo record",
@@ -185,7 +185,7 @@ ip_page_check_row(IpPageCheck *c, Page page, OffsetNumber off, IpRow *row)
 		state_problem(c, ip_item_state(page, PageGetItemId(page, off)), row);
 }
 
-/* Check that a page that is marked all-visible has only plain rows. */
+/* Check that a page that is marked all-visible has only frozen rows. */
 static const char *
 all_visible_problem(IpPageCheck *c, Page page)
 {

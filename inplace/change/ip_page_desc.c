@@ -300,7 +300,7 @@ desc_op(StringInfo buf, IpOp op, ByteReader *r)
 			desc_row(buf, r);
 			return;
 		case IP_OP_ROWS:
-		case IP_OP_FINAL_ROWS:
+		case IP_OP_FROZEN_ROWS:
 			desc_rows(buf, r);
 			return;
 		case IP_OP_UNUSED:
@@ -353,7 +353,7 @@ ip_page_desc_name(IpOp op)
 		[IP_OP_BASE] = "xid base",[IP_OP_ROW] = "row",[IP_OP_DEAD] = "dead",
 		[IP_OP_UNDO] = "undo",[IP_OP_INIT_LOCK] = "init lock page",
 		[IP_OP_RING] = "ring",[IP_OP_SLOT] = "slot",[IP_OP_ROWS] = "rows",
-		[IP_OP_FINAL_ROWS] = "frozen rows",[IP_OP_XID] = "xid",
+		[IP_OP_FROZEN_ROWS] = "frozen rows",[IP_OP_XID] = "xid",
 		[IP_OP_UNUSED] = "unused",[IP_OP_INIT_FREE] = "init free page",
 		[IP_OP_CHANGER] = "default changer",
 		[IP_OP_CLEAR_CHANGER] = "clear default changer",

@@ -82,7 +82,7 @@ typedef struct IpArrow
 static const IpArrow arrows[] = {
 	/* new rows; IP_OP_ROW puts single rows */
 	{IP_OP_ROWS, S(UNUSED), S(DEFAULT)},
-	{IP_OP_FINAL_ROWS, S(UNUSED), S(FROZEN)},
+	{IP_OP_FROZEN_ROWS, S(UNUSED), S(FROZEN)},
 	{IP_OP_ROW, S(UNUSED), UNCHANGED | S(INSERTED)},
 
 	/*

@@ -38,7 +38,7 @@ put_tail(ByteWriter *t, BlockNumber block, TransactionId xid,
 		*kind |= IP_KIND_CID;
 		bytes_put_varint(t, rec->cid);
 	}
-	if (!IpXidIsFinal(rec->prev_xid))
+	if (!IpXidIsFrozen(rec->prev_xid))
 	{
 		*flags |= IP_REC_PREV | (rec->prev_inserted ? IP_REC_PREV_INSERTED : 0);
 		bytes_put_zigzag(t, (int32) ((TransactionId) rec->prev_xid - xid));

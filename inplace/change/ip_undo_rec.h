@@ -47,7 +47,7 @@ typedef struct IpUndoRec
 	IpXid		xid;
 	ItemPointerData row;
 	CommandId	cid;
-	IpXid		prev_xid;		/* the version before; final, without
+	IpXid		prev_xid;		/* the version before; frozen, without
 								 * IP_REC_PREV: visible to all */
 	bool		prev_inserted;	/* the previous version was inserted, and
 								 * prev_ptr is a cid */

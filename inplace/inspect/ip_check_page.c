@@ -86,7 +86,7 @@ ip_check_status(IpXid xid)
 bool
 ip_check_is_needed(IpCheck *c, IpXid xid)
 {
-	return !IpXidIsFinal(xid) &&
+	return !IpXidIsFrozen(xid) &&
 		(xid >= c->horizon || ip_check_status(xid) != IP_STATUS_COMMITTED);
 }
 
@@ -147,7 +147,7 @@ ip_check_page_is(IpCheck *c, Page page, IpPageKind kind)
 bool
 ip_check_has_aborted(IpXid xid)
 {
-	return !IpXidIsFinal(xid) && ip_check_status(xid) == IP_STATUS_ABORTED;
+	return !IpXidIsFrozen(xid) && ip_check_status(xid) == IP_STATUS_ABORTED;
 }
 
 const char *

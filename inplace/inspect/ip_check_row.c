@@ -199,7 +199,7 @@ chain_problem(IpCheck *c, Chain *ch, const IpRow *row)
 	uint64		n = 0;
 
 	if (problem == NULL && (ch->hdr & IP_HDR_SPECULATIVE) &&
-		!IpXidIsFinal(ch->xid) &&
+		!IpXidIsFrozen(ch->xid) &&
 		ip_check_status(ch->xid) == IP_STATUS_COMMITTED)
 		return "speculative insertion was never confirmed";
 	while (problem == NULL && !(ch->state & IP_ROW_INSERTED) &&
@@ -329,7 +329,7 @@ check_row_undo(IpCheck *c, Chain *ch, BlockNumber block, OffsetNumber off)
 		return false;
 	}
 	ip_check_refresh_horizon(c);
-	if (IpXidIsFinal(ch->needed_by) ||
+	if (IpXidIsFrozen(ch->needed_by) ||
 		(ip_check_is_needed(c, ch->needed_by) &&
 		 !(ch->gone && ip_check_may_be_gone(ch->needed_by))))
 		ip_check_report(c, block, off, text);

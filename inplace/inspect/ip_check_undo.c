@@ -28,11 +28,11 @@ record_problem(IpCheck *c, const IpUndoRec *rec, const IpSpecial *special)
 	BlockNumber block = ItemPointerGetBlockNumberNoCheck(&rec->row);
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&rec->row);
 
-	if (IpXidIsFinal(rec->xid) || rec->xid > newest)
+	if (IpXidIsFrozen(rec->xid) || rec->xid > newest)
 		return ip_check_fail(c, "undo record has bad transaction id "
 							 UINT64_FORMAT, rec->xid);
 	if ((rec->flags & IP_REC_PREV) &&
-		(IpXidIsFinal(rec->prev_xid) || rec->prev_xid > newest))
+		(IpXidIsFrozen(rec->prev_xid) || rec->prev_xid > newest))
 		return ip_check_fail(c, "undo record has bad previous transaction id "
 							 UINT64_FORMAT, rec->prev_xid);
 	if (block >= c->nblocks)

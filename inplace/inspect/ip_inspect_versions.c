@@ -132,7 +132,7 @@ status_text(const IpVersion *v)
 		[IP_STATUS_FORGOTTEN] = "forgotten"
 	};
 
-	return IpXidIsFinal(v->xid) ? "all" :
+	return IpXidIsFrozen(v->xid) ? "all" :
 		names[ip_xid_status(v->xid, v->horizon)];
 }
 
@@ -143,7 +143,7 @@ kind_text(IpVersion *v)
 		return "insert";
 	if (v->state & IP_ROW_DELETED)
 		return "delete";
-	return IpXidIsFinal(v->xid) ? "base" : "update";
+	return IpXidIsFrozen(v->xid) ? "base" : "update";
 }
 
 /* Emit a version's row.  v->rec is loaded, if there is a record. */

@@ -72,7 +72,7 @@ ip_result_put_text(IpResult *r, const char *text)
 void
 ip_result_put_xid(IpResult *r, IpXid xid)
 {
-	ip_result_put_if(r, !IpXidIsFinal(xid), Int64GetDatum((int64) xid));
+	ip_result_put_if(r, !IpXidIsFrozen(xid), Int64GetDatum((int64) xid));
 }
 
 void

@@ -60,7 +60,7 @@ typedef uint64 IpXid;
 #define IP_XID_MAX				((IpXid) PG_UINT64_MAX)
 
 /* True if visible to all: no transaction id, or the frozen one. */
-#define IpXidIsFinal(xid) ((xid) < FirstNormalTransactionId)
+#define IpXidIsFrozen(xid) ((xid) < FirstNormalTransactionId)
 
 typedef enum IpPageKind
 {

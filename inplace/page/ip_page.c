@@ -260,5 +260,6 @@ ip_page_changer_is_over(Page page)
 {
 	IpXid		xid = ip_page_default_changer(page);
 
-	return !IpXidIsFinal(xid) && ip_xid_status_locked(xid) == IP_STATUS_ABORTED;
+	return !IpXidIsFrozen(xid) &&
+		ip_xid_status_locked(xid) == IP_STATUS_ABORTED;
 }

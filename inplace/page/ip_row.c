@@ -123,7 +123,7 @@ ip_row_list(Page page, IpItemList *list)
 		if (ItemIdIsDead(PageGetItemId(page, off)))
 			list->ndead++;
 		else if (ip_item_is_used(PageGetItemId(page, off)) &&
-				 !ip_row_is_plain(page, off))
+				 !ip_row_is_frozen(page, off))
 			list->off[list->n++] = off;
 	}
 }

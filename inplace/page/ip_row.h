@@ -189,7 +189,7 @@ ip_row_sound_item(Page page, const ItemIdData *lp, uint16 *hdr)
  * all.  The test is quick, and most rows pass it.  off is in range.
  */
 static inline bool
-ip_row_is_plain(Page page, OffsetNumber off)
+ip_row_is_frozen(Page page, OffsetNumber off)
 {
 	uint16		hdr;
 	const uint8 *item = ip_row_sound_item(page, PageGetItemId(page, off), &hdr);

@@ -150,7 +150,7 @@ ip_xid_status(IpXid xid, IpXid horizon)
 	TransactionId xid32 = (TransactionId) xid;
 	const DecidedXids *d = decided_with(xid);
 
-	if (IpXidIsFinal(xid) || xid < horizon)
+	if (IpXidIsFrozen(xid) || xid < horizon)
 		return IP_STATUS_COMMITTED;
 	if (d->number == xid / NEIGHBOURS && (d->known & decided_bit(xid)))
 		return (d->committed & decided_bit(xid)) ? IP_STATUS_COMMITTED :
@@ -183,7 +183,7 @@ ip_xid_unflushed_commit(IpXid xid)
 
 	LWLockAcquire(XactTruncationLock, LW_SHARED);
 	/* the commit of a transaction that is older than pg_xact is on disk */
-	if (!IpXidIsFinal(xid) && xid >= ip_xid_horizon())
+	if (!IpXidIsFrozen(xid) && xid >= ip_xid_horizon())
 		lsn = TransactionIdGetCommitLSN((TransactionId) xid);
 	LWLockRelease(XactTruncationLock);
 	return lsn != InvalidXLogRecPtr && XLogNeedsFlush(lsn) ? lsn :
@@ -199,7 +199,7 @@ bool
 ip_xid_in_snapshot(IpXid xid, Snapshot snapshot)
 {
 	Assert(IsMVCCSnapshot(snapshot));
-	return !IpXidIsFinal(xid) &&
+	return !IpXidIsFrozen(xid) &&
 		XidInMVCCSnapshot((TransactionId) xid, snapshot) &&
 		xid >= ip_xid_full(snapshot->xmin);
 }
@@ -207,7 +207,7 @@ ip_xid_in_snapshot(IpXid xid, Snapshot snapshot)
 bool
 ip_xid_removable(Relation rel, IpXid xid)
 {
-	if (IpXidIsFinal(xid))
+	if (IpXidIsFrozen(xid))
 		return true;
 	return CompatIsRemovableFullXid(GlobalVisTestFor(rel),
 									FullTransactionIdFromU64(xid));

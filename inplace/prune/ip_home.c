@@ -72,7 +72,7 @@ ip_home_useless(const IpHomes *homes, Relation rel, IpXid horizon,
 		else
 		{
 			*oldest = Min(*oldest, home->xid);
-			if (!IpXidIsFinal(home->prev_xid))
+			if (!IpXidIsFrozen(home->prev_xid))
 				*oldest = Min(*oldest, home->prev_xid);
 		}
 	}

@@ -54,7 +54,7 @@ put_frozen(IpPrune *p)
 static void
 prune_default(IpPrune *p, IpXid xid, IpXidStatus status)
 {
-	if (IpXidIsFinal(xid))
+	if (IpXidIsFrozen(xid))
 		return;
 	if (status == IP_STATUS_COMMITTED && ip_prune_may_forget(p, xid))
 		p->change.conflict = Max(p->change.conflict, xid);
@@ -75,7 +75,7 @@ prune_changer(IpPrune *p)
 {
 	IpXid		xid = ip_page_default_changer(p->page);
 
-	if (IpXidIsFinal(xid))
+	if (IpXidIsFrozen(xid))
 		return;
 	if (p->nchanged > 0 && !p->changer_is_over)
 	{							/* I21 */
@@ -121,7 +121,7 @@ prune_row(IpPrune *p, OffsetNumber off)
 			action = ip_prune_version(p, v);
 			p->damaged |= v->damaged;
 			if (action != PRUNE_DEAD && action != PRUNE_FREEZE &&
-				!IpXidIsFinal(v->xid))
+				!IpXidIsFrozen(v->xid))
 			{
 				/* a row that only kept_from keeps waits for no transaction */
 				p->waits |= action != PRUNE_KEEP ||
@@ -145,12 +145,12 @@ prune_row(IpPrune *p, OffsetNumber off)
  * again.
  */
 static bool
-may_be_plain(IpPrune *p, IpXid next)
+may_be_frozen(IpPrune *p, IpXid next)
 {
 	bool		may = p->oldest >= next && p->nfar == 0 &&
 		(p->changed || p->list.n == 0);
 
-	Assert(p->changed || may == ip_map_is_plain(p->page) ||
+	Assert(p->changed || may == ip_map_is_frozen(p->page) ||
 		   PageGetMaxOffsetNumber(p->page) > IP_MAX_ROWS_PER_PAGE);
 	return may;
 }
@@ -160,7 +160,7 @@ static bool
 may_be_quiet(IpPrune *p, IpXid next)
 {
 	return p->quiets && IpPageGetSpecial(p->page)->keys == IP_KEYS_STALE &&
-		may_be_plain(p, next);
+		may_be_frozen(p, next);
 }
 
 /*
@@ -173,7 +173,7 @@ may_be_visible(IpPrune *p, IpXid next)
 	const uint8 both = VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN;
 
 	if (BufferIsInvalid(p->map) || IpPageGetSpecial(p->page)->keys != 0 ||
-		!may_be_plain(p, next))
+		!may_be_frozen(p, next))
 		return false;
 	return p->changed || (p->list.ndead == 0 &&
 						  (!PageIsAllVisible(p->page) ||
@@ -413,7 +413,7 @@ prune_for_undo(IpPrune *p, OffsetNumber off, BlockNumber undo_block)
 	if (action == PRUNE_DAMAGED || action == PRUNE_FAR)
 		return IP_NEED_NOW;
 	if ((action == PRUNE_KEEP ||
-		 (action == PRUNE_RESTORE && !IpXidIsFinal(v->xid))) &&
+		 (action == PRUNE_RESTORE && !IpXidIsFrozen(v->xid))) &&
 		(v->top_state & IP_ROW_OVERLAID) && needs_saved_bytes(v, undo_block))
 		return IP_NEED_NOW;
 	return v->damaged ? IP_NEED_BAD : IP_NEED_NONE;
@@ -517,7 +517,7 @@ ip_prune_put_off(Page page)
 void
 ip_prune_set_hint(Page page, bool waits)
 {
-	if (!waits || ip_map_is_plain(page))
+	if (!waits || ip_map_is_frozen(page))
 		((PageHeader) page)->pd_prune_xid = InvalidTransactionId;
 	else
 		ip_prune_put_off(page);
@@ -554,7 +554,7 @@ bool
 ip_prune_is_useless(Relation rel, Page page)
 {
 	Assert(ip_page_is_locked(page, true));
-	/* plain rows only (I12) */
+	/* frozen rows only (I12) */
 	return PageIsAllVisible(page) || !ip_prune_is_worth(rel, page);
 }
 

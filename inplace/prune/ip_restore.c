@@ -44,7 +44,7 @@ is_default(Page page, IpXid xid, bool inserted, CommandId cid)
  * row this matters: the bytes under its version block would be lost.
  */
 static bool
-is_final_for_others(IpVersion *v)
+is_frozen_for_others(IpVersion *v)
 {
 	return ip_version_load_rec(v) != IPV_OK || v->rec.saved == NULL;
 }
@@ -84,7 +84,7 @@ set_target(IpPrune *p, IpVersion *v, IpRowOp *op)
 	if (((stays_overlaid ? ip_prune_is_removable(p, v->xid) :
 		  ip_prune_may_forget(p, v->xid)) &&
 		 ip_version_status(v) == IP_STATUS_COMMITTED) ||
-		(stays_overlaid && is_final_for_others(v)))
+		(stays_overlaid && is_frozen_for_others(v)))
 	{
 		p->change.conflict = Max(p->change.conflict, v->xid);
 		v->xid = IP_XID_FROZEN;
@@ -259,14 +259,14 @@ has_aborted(Restore *r, IpXid xid)
 static bool
 all_see(Restore *r, IpXid xid)
 {
-	if (xid != r->removable && !IpXidIsFinal(xid) && xid < r->p->kept_from &&
+	if (xid != r->removable && !IpXidIsFrozen(xid) && xid < r->p->kept_from &&
 		ip_xid_status_locked(xid) == IP_STATUS_COMMITTED &&
 		ip_prune_is_removable(r->p, xid))
 	{
 		r->removable = xid;
 		r->p->change.conflict = Max(r->p->change.conflict, xid);
 	}
-	return IpXidIsFinal(xid) || xid == r->removable;
+	return IpXidIsFrozen(xid) || xid == r->removable;
 }
 
 /*

@@ -95,11 +95,11 @@ before_ours(IpVersion *v, CommandId cid, IpPtr *ended_by)
 
 static IpvResult
 fetch_any_once(IpVersion *v, Relation rel, const ItemPointerData *tid,
-			   IpPtr *ended_by, TupleTableSlot *slot, bool *plain)
+			   IpPtr *ended_by, TupleTableSlot *slot, bool *frozen)
 {
 	Snapshot	active = ActiveSnapshotSet() ? GetActiveSnapshot() : NULL;
-	IpvResult	result = ip_version_fetch_unless_plain(v, rel, tid, slot,
-													   plain);
+	IpvResult	result = ip_version_fetch_unless_frozen(v, rel, tid, slot,
+														frozen);
 	bool		changed;
 
 	if (result != IPV_OK)
@@ -212,7 +212,7 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 {
 	IpTarget	target;
 	IpPtr		ended_by;
-	bool		plain = false;
+	bool		frozen = false;
 	bool		is_new = ip_memo_was_ended(rel, tid, &target);
 	IpvResult	result;
 	int			tries = 0;
@@ -228,9 +228,9 @@ fetch_any(IpVersion *v, Relation rel, ItemPointer tid, TupleTableSlot *slot)
 		CHECK_FOR_INTERRUPTS();
 		ended_by.block = InvalidBlockNumber;
 		result = target.exact ? fetch_exact_once(v, rel, &target, &ended_by) :
-			fetch_any_once(v, rel, tid, &ended_by, slot, &plain);
+			fetch_any_once(v, rel, tid, &ended_by, slot, &frozen);
 	} while (result == IPV_STALE && ++tries < IP_MAX_STALE);
-	if (plain)
+	if (frozen)
 	{
 		ip_memo_note_ended(rel, &target);
 		return true;
@@ -355,7 +355,7 @@ ip_fetch_satisfies_snapshot(Relation rel, TupleTableSlot *slot,
 	if (ip_version_fetch_satisfy(v, rel, &slot->tts_tid, snapshot,
 								 NULL) != IPV_OK)
 		return false;
-	if (IsMVCCSnapshot(snapshot) && !IpXidIsFinal(v->end_xid) &&
+	if (IsMVCCSnapshot(snapshot) && !IpXidIsFrozen(v->end_xid) &&
 		ip_xid_status(v->end_xid, v->horizon) == IP_STATUS_COMMITTED)
 		return false;
 	if (ip_version_status(v) == IP_STATUS_MINE)

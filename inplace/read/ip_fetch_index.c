@@ -232,7 +232,7 @@ typedef enum Found
 } Found;
 
 /*
- * The page is locked, and may have the row, which is not plain; see
+ * The page is locked, and may have the row, which is not frozen; see
  * fetch_pinned.
  */
 static pg_noinline Found
@@ -316,7 +316,7 @@ fetch_pinned(IpIndexFetch *fetch, IpVersion *v, ItemPointer tid,
 			may_be_stale(fetch, page, snapshot);
 		if (snapshot->snapshot_type == SNAPSHOT_MVCC &&
 			!IsolationIsSerializable() &&
-			ip_version_store_plain(rel, block, page, off, slot))
+			ip_version_store_frozen(rel, block, page, off, slot))
 			found = FOUND_STORED;
 		else
 			found = find_row(fetch, v, tid, snapshot, slot);

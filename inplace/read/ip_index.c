@@ -61,7 +61,7 @@ version_to_index(BuildState *build, IpVersion *v, bool *alive)
 	bool		deleted;
 	int			tries = 0;
 
-	Assert(!build->mvcc && !IpXidIsFinal(build->horizon));	/* I18 */
+	Assert(!build->mvcc && !IpXidIsFrozen(build->horizon)); /* I18 */
 	while ((result = ip_version_skip_aborted(v)) != IPV_OK)
 	{
 		if (result == IPV_NONE || !refetch(v))
@@ -88,7 +88,7 @@ version_to_index(BuildState *build, IpVersion *v, bool *alive)
 	if (!deleted && !(v->state & IP_ROW_INSERTED) && v->xid >= build->horizon)
 		build->info->ii_BrokenHotChain = true;
 	if (deleted && ip_version_load_rec(v) == IPV_OK &&
-		!IpXidIsFinal(v->rec.prev_xid) &&
+		!IpXidIsFrozen(v->rec.prev_xid) &&
 		!(v->rec.flags & IP_REC_PREV_INSERTED) &&
 		v->rec.prev_xid >= build->horizon)
 		build->info->ii_BrokenHotChain = true;

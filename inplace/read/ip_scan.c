@@ -258,15 +258,15 @@ ip_scan_store_version(IpScan *scan, IpVersion *v, TupleTableSlot *slot)
  * decision is necessary for them.
  */
 static inline void
-store_plain(IpScan *scan, OffsetNumber off, const uint8 *item, uint32 len,
-			uint16 hdr, TupleTableSlot *slot)
+store_frozen(IpScan *scan, OffsetNumber off, const uint8 *item, uint32 len,
+			 uint16 hdr, TupleTableSlot *slot)
 {
-	static const IpVersionId final_id = {.xmin = FrozenTransactionId};
+	static const IpVersionId frozen_id = {.xmin = FrozenTransactionId};
 	ItemPointerData tid;
 
 	ItemPointerSet(&tid, scan->block, off);
 	ip_slot_borrow(slot, &scan->owner, hdr, item + IP_ROW_HDRSZ,
-				   len - IP_ROW_HDRSZ, &tid, &final_id);
+				   len - IP_ROW_HDRSZ, &tid, &frozen_id);
 }
 
 /* Store the version that was found on the page. */
@@ -296,7 +296,7 @@ ip_scan_sight(IpScan *scan, OffsetNumber off, const uint8 *item, uint16 hdr,
 }
 
 bool
-ip_scan_store_plain(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
+ip_scan_store_frozen(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 {
 	ItemId		lp = PageGetItemId(scan->copy.data, off);
 	uint16		hdr = 0;
@@ -304,7 +304,7 @@ ip_scan_store_plain(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 
 	if (item == NULL || item[IP_ROW_STATE] != 0)
 		return false;
-	store_plain(scan, off, item, ItemIdGetLength(lp), hdr, slot);
+	store_frozen(scan, off, item, ItemIdGetLength(lp), hdr, slot);
 	return true;
 }
 
@@ -344,7 +344,7 @@ store_row(IpScan *scan, OffsetNumber off, TupleTableSlot *slot)
 	if (likely(item != NULL && item[IP_ROW_STATE] == 0 &&
 			   snapshot->snapshot_type != SNAPSHOT_DIRTY))
 	{
-		store_plain(scan, off, item, len, hdr, slot);
+		store_frozen(scan, off, item, len, hdr, slot);
 		return true;
 	}
 	/* a page of few rows that change often has many records */

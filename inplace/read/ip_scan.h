@@ -132,8 +132,8 @@ extern void ip_scan_pass_undo(IpScan *scan, BlockNumber block);
 /*
  * Store a row that everybody sees; returns false if it may not be such a row.
  */
-extern bool ip_scan_store_plain(IpScan *scan, OffsetNumber off,
-								TupleTableSlot *slot);
+extern bool ip_scan_store_frozen(IpScan *scan, OffsetNumber off,
+								 TupleTableSlot *slot);
 
 /*
  * Find what the snapshot sees of the row at off of the page copy, as far as the

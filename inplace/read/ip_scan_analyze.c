@@ -68,7 +68,7 @@ analyze_row(IpScan *scan, OffsetNumber off, double *liverows, double *deadrows,
 	IpvResult	result;
 
 	slot->tts_tableOid = RelationGetRelid(rel);
-	if (ip_scan_store_plain(scan, off, slot))
+	if (ip_scan_store_frozen(scan, off, slot))
 	{
 		*liverows += 1;
 		return true;

@@ -58,7 +58,7 @@ ip_lockset_is_live(IpXid xid, bool *mine)
 	 * it where old xids cannot be found.
 	 */
 	*mine = false;
-	if (IpXidIsFinal(xid) || xid >= ip_xid_next() ||
+	if (IpXidIsFrozen(xid) || xid >= ip_xid_next() ||
 		xid < ip_xid_full(RecentXmin) || xid < ip_xid_horizon())
 		return false;
 	*mine = TransactionIdIsCurrentTransactionId(xid32);

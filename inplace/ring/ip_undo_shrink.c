@@ -284,7 +284,7 @@ ip_undo_shrink_rings(Relation rel, IpXid limit, IpFreeBlocks *lowest,
 	int			next = 0;
 
 	Assert(ip_page_none_is_locked());
-	Assert(!IpXidIsFinal(limit));
+	Assert(!IpXidIsFrozen(limit));
 	*moved = false;
 	CompatInjectionPoint("inplace-undo-rings");
 	for (uint16 slot = 0; slot < IP_UNDO_SLOTS; slot++)

@@ -42,7 +42,7 @@ typedef struct Past
 {
 	IpFormed	row;
 	IpXid		xid;			/* the transaction that made the version;
-								 * final: all see it */
+								 * frozen: all see it */
 	CommandId	cid;
 	IpXid		end_xid;		/* the transaction that ended it, or
 								 * IP_XID_NONE */
@@ -72,7 +72,7 @@ typedef struct Rewrite
 static void
 flush_batch(Rewrite *r)
 {
-	ip_insert_final(r->new, r->batch, r->nbatch);
+	ip_insert_frozen(r->new, r->batch, r->nbatch);
 	r->nbatch = 0;
 	MemoryContextReset(r->batch_context);
 }
@@ -148,7 +148,7 @@ end_version(Rewrite *r, ItemPointer tid, const Past *past,
 	Buffer		buffer = ReadBuffer(r->new, ItemPointerGetBlockNumber(tid));
 	IpRowWrite	w;
 
-	Assert(!IpXidIsFinal(past->end_xid));
+	Assert(!IpXidIsFrozen(past->end_xid));
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	if (ip_version_begin(&v, r->new, ItemPointerGetBlockNumber(tid),
 						 BufferGetPage(buffer),
@@ -178,10 +178,10 @@ end_version(Rewrite *r, ItemPointer tid, const Past *past,
  * horizon may be newer than ours: then the change's undo may have been removed.
  */
 static bool
-is_final(Rewrite *r, IpVersion *v)
+is_frozen(Rewrite *r, IpVersion *v)
 {
-	Assert(!IpXidIsFinal(r->horizon));	/* I18 */
-	if (IpXidIsFinal(v->xid))
+	Assert(!IpXidIsFrozen(r->horizon)); /* I18 */
+	if (IpXidIsFrozen(v->xid))
 		return true;
 	if (ip_version_status(v) != IP_STATUS_COMMITTED)
 		return false;
@@ -242,7 +242,7 @@ note_version(Rewrite *r, IpVersion *v, Past *past)
 	else
 		form_row(r, &past->row);
 	past->xid = IP_XID_NONE;
-	if (is_final(r, v))
+	if (is_frozen(r, v))
 		return;
 	refuse_future(r, v);
 	past->xid = v->xid;
@@ -288,7 +288,7 @@ copy_versions(Rewrite *r, IpVersion *v)
 						 ip_page_check_hint(r->old)));
 		}
 		note_version(r, v, &past);
-		oldest = IpXidIsFinal(past.xid) || (v->state & IP_ROW_INSERTED);
+		oldest = IpXidIsFrozen(past.xid) || (v->state & IP_ROW_INSERTED);
 		if (r->only_read)
 		{
 			if (oldest)
@@ -325,7 +325,7 @@ row_fate(Rewrite *r, IpVersion *v)
 {
 	if (!skip_aborted(v))
 		return ROW_DEAD;
-	if (!is_final(r, v))
+	if (!is_frozen(r, v))
 		return ROW_VERSIONS;
 	return (v->state & IP_ROW_DELETED) ? ROW_DEAD : ROW_PLAIN;
 }

@@ -140,7 +140,7 @@ note_stale_keys(IpVacuum *v, BlockNumber block, Buffer buffer)
 	if (special->keys == 0)
 		return;
 	v->n.stale_pages += v->follows ? 1 : 0;
-	if (!v->do_indexes || !ip_map_is_plain(BufferGetPage(buffer)))
+	if (!v->do_indexes || !ip_map_is_frozen(BufferGetPage(buffer)))
 		return;
 	if (!v->follows)
 	{
@@ -239,7 +239,7 @@ check_failsafe(IpVacuum *v)
 static void
 keep_in_pg_xact(IpVacuum *v, IpXid xid)
 {
-	Assert(!IpXidIsFinal(xid));
+	Assert(!IpXidIsFrozen(xid));
 	if (v->unresolved == IP_XID_NONE || xid < v->unresolved)
 		v->unresolved = xid;
 }
@@ -315,7 +315,7 @@ look_at_page(IpVacuum *v, BlockNumber block, Page page,
 		next += had_state ? 1 : 0;
 		if (ItemIdIsDead(PageGetItemId(page, off)))
 			dead[ndead++] = off;
-		else if (ip_row_is_plain(page, off))
+		else if (ip_row_is_frozen(page, off))
 		{
 			v->n.live += 1;
 			nfrozen += had_state ? 1 : 0;

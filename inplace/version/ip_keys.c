@@ -299,7 +299,7 @@ find_match(Relation rel, IpVersion *v, InplaceKeyMatch match, void *arg,
 		}
 		if (status == IP_STATUS_COMMITTED && ip_xid_removable(rel, v->xid))
 		{
-			*conflict = IpXidIsFinal(v->xid) ? InvalidTransactionId :
+			*conflict = IpXidIsFrozen(v->xid) ? InvalidTransactionId :
 				(TransactionId) v->xid;
 			return IPV_NONE;
 		}

@@ -161,11 +161,11 @@ ip_memo_is_seen(IpVersion *v, const IpSeen *version)
 	if (v->xid == version->xid && IpPtrEquals(v->ptr, version->ptr))
 		return true;
 	/* ON CONFLICT does not wait before it requests the lock */
-	if (!IpXidIsFinal(version->xid) &&
+	if (!IpXidIsFrozen(version->xid) &&
 		ip_xid_status(version->xid, v->horizon) == IP_STATUS_ABORTED)
 		return true;
 	/* a version that is visible to all is not a new one */
-	return IpXidIsFinal(v->xid) ||
+	return IpXidIsFrozen(v->xid) ||
 		(ip_xid_removable(v->rel, v->xid) &&
 		 ip_xid_removable(v->rel, version->xid));
 }

@@ -29,7 +29,7 @@ sees(IpSight *s, IpXid xid)
 	TransactionId xid32 = (TransactionId) xid;
 	IpXidStatus status;
 
-	if (IpXidIsFinal(xid) || xid == known->seen)
+	if (IpXidIsFrozen(xid) || xid == known->seen)
 		return true;
 	if (xid == known->unseen)
 		return false;
@@ -163,7 +163,7 @@ ip_sight_id(const IpSight *s, IpVersionId *id)
 {
 	const IpRow *row = &s->row;
 
-	id->xmin = IpXidIsFinal(row->xid) ? FrozenTransactionId :
+	id->xmin = IpXidIsFrozen(row->xid) ? FrozenTransactionId :
 		(TransactionId) row->xid;
 	id->cmin = (row->state & IP_ROW_INSERTED) ? (CommandId) row->ptr.block : 0;
 	id->ptr = row->ptr;

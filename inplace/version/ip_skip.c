@@ -78,7 +78,7 @@ may_be_long(IpVersion *v, TransactionId xid)
 {
 	IpXid		full;
 
-	if (IpXidIsFinal(v->xid) ||
+	if (IpXidIsFrozen(v->xid) ||
 		(v->state & (IP_ROW_INSERTED | IP_ROW_CHANGED)) ||
 		v->bodylen > MAX_BODY)
 		return false;

@@ -23,8 +23,8 @@ xids_are_old(const IpUndoRec *rec, const IpSpecial *special)
 
 	for (int i = 0; rec->has_skip && i < rec->skip.n; i++)
 		newest = Max(newest, rec->skip.xid[i]);
-	return !IpXidIsFinal(rec->xid) &&
-		(!(rec->flags & IP_REC_PREV) || !IpXidIsFinal(rec->prev_xid)) &&
+	return !IpXidIsFrozen(rec->xid) &&
+		(!(rec->flags & IP_REC_PREV) || !IpXidIsFrozen(rec->prev_xid)) &&
 		(special->kind == IP_PAGE_DATA ? ip_xid_next() > newest :
 		 newest <= special->u.undo.newest_xid);
 }

@@ -96,7 +96,7 @@ ip_version_tid_below(IpPtr ptr, ItemPointer tid)
 void
 ip_version_tid(const IpVersion *v, ItemPointer tid)
 {
-	Assert(!IpXidIsFinal(v->xid) && !(v->state & IP_ROW_DELETED));
+	Assert(!IpXidIsFrozen(v->xid) && !(v->state & IP_ROW_DELETED));
 	if (v->state & IP_ROW_INSERTED)
 		ItemPointerSet(tid, ItemPointerGetBlockNumber(&v->tid),
 					   ItemPointerGetOffsetNumber(&v->tid) + IP_TID_INSERTED);
@@ -108,7 +108,7 @@ bool
 ip_version_is_target(IpVersion *v, const IpTarget *target)
 {
 	if (target->inserted)
-		return (v->state & IP_ROW_INSERTED) || IpXidIsFinal(v->xid);
+		return (v->state & IP_ROW_INSERTED) || IpXidIsFrozen(v->xid);
 	return target->exact && v->xid == target->xid &&
 		IpPtrEquals(v->ptr, target->ptr);
 }
@@ -289,10 +289,10 @@ ip_version_fetch_newest(IpVersion *v, Relation rel, const ItemPointerData *tid)
 }
 
 bool
-ip_version_store_plain(Relation rel, BlockNumber block, Page page,
-					   OffsetNumber off, TupleTableSlot *slot)
+ip_version_store_frozen(Relation rel, BlockNumber block, Page page,
+						OffsetNumber off, TupleTableSlot *slot)
 {
-	static const IpVersionId final_id = {.xmin = FrozenTransactionId};
+	static const IpVersionId frozen_id = {.xmin = FrozenTransactionId};
 	const uint8 *item;
 	ItemPointerData tid;
 	uint16		stored;
@@ -300,25 +300,25 @@ ip_version_store_plain(Relation rel, BlockNumber block, Page page,
 
 	Assert(ip_page_is_locked(page, false));
 	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page) ||
-		!ip_row_is_plain(page, off))
+		!ip_row_is_frozen(page, off))
 		return false;
 	lp = PageGetItemId(page, off);
 	item = (const uint8 *) page + ip_item_start(lp);
 	memcpy(&stored, item, sizeof(stored));
 	ItemPointerSet(&tid, block, off);
 	ip_slot_store(slot, IpHdrLoad(stored), item + IP_ROW_HDRSZ,
-				  ItemIdGetLength(lp) - IP_ROW_HDRSZ, &tid, &final_id);
+				  ItemIdGetLength(lp) - IP_ROW_HDRSZ, &tid, &frozen_id);
 	slot->tts_tableOid = RelationGetRelid(rel);
 	return true;
 }
 
 /*
- * Fetch the row into the slot, if there is one and the row is plain; else
+ * Fetch the row into the slot, if there is one and the row is frozen; else
  * begin with v there.
  */
 static IpvResult
 fetch(IpVersion *v, Relation rel, const ItemPointerData *tid, bool soft,
-	  TupleTableSlot *slot, bool *plain)
+	  TupleTableSlot *slot, bool *frozen)
 {
 	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
@@ -331,8 +331,8 @@ fetch(IpVersion *v, Relation rel, const ItemPointerData *tid, bool soft,
 	if (ip_page_kind(rel, block, page) == IP_PAGE_DATA)
 	{
 		if (slot != NULL)
-			*plain = ip_version_store_plain(rel, block, page, off, slot);
-		if (slot == NULL || !*plain)
+			*frozen = ip_version_store_frozen(rel, block, page, off, slot);
+		if (slot == NULL || !*frozen)
 			result = begin_locked(v, rel, block, page, off, soft);
 	}
 	if (result == IPV_OK)
@@ -348,12 +348,12 @@ ip_version_fetch(IpVersion *v, Relation rel, const ItemPointerData *tid)
 }
 
 IpvResult
-ip_version_fetch_unless_plain(IpVersion *v, Relation rel,
-							  const ItemPointerData *tid, TupleTableSlot *slot,
-							  bool *plain)
+ip_version_fetch_unless_frozen(IpVersion *v, Relation rel,
+							   const ItemPointerData *tid, TupleTableSlot *slot,
+							   bool *frozen)
 {
-	*plain = false;
-	return fetch(v, rel, tid, false, slot, plain);
+	*frozen = false;
+	return fetch(v, rel, tid, false, slot, frozen);
 }
 
 /* Read the record at v->ptr, of a change by xid; false if it is not there. */
@@ -376,7 +376,7 @@ ip_version_status(IpVersion *v)
 {
 	IpXidStatus status;
 
-	if (IpXidIsFinal(v->xid))
+	if (IpXidIsFrozen(v->xid))
 		return IP_STATUS_COMMITTED;
 	status = ip_xid_status(v->xid, v->horizon);
 	if (likely(status != IP_STATUS_FORGOTTEN))
@@ -401,7 +401,7 @@ ip_version_load_rec(IpVersion *v)
 		Assert(v->rec.xid == v->xid);
 		return IPV_OK;
 	}
-	if (IpXidIsFinal(v->xid) || (v->state & IP_ROW_INSERTED))
+	if (IpXidIsFrozen(v->xid) || (v->state & IP_ROW_INSERTED))
 		return IPV_NONE;
 	if (v->state & IP_ROW_CHANGED)
 	{
@@ -415,7 +415,7 @@ ip_version_load_rec(IpVersion *v)
 				.prev_xid = v->changed.inserter,
 				.prev_ptr = ip_ptr_cid(v->changed.inserter_cid)
 		};
-		if (!IpXidIsFinal(v->rec.prev_xid))
+		if (!IpXidIsFrozen(v->rec.prev_xid))
 		{
 			v->rec.flags |= IP_REC_PREV | IP_REC_PREV_INSERTED;
 			v->rec.prev_inserted = true;
@@ -472,7 +472,7 @@ ip_version_skip(IpVersion *v, int which)
 static bool
 is_hidden(IpVersion *v, IpXid xid, Snapshot snapshot)
 {
-	if (IpXidIsFinal(xid) ||
+	if (IpXidIsFrozen(xid) ||
 		TransactionIdIsCurrentTransactionId((TransactionId) xid))
 		return false;
 	return (snapshot != NULL && ip_xid_in_snapshot(xid, snapshot)) ||
@@ -580,7 +580,7 @@ ip_version_older(IpVersion *v)
 	v->end_cid = v->rec.cid;
 	v->xid = v->rec.prev_xid;
 	v->ptr = v->rec.prev_ptr;
-	v->state = IpXidIsFinal(v->xid) ? 0 : IP_ROW_VERSION;
+	v->state = IpXidIsFrozen(v->xid) ? 0 : IP_ROW_VERSION;
 	if (v->rec.flags & IP_REC_PREV_INSERTED)
 		v->state |= IP_ROW_INSERTED;
 	v->rec_loaded = false;
@@ -664,7 +664,7 @@ ip_version_cid(IpVersion *v)
 void
 ip_version_id(IpVersion *v, IpVersionId *id)
 {
-	id->xmin = IpXidIsFinal(v->xid) ? FrozenTransactionId :
+	id->xmin = IpXidIsFrozen(v->xid) ? FrozenTransactionId :
 		(TransactionId) v->xid;
 	id->cmin = 0;
 	if (v->state & IP_ROW_INSERTED)

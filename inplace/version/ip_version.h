@@ -48,7 +48,7 @@ typedef struct IpVersion
 	/* this version */
 	uint16		hdr;
 	uint8		state;			/* IP_ROW_* */
-	IpXid		xid;			/* made it; final: visible to all */
+	IpXid		xid;			/* made it; frozen: visible to all */
 	IpPtr		ptr;			/* undo record of the change that made it, or
 								 * cid */
 	const uint8 *body;
@@ -207,20 +207,20 @@ extern IpvResult ip_version_fetch(IpVersion *v, Relation rel,
 								  const ItemPointerData *tid);
 
 /*
- * Like ip_version_fetch, but a plain row, which all snapshots see as it is, is
- * stored in the slot at once: *plain is then true, and v is not set.
+ * Like ip_version_fetch, but a frozen row, which all snapshots see as it is, is
+ * stored in the slot at once: *frozen is then true, and v is not set.
  */
-extern IpvResult ip_version_fetch_unless_plain(IpVersion *v, Relation rel,
-											   const ItemPointerData *tid,
-											   TupleTableSlot *slot,
-											   bool *plain);
+extern IpvResult ip_version_fetch_unless_frozen(IpVersion *v, Relation rel,
+												const ItemPointerData *tid,
+												TupleTableSlot *slot,
+												bool *frozen);
 
 /*
- * Store the row in the slot if it is plain; else false.  Any off.  Lock:
+ * Store the row in the slot if it is frozen; else false.  Any off.  Lock:
  * share.
  */
-extern bool ip_version_store_plain(Relation rel, BlockNumber block, Page page,
-								   OffsetNumber off, TupleTableSlot *slot);
+extern bool ip_version_store_frozen(Relation rel, BlockNumber block, Page page,
+									OffsetNumber off, TupleTableSlot *slot);
 
 /*
  * ip_version_fetch, repeated while undo changes under us; false if there is no

@@ -19,7 +19,7 @@ bool
 ip_version_change_visible(IpVersion *v, Snapshot snapshot)
 {
 	Assert(IsMVCCSnapshot(snapshot));
-	if (IpXidIsFinal(v->xid))
+	if (IpXidIsFrozen(v->xid))
 		return true;
 	if (!TransactionIdPrecedes((TransactionId) v->xid, snapshot->xmin) &&
 		TransactionIdIsCurrentTransactionId((TransactionId) v->xid))
@@ -54,7 +54,8 @@ note_conflict_out(IpVersion *v, Snapshot snapshot)
 static bool
 version_tid(IpVersion *v, ItemPointer tid)
 {
-	if (IpXidIsFinal(v->xid) || (v->state & (IP_ROW_INSERTED | IP_ROW_CHANGED)))
+	if (IpXidIsFrozen(v->xid) ||
+		(v->state & (IP_ROW_INSERTED | IP_ROW_CHANGED)))
 		return false;
 	ip_version_tid_below(v->ptr, tid);
 	return true;
@@ -238,7 +239,7 @@ ip_version_deletion_unflushed(Relation rel, IpXid xid)
 static bool
 removable_for(Snapshot snapshot, IpXid xid)
 {
-	return IpXidIsFinal(xid) ||
+	return IpXidIsFrozen(xid) ||
 		CompatIsRemovableFullXid(snapshot->vistest,
 								 FullTransactionIdFromU64(xid));
 }

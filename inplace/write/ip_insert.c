@@ -339,7 +339,7 @@ ip_insert_multi(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 }
 
 void
-ip_insert_final(Relation rel, const IpFormed *rows, int nrows)
+ip_insert_frozen(Relation rel, const IpFormed *rows, int nrows)
 {
 	for (int done = 0; done < nrows;)
 	{

@@ -28,7 +28,7 @@ extern void ip_insert_as(Relation rel, const IpFormed *row, TransactionId xid,
  * Insert rows that are to be visible to all into a table that no other
  * transaction can see.
  */
-extern void ip_insert_final(Relation rel, const IpFormed *rows, int nrows);
+extern void ip_insert_frozen(Relation rel, const IpFormed *rows, int nrows);
 
 extern void ip_insert_tuple(Relation rel, TupleTableSlot *slot, CommandId cid,
 							CompatOptions options, BulkInsertState bistate);

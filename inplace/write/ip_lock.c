@@ -614,7 +614,7 @@ lock_next(const LockRequest *req, TupleTableSlot *slot)
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	page = BufferGetPage(buffer);
 	done = ip_page_kind(req->rel, block, page) == IP_PAGE_DATA &&
-		ip_version_store_plain(req->rel, block, page, off, slot) &&
+		ip_version_store_frozen(req->rel, block, page, off, slot) &&
 		ip_lockset_add_alike(req->rel, buffer, off, req->xid, req->mode);
 	UnlockReleaseBuffer(buffer);
 	return done;

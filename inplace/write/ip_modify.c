@@ -130,7 +130,7 @@ ip_modify_classify(IpVersion *v, Snapshot snapshot, CommandId cid,
 {
 	Assert(v->locked && v->steps == 0);
 	/* most rows */
-	if (IpXidIsFinal(v->xid) && !(v->state & IP_ROW_DELETED))
+	if (IpXidIsFrozen(v->xid) && !(v->state & IP_ROW_DELETED))
 		return IPF_OK;
 	switch (ip_version_status(v))
 	{

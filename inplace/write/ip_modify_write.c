@@ -111,25 +111,25 @@ ip_modify_may_grow(IpVersion *v, Page page, uint32 bodylen)
  * standby conflicts with the change.
  */
 static bool
-is_final(IpVersion *v)
+is_frozen(IpVersion *v)
 {
-	return IpXidIsFinal(v->xid) ||
+	return IpXidIsFrozen(v->xid) ||
 		(v->xid + IP_UNDO_MAX_AGE < ip_xid_next() &&
 		 !(v->state & IP_ROW_DELETED) && ip_xid_removable(v->rel, v->xid) &&
 		 ip_version_status(v) == IP_STATUS_COMMITTED);
 }
 
 /*
- * Let an undo record point to the version before, v.  A final version has no
+ * Let an undo record point to the version before, v.  A frozen version has no
  * xid and no record.
  */
 static void
-set_prev(IpUndoRec *rec, IpVersion *v, bool final)
+set_prev(IpUndoRec *rec, IpVersion *v, bool frozen)
 {
 	rec->prev_xid = IP_XID_NONE;
 	rec->prev_inserted = false;
 	rec->prev_ptr = ip_ptr_cid(0);
-	if (final)
+	if (frozen)
 		return;
 	rec->prev_xid = v->xid;
 	rec->prev_inserted = (v->state & IP_ROW_INSERTED) != 0;
@@ -164,7 +164,7 @@ home_args(IpVersion *v, const IpRowWrite *w, IpHomeOp *op)
 	flags |= ItemPointerIsValid(&rec->forward) ? IP_HOME_FORWARD : 0;
 	flags |= w->oldlen != w->fromlen ? IP_HOME_LEN : 0;
 
-	flags |= IpXidIsFinal(rec->prev_xid) ? 0 : IP_HOME_PREV_ROW;
+	flags |= IpXidIsFrozen(rec->prev_xid) ? 0 : IP_HOME_PREV_ROW;
 	op->flags = flags;
 	op->cid = rec->cid;
 	op->forward = rec->forward;
@@ -196,8 +196,8 @@ may_be_home(const IpRowWrite *w)
  * cannot be at home.
  */
 static uint32
-make_home(IpVersion *v, Buffer buffer, IpRowWrite *w, bool final, bool overlaid,
-		  Home *home)
+make_home(IpVersion *v, Buffer buffer, IpRowWrite *w, bool frozen,
+		  bool overlaid, Home *home)
 {
 	ByteWriter	out = {
 		home->record, home->record + sizeof(home->record), false
@@ -214,7 +214,7 @@ make_home(IpVersion *v, Buffer buffer, IpRowWrite *w, bool final, bool overlaid,
 		home->off = ip_page_free_offset(BufferGetPage(buffer), after);
 	if (home->off > IP_MAX_ROWS_PER_PAGE)
 		return 0;
-	set_prev(&w->undo, v, final || w->cut);
+	set_prev(&w->undo, v, frozen || w->cut);
 	w->undo.saved = overlaid ? w->body : NULL;
 	home_args(v, w, &home->op);
 	ip_undo_rec_put_home(&out, block, w->xid,
@@ -295,7 +295,7 @@ ip_modify_lacks_home(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	w->away = is_too_long(w, have);
 	if (w->away)
 		return true;
-	size = make_home(v, buffer, w, is_final(v), false, &home_space);
+	size = make_home(v, buffer, w, is_frozen(v), false, &home_space);
 	w->away = size == 0 || size > have;
 	/* only a line pointer is missing; a prune may free some */
 	return size == 0 ? may_free_pointers(v->rel, buffer) : w->away;
@@ -549,7 +549,7 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	IpChange	change;
 	ByteWriter *ops;
 	bool		overlaid;
-	bool		final;			/* computed once for row and undo, because the
+	bool		frozen;			/* computed once for row and undo, because the
 								 * horizon moves */
 
 	Assert(ip_page_is_locked(BufferGetPage(buffer), true));
@@ -557,13 +557,13 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 	Assert(may_write(v, w));
 	if (write_changed(v, buffer, w))
 		return;
-	final = is_final(v);
+	frozen = is_frozen(v);
 	/* damage of the row must not be copied to the undo page */
-	if (!final && !(v->state & IP_ROW_INSERTED) && v->ptr.off == 0)
+	if (!frozen && !(v->state & IP_ROW_INSERTED) && v->ptr.off == 0)
 		ip_version_damaged(v);
 	w->away |= is_too_long(w, have);
 	overlaid = spares_a_move(v, BufferGetPage(buffer), w->bodylen);
-	size = make_home(v, buffer, w, final, overlaid, home);
+	size = make_home(v, buffer, w, frozen, overlaid, home);
 	if (size == 0 || size > have)
 	{
 		home->off = 0;
@@ -574,7 +574,7 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 
 	Assert(!overlaid || may_overlay(v));	/* I7 */
 	ip_change_begin(&change, v->rel, w->info, w->xid);
-	change.conflict = final ? Max(w->conflict, v->xid) : w->conflict;
+	change.conflict = frozen ? Max(w->conflict, v->xid) : w->conflict;
 	change.replay = w->replay;
 	change.logical = w->logical;
 	ops = ip_change_block(&change, buffer, false);
@@ -600,7 +600,7 @@ ip_modify_write(IpVersion *v, Buffer buffer, IpRowWrite *w)
 		w->top.block = BufferGetBlockNumber(undo);
 		w->top.off = undo_off;
 		ops = ip_change_block(&change, undo, false);
-		set_prev(&w->undo, v, final || w->cut);
+		set_prev(&w->undo, v, frozen || w->cut);
 		w->undo.saved = overlaid ? w->body : NULL;
 		ip_undo_rec_put(ops, w->top.block, w->xid,
 						ItemPointerGetOffsetNumber(&v->tid), &w->undo);

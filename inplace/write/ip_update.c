@@ -208,7 +208,7 @@ modify_end(ModifyRequest *req, TM_Result result)
 static bool
 has_older(const IpVersion *v)
 {
-	return !(v->state & IP_ROW_INSERTED) && !IpXidIsFinal(v->xid) &&
+	return !(v->state & IP_ROW_INSERTED) && !IpXidIsFrozen(v->xid) &&
 		!TransactionIdPrecedes((TransactionId) v->xid, TransactionXmin);
 }
 
