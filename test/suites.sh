@@ -238,7 +238,7 @@ tap_file() {
 	((status == 0 || bad > 0)) || bad=1
 	reason=$(given_up "$log") || true
 	if ((bad == 0)); then
-		skipped=$(sed -nE 's/^(1\.\.0|ok [0-9]+) # (SKIP|skip) //p' "$log" | sort -u | paste -sd ';')
+		skipped=$(sed -nE 's/^(1\.\.0|ok [0-9]+) # (SKIP|skip) |^.*\.pl \.+ skipped: //p' "$log" | sort -u | paste -sd ';')
 		printf 'ok    %-40s %s\n%s %s\n' "tap/$name" "$good tests, $((SECONDS - begun)) s${skipped:+, skipped: $skipped}" "$good" 0
 		rm -rf "$folder"
 		return

@@ -661,8 +661,8 @@ sub at_point
 	for (my $end = time + 60; sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = '$point'") == 0; usleep(10_000))
 	{
 		$session->{run}->pump_nb;
-		die "not at $point: $session->{stdout}$session->{stderr}" if $session->{stdout} =~ /it_ended/;
-		die "not at $point within 60 s" if time > $end;
+		die "the session ended without coming to $point: $session->{stdout}$session->{stderr}" if $session->{stdout} =~ /it_ended/;
+		die "the session does not come to $point within 60 s" if time > $end;
 	}
 	$meanwhile->();
 	sql("SELECT injection_points_detach('$point')", "SELECT injection_points_wakeup('$point')");
