@@ -11,6 +11,7 @@
 #include "ip_guard.h"
 #include "ip_handler.h"
 #include "ip_heal.h"
+#include "ip_holder.h"
 #include "ip_home.h"
 #include "ip_lockset_use.h"
 #include "ip_skip.h"
@@ -41,6 +42,12 @@ _PG_init(void)
 	CompatRegisterCustomRmgr(IP_RMGR_ID, &ip_rmgr);
 	RegisterXactCallback(ip_lockset_at_end, NULL);
 	*find_rendezvous_variable(INPLACE_KEYS_TABLE) = (void *) &ip_handler_keys;
+	DefineCustomIntVariable("inplace.log_undo_size",
+							"Sets the size of a table's undo pages that is logged once they pass it.",
+							"The log names the process that keeps them. Each doubling is logged again. -1 turns this off.",
+							&ip_holder_log_size, 1024 * 1024 / (BLCKSZ / 1024),
+							-1, INT_MAX / 2, PGC_SUSET, GUC_UNIT_BLOCKS, NULL,
+							NULL, NULL);
 	DefineCustomBoolVariable("inplace.debug_undo_at_home",
 							 "Keeps undo records on the pages of their rows while these have room.",
 							 "For tests: if off, all undo records are written to undo rings, and backends share rings by slot only.",

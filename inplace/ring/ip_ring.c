@@ -487,7 +487,7 @@ put_pages(ByteWriter *meta, const Buffer *pages, int n)
 	}
 }
 
-void
+uint32
 ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot,
 				  Buffer *pages, int n, bool ahead)
 {
@@ -522,6 +522,7 @@ ip_ring_add_pages(Relation rel, Buffer current, Buffer meta, uint16 slot,
 	for (int i = 1; i < n; i++)
 		UnlockReleaseBuffer(pages[i]);
 	report_growth(rel, total, n);
+	return total;
 }
 
 Buffer
@@ -604,9 +605,9 @@ give_pages_back(Relation rel, Buffer *pages, int n)
 	}
 }
 
-void
+int
 ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot,
-				   BlockNumber oldest)
+				   BlockNumber oldest, uint32 *total)
 {
 	Buffer		pages[IP_UNDO_MAX_EXTENT];
 	Buffer		current = lock_if_will_grow(rel, at, slot, oldest,
@@ -615,21 +616,25 @@ ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot,
 
 	Assert(at != oldest);
 	if (!BufferIsValid(current))
-		return;
+		return 0;
 	UnlockReleaseBuffer(current);
 	n = get_pages(rel, pages,
 				  Min(read_slot(rel, slot).npages, IP_UNDO_MAX_EXTENT));
 	current = lock_if_will_grow(rel, at, slot, oldest, BUFFER_LOCK_EXCLUSIVE);
 	if (n > 0 && BufferIsValid(current))
 	{
-		ip_ring_add_pages(rel, current, ip_rel_make_meta(rel), slot, pages, n,
-						  true);
+		*total = ip_ring_add_pages(rel, current, ip_rel_make_meta(rel), slot,
+								   pages, n, true);
 		UnlockReleaseBuffer(pages[0]);
 	}
 	else
+	{
 		give_pages_back(rel, pages, n);
+		n = 0;
+	}
 	if (BufferIsValid(current))
 		UnlockReleaseBuffer(current);
+	return n;
 }
 
 void

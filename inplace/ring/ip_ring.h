@@ -162,8 +162,8 @@ extern void ip_ring_drop_oldest(Relation rel, Buffer current, Buffer oldest,
 								uint16 slot);
 extern void ip_ring_free_oldest(Relation rel, Buffer current, Buffer oldest,
 								uint16 slot, IpXid newest);
-extern void ip_ring_add_pages(Relation rel, Buffer current, Buffer meta,
-							  uint16 slot, Buffer *pages, int n, bool ahead);
+extern uint32 ip_ring_add_pages(Relation rel, Buffer current, Buffer meta,
+								uint16 slot, Buffer *pages, int n, bool ahead);
 
 /*
  * Make the ring longer, by up to extent pages, or create it.  Returns its new
@@ -176,9 +176,10 @@ extern Buffer ip_ring_grow(Relation rel, Buffer current, uint16 slot,
 /*
  * The slot's current page, at, is nearly full, and the oldest one is not old.
  * Make the ring longer before a writer that holds a data page has to, unless
- * another backend has done so.  No lock is held.
+ * another backend has done so.  Returns the number of new pages; *total is
+ * that of all rings' pages.  No lock is held.
  */
-extern void ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot,
-							   BlockNumber oldest);
+extern int	ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot,
+							   BlockNumber oldest, uint32 *total);
 
 #endif							/* IP_RING_H */

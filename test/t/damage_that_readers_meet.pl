@@ -131,6 +131,8 @@ SKIP:
 		substr($$bytes, PRUNE_XID, 4) = pack 'L<', 0;
 	});
 	like(sql(q(SELECT string_agg(problem, ',') FROM inplace_check('shared'))), qr/gap or overlap/, 'items overlap');
+	is(sql(q(SELECT count(*) > 0, bool_and((block, problem) IN (SELECT block, problem FROM inplace_check('shared'))) FROM inplace_check_all() WHERE relation = 'shared'::regclass)),
+		't|t', 'inplace_check_all finds the same');
 	is(answer('SET enable_seqscan = off', q(UPDATE shared SET n = n + 1, t = t || repeat('x', 200) WHERE id BETWEEN 20 AND 25)), '',
 		'rows of a page with items that overlap are changed');
 	is(sql('SELECT count(*) FROM shared WHERE length(t) = 300'), 6, 'and are what they should be');

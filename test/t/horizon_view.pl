@@ -17,6 +17,7 @@ my $node = new_cluster(
 	conf => q(
 autovacuum = off
 inplace.debug_undo_at_home = off
+inplace.log_undo_size = 800kB
 max_prepared_transactions = 5
 ));
 sql_on(\$node);
@@ -41,12 +42,18 @@ sub holders { return sql("SELECT string_agg(holder || ' ' || coalesce(name, ''),
 # The view's only holder is this one, and VACUUM refers to the view; then the remedy is carried out.
 sub held_by
 {
-	my ($what, $columns, $wanted, $cure) = @_;
+	my ($what, $columns, $wanted, $logged, $cure) = @_;
+	my $from = -s $node->logfile;
 	$node->poll_query_until('postgres', 'SELECT count(*) > 0 FROM inplace_horizon') or die;
 	my $lines = load_and_vacuum();
 	like($lines, qr/undo: \d+ pages, of which \d+ were freed; view inplace_horizon shows what the others are kept for$/m,
 		"$what: VACUUM refers to the view");
 	cmp_ok(pages(), '>', 100, "$what: undo is held");
+	my $log = slurp_file($node->logfile, $from);
+	like($log, qr/LOG:  undo of relation "t" has grown to 8\d\d kB\n.*DETAIL:  $logged keeps? undo of transaction \d+ and of later ones\./,
+		"$what: the log names it");
+	my @times = $log =~ /LOG:  undo of relation/g;
+	cmp_ok(scalar(@times), '<', 6, "$what: once for each doubling");
 	is(sql("SELECT $columns FROM inplace_horizon"), $wanted, "$what: the view names it, alone");
 	is(sql('SELECT count(*) FROM inplace_horizon WHERE xids < 5 OR since > now()'), 0, "$what: and how old it is");
 	$cure->(sql('SELECT remedy FROM inplace_horizon'));
@@ -67,6 +74,7 @@ held_by(
 	'a snapshot',
 	"holder, pid, name, database, since <= now()",
 	"backend|$pid|reader|postgres|t",
+	"Process $pid",
 	sub { is($_[0], "SELECT pg_terminate_backend($pid)", 'a snapshot: its remedy'); sql($_[0]); });
 $reader->{run}->finish if $reader->{run};
 
@@ -78,6 +86,7 @@ held_by(
 	'a writer',
 	'holder, pid, name, database, since <= now()',
 	"backend|$pid|writer|postgres|t",
+	"Process $pid",
 	sub { sql($_[0]); });
 $writer->{run}->finish if $writer->{run};
 
@@ -97,6 +106,7 @@ held_by(
 	'a prepared transaction',
 	'holder, pid, name, database',
 	"prepared transaction||it's|postgres",
+	'A prepared transaction',
 	sub { is($_[0], "COMMIT PREPARED 'it''s'", 'a prepared transaction: its remedy'); sql($_[0]); });
 
 # ---- standbys ------------------------------------------------------------------
@@ -109,6 +119,7 @@ held_by(
 	"a standby's query",
 	"holder, pid = (SELECT pid FROM pg_stat_replication), name, database, remedy",
 	'standby|t|standby||end the oldest query of the standby',
+	'Process ' . sql('SELECT pid FROM pg_stat_replication'),
 	sub { $reader->query_safe('COMMIT'); $standby->stop; });
 $reader->quit;
 
@@ -126,6 +137,7 @@ held_by(
 	'a slot that nobody uses',
 	'holder, pid, name, database',
 	'slot of a standby||kept|',
+	'A replication slot',
 	sub { is($_[0], "SELECT pg_drop_replication_slot('kept')", 'a slot: its remedy'); sql($_[0]); });
 
 # ---- everybody may look --------------------------------------------------------

@@ -1,0 +1,124 @@
+/*-------------------------------------------------------------------------
+ * ip_holder.c
+ *	  The server's log on undo that keeps growing, and what keeps it.
+ *
+ * View inplace_horizon shows the same for all snapshots and transactions, but
+ * only to those who look at the right time.
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/transam.h"
+#include "access/twophase.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
+
+#include "ip_holder.h"
+#include "ip_page.h"
+
+int			ip_holder_log_size = 1024 * 1024 / (BLCKSZ / 1024);
+
+/* What keeps undo of this transaction, and of later ones. */
+typedef struct Holder
+{
+	TransactionId xid;			/* invalid: nothing does */
+	bool		is_slot;
+	int			pid;			/* 0: a prepared transaction */
+} Holder;
+
+static TransactionId
+older_of(TransactionId a, TransactionId b)
+{
+	if (!TransactionIdIsNormal(a))
+		return b;
+	return TransactionIdIsNormal(b) && TransactionIdPrecedes(b, a) ? b : a;
+}
+
+static bool
+is_older(TransactionId xid, const Holder *holder)
+{
+	return TransactionIdIsNormal(xid) &&
+		(!TransactionIdIsValid(holder->xid) ||
+		 TransactionIdPrecedes(xid, holder->xid));
+}
+
+/*
+ * Returns whether the structure is a process's or a prepared transaction's that
+ * has not ended: its xids stay when it has.  Lock: ProcArrayLock.
+ */
+static bool
+is_in_use(const PGPROC *proc, bool prepared)
+{
+	if (prepared)
+		return ProcGlobal->xids[proc->pgxactoff] == proc->xid;
+	return proc->pid != 0 && BackendPidGetProcWithLock(proc->pid) == proc;
+}
+
+/* Find the oldest holder; our own transaction is none. */
+static Holder
+oldest_holder(void)
+{
+	Holder		holder = {InvalidTransactionId};
+	TransactionId slots;
+	TransactionId catalog;
+
+	LWLockAcquire(ProcArrayLock, LW_SHARED);
+	/* allProcCount leaves out prepared transactions, which are behind it */
+	for (uint32 i = 0; i < ProcGlobal->allProcCount + max_prepared_xacts; i++)
+	{
+		PGPROC	   *proc = &ProcGlobal->allProcs[i];
+		bool		prepared = i >= ProcGlobal->allProcCount;
+		TransactionId xid = older_of(proc->xmin, proc->xid);
+
+		/* VACUUM's snapshots are left out when horizons are computed */
+		if (proc == MyProc || (proc->statusFlags & PROC_IN_VACUUM) ||
+			!is_older(xid, &holder) || !is_in_use(proc, prepared))
+			continue;
+		holder.xid = xid;
+		holder.pid = prepared ? 0 : proc->pid;
+	}
+	LWLockRelease(ProcArrayLock);
+	ProcArrayGetReplicationSlotXmin(&slots, &catalog);
+	if (is_older(slots, &holder))
+	{
+		holder.xid = slots;
+		holder.is_slot = true;
+	}
+	return holder;
+}
+
+/* The number of times that the setting is to be doubled for so many pages. */
+static int
+level_of(uint32 pages)
+{
+	int			level = 0;
+
+	for (uint32 size = Max(ip_holder_log_size, 1); pages > size; pages /= 2)
+		level++;
+	return level;
+}
+
+void
+ip_holder_log(Relation rel, uint32 pages, uint32 grown)
+{
+	Holder		holder;
+
+	Assert(ip_page_none_is_locked());
+	if (ip_holder_log_size < 0 || grown > pages ||
+		level_of(pages) == level_of(pages - grown))
+		return;
+	holder = oldest_holder();
+	ereport(LOG,
+			(errmsg("undo of relation \"%s\" has grown to %llu kB",
+					RelationGetRelationName(rel),
+					(unsigned long long) pages * (BLCKSZ / 1024)),
+			 !TransactionIdIsValid(holder.xid) ? 0 :
+			 holder.is_slot ? errdetail("A replication slot keeps undo of transaction %u and of later ones.",
+										holder.xid) :
+			 holder.pid == 0 ? errdetail("A prepared transaction keeps undo of transaction %u and of later ones.",
+										 holder.xid) :
+			 errdetail("Process %d keeps undo of transaction %u and of later ones.",
+					   holder.pid, holder.xid),
+			 errhint("View inplace_horizon shows what keeps undo, and the remedy.")));
+}
