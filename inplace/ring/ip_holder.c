@@ -43,6 +43,12 @@ is_older(TransactionId xid, const Holder *holder)
 		 TransactionIdPrecedes(xid, holder->xid));
 }
 
+static bool
+is_same(TransactionId xid, const Holder *holder)
+{
+	return TransactionIdIsValid(xid) && xid == holder->xid;
+}
+
 /*
  * Returns whether the structure is a process's or a prepared transaction's that
  * has not ended: its xids stay when it has.  Lock: ProcArrayLock.
@@ -55,7 +61,10 @@ is_in_use(const PGPROC *proc, bool prepared)
 	return proc->pid != 0 && BackendPidGetProcWithLock(proc->pid) == proc;
 }
 
-/* Find the oldest holder; our own transaction is none. */
+/*
+ * Find the oldest holder.  A running transaction makes all snapshots that are
+ * taken meanwhile as old as it is: it goes before them.
+ */
 static Holder
 oldest_holder(void)
 {
@@ -69,14 +78,17 @@ oldest_holder(void)
 	{
 		PGPROC	   *proc = &ProcGlobal->allProcs[i];
 		bool		prepared = i >= ProcGlobal->allProcCount;
-		TransactionId xid = older_of(proc->xmin, proc->xid);
+		TransactionId xid = older_of(proc->xid, proc->xmin);
 
-		/* VACUUM's snapshots are left out when horizons are computed */
-		if (proc == MyProc || (proc->statusFlags & PROC_IN_VACUUM) ||
-			!is_older(xid, &holder) || !is_in_use(proc, prepared))
+		/* as when horizons are computed */
+		if (proc->statusFlags & (PROC_IN_VACUUM | PROC_IN_LOGICAL_DECODING))
 			continue;
-		holder.xid = xid;
-		holder.pid = prepared ? 0 : proc->pid;
+		if ((is_older(xid, &holder) || is_same(proc->xid, &holder)) &&
+			is_in_use(proc, prepared))
+		{
+			holder.xid = xid;
+			holder.pid = prepared ? 0 : proc->pid;
+		}
 	}
 	LWLockRelease(ProcArrayLock);
 	ProcArrayGetReplicationSlotXmin(&slots, &catalog);
