@@ -353,13 +353,10 @@ typedef bool CompatUpdateIndexes;
 #define CompatCountUpdate(rel, hot, newpage) \
 	((void) (newpage), pgstat_count_heap_update(rel, hot))
 #define CompatDeadTuples(entry) ((entry)->n_dead_tuples)
-#define CompatLiveTuples(entry) ((entry)->n_live_tuples)
 #define CompatVacuums(entry) \
 	((entry)->vacuum_count + (entry)->autovac_vacuum_count)
 #define CompatPendingDead(rel) \
 	((rel)->pgstat_info->t_counts.t_delta_dead_tuples)
-#define CompatPendingLive(rel) \
-	((rel)->pgstat_info->t_counts.t_delta_live_tuples)
 #else
 typedef TU_UpdateIndexes CompatUpdateIndexes;
 
@@ -372,10 +369,8 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 #define CompatCountUpdate(rel, hot, newpage) \
 	pgstat_count_heap_update(rel, hot, newpage)
 #define CompatDeadTuples(entry) ((entry)->dead_tuples)
-#define CompatLiveTuples(entry) ((entry)->live_tuples)
 #define CompatVacuums(entry) ((entry)->vacuum_count + (entry)->autovacuum_count)
 #define CompatPendingDead(rel) ((rel)->pgstat_info->counts.delta_dead_tuples)
-#define CompatPendingLive(rel) ((rel)->pgstat_info->counts.delta_live_tuples)
 #endif
 
 /* INSERT ... ON CONFLICT DO SELECT */

@@ -814,10 +814,7 @@ update_stats(IpVacuum *v, double row_count)
 
 /*
  * Returns the number of scanned rows plus an estimate for the skipped pages:
- * all of them have data, and are taken to be as dense as the table is by
- * statistics, which count what has come and gone since the last VACUUM: readers
- * may have made pages all-visible that have other rows since.  Without
- * statistics they are taken to be as dense as the table was.
+ * all of them have data, and are taken to be as dense as the table was.
  */
 static double
 estimate_rows(IpVacuum *v)
@@ -830,9 +827,6 @@ estimate_rows(IpVacuum *v)
 
 	if (skipped == 0)
 		return v->n.live;
-	if (v->vacuumed_before && pgstat_should_count_relation(v->rel))
-		return floor(v->n.live + Max(v->live_before, 0) /
-					 (v->n.data_pages + skipped) * skipped + 0.5);
 	if (form->reltuples >= 0 && form->relpages > 0)
 		return floor(v->n.live + form->reltuples / old_pages * skipped + 0.5);
 	return v->n.data_pages > 0 ?
@@ -909,13 +903,9 @@ ip_vacuum_relation(Relation rel, const VacuumParams *params,
 						RelationGetRelationName(rel))));
 	ip_rel_check_format(rel);
 	v->dead_before = ip_rel_dead_rows(rel, &v->vacuumed_before);
-	v->live_before = ip_rel_live_rows(rel);
 	/* a session sends its counts once a second */
 	if (pgstat_should_count_relation(rel))
-	{
 		v->dead_before += CompatPendingDead(rel);
-		v->live_before += CompatPendingLive(rel);
-	}
 	compat_vacuum_cutoffs(rel, params, &v->cutoffs);
 	v->horizon = ip_xid_full(v->cutoffs.OldestXmin);
 	v->kept_from = ip_xid_kept_from((TransactionId) ip_xid_next() -

@@ -69,7 +69,6 @@ typedef struct IpVacuum
 	bool		follows;		/* an index can follow updates in place */
 	double		dead_before;	/* dead rows by statistics, other work of
 								 * VACUUM included */
-	double		live_before;	/* live rows by statistics */
 	bool		vacuumed_before;	/* the statistics know of a VACUUM */
 	uint8	   *quiet;			/* a bit for each page: clear its flag when
 								 * the indexes are clean; or NULL */

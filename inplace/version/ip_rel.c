@@ -461,11 +461,3 @@ ip_rel_dead_rows(Relation rel, bool *vacuumed)
 		*vacuumed = entry != NULL && CompatVacuums(entry) > 0;
 	return entry == NULL ? 0 : CompatDeadTuples(entry);
 }
-
-double
-ip_rel_live_rows(Relation rel)
-{
-	PgStat_StatTabEntry *entry = CompatTableStats(rel);
-
-	return entry == NULL ? 0 : CompatLiveTuples(entry);
-}

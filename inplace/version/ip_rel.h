@@ -163,7 +163,4 @@ extern Buffer ip_rel_extend(Relation rel, BufferAccessStrategy strategy,
  */
 extern double ip_rel_dead_rows(Relation rel, bool *vacuumed);
 
-/* Returns the table's number of live rows by statistics; 0 without them. */
-extern double ip_rel_live_rows(Relation rel);
-
 #endif							/* IP_REL_H */
