@@ -53,8 +53,7 @@ class Primary(Node):
         super().create(SETTINGS + settings)
         self.configure("shared_preload_libraries = '%s'\n" % ', '.join(libraries + (() if heap else ('inplace',))))
         if not heap:
-            # Plans would depend on the moment at which a reader makes a page all-visible: tap/healing is for that.
-            self.configure("wal_consistency_checking = 'all, inplace'\ninplace.debug_heal = off\n")
+            self.configure("wal_consistency_checking = 'all, inplace'\n")
         self.start()
         self.query('ALTER DATABASE template0 ALLOW_CONNECTIONS true')
         for database in ('template0', 'template1', 'postgres'):
