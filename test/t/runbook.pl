@@ -175,7 +175,7 @@ my ($in_page, $other) = split /\|/, sql(q(SELECT count(*) FILTER (WHERE b = 3), 
 	FROM (SELECT id, (ctid::text::point)[0] AS b FROM damaged) d));
 # where the line pointers end
 change_pages($node, 'damaged', sub { my ($bytes, $block) = @_; substr($bytes, 12, 2) = "\xff\xff"; return $block == 3 ? $bytes : undef; });
-my ($file) = answer('SELECT count(*) FROM damaged') =~ /ERROR:  XX001: invalid page in block 3 of relation "base\/\d+\/(\d+)"/;
+my ($file) = answer('SELECT count(*) FROM damaged') =~ /ERROR:  XX001: invalid page in block 3 of relation "?base\/\d+\/(\d+)/;
 is(sql("SELECT pg_filenode_relation(0, $file)"), 'damaged', '6: the table of the file');
 like(sql(q(SELECT block, problem FROM inplace_check('damaged'))), qr/^3\|invalid page/, '6: inplace_check names the block');
 is(sql("SET enable_seqscan = off; SELECT count(*) FROM damaged WHERE id = $other"), 1, '6: a row of another page is read by key');
