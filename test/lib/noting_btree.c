@@ -37,12 +37,13 @@ note(const char *what, IndexVacuumInfo *info)
 
 /* A worker leaves a file in the data directory, which is its mark. */
 static void
-share_work(Relation heap)
+share_work(const IndexVacuumInfo *info)
 {
-	char	   *mark = psprintf("noting_btree.%u", RelationGetRelid(heap));
+	char	   *mark = psprintf("noting_btree.%u", RelationGetRelid(info->heaprel));
 	FILE	   *file;
 
-	if (IsParallelWorker())
+	/* not those of a session's VACUUM */
+	if (IsParallelWorker() && info->is_autovacuum)
 	{
 		file = AllocateFile(mark, "w");
 		if (file != NULL)
@@ -64,7 +65,7 @@ static IndexBulkDeleteResult *
 bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback, void *state)
 {
 	note("bulk deletion", info);
-	share_work(info->heaprel);
+	share_work(info);
 	return btree->ambulkdelete(info, stats, callback, state);
 }
 
