@@ -273,13 +273,13 @@ ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from,
 {
 	IpPrune		p;
 
-	before->n = -1;
 	/* a third pass is needed only if many more changes have aborted */
 	do
 	{
 		begin_page(&p, rel, buffer, true, false, horizon, map);
-		if (before->n < 0)
+		if (before != NULL)
 			*before = p.list;
+		before = NULL;			/* of the first pass */
 		p.kept_from = kept_from;
 		p.quiets = quiets;
 		prune_page(&p);

@@ -16,11 +16,11 @@
  * or IP_XID_NONE).  kept_from: rows keep the xids from this one on.  map: the
  * visibility map's page, pinned, to mark the page as all-visible if it is; or
  * InvalidBuffer.  quiets: if all of its rows are visible to all, its stale
- * keys become quiet (I23).  *before: what the page had to be examined, and how
- * many dead items.  Lock: the buffer exclusively, held on return.  But
- * deletions are flushed, and rows with very many aborted changes are rolled
- * back, with the page unlocked; no other buffer may be locked.  Pointers into
- * the page become invalid.
+ * keys become quiet (I23).  *before, if not NULL: what the page had to be
+ * examined, and how many dead items.  Lock: the buffer exclusively, held on
+ * return.  But deletions are flushed, and rows with very many aborted changes
+ * are rolled back, with the page unlocked; no other buffer may be locked.
+ * Pointers into the page become invalid.
  */
 extern void ip_prune_page(Relation rel, Buffer buffer, IpXid horizon,
 						  IpXid kept_from, Buffer map, bool quiets,

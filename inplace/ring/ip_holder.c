@@ -27,28 +27,6 @@ typedef struct Holder
 	int			pid;			/* 0: a prepared transaction */
 } Holder;
 
-static TransactionId
-older_of(TransactionId a, TransactionId b)
-{
-	if (!TransactionIdIsNormal(a))
-		return b;
-	return TransactionIdIsNormal(b) && TransactionIdPrecedes(b, a) ? b : a;
-}
-
-static bool
-is_older(TransactionId xid, const Holder *holder)
-{
-	return TransactionIdIsNormal(xid) &&
-		(!TransactionIdIsValid(holder->xid) ||
-		 TransactionIdPrecedes(xid, holder->xid));
-}
-
-static bool
-is_same(TransactionId xid, const Holder *holder)
-{
-	return TransactionIdIsValid(xid) && xid == holder->xid;
-}
-
 /*
  * Returns whether the structure is a process's or a prepared transaction's that
  * has not ended: its xids stay when it has.  Lock: ProcArrayLock.
@@ -78,12 +56,14 @@ oldest_holder(void)
 	{
 		PGPROC	   *proc = &ProcGlobal->allProcs[i];
 		bool		prepared = i >= ProcGlobal->allProcCount;
-		TransactionId xid = older_of(proc->xid, proc->xmin);
+		TransactionId xid = TransactionIdOlder(proc->xid, proc->xmin);
 
 		/* as when horizons are computed */
 		if (proc->statusFlags & (PROC_IN_VACUUM | PROC_IN_LOGICAL_DECODING))
 			continue;
-		if ((is_older(xid, &holder) || is_same(proc->xid, &holder)) &&
+		if (TransactionIdIsValid(xid) &&
+			TransactionIdOlder(holder.xid, xid) == xid &&
+			(holder.xid != xid || proc->xid == xid) &&
 			is_in_use(proc, prepared))
 		{
 			holder.xid = xid;
@@ -92,11 +72,10 @@ oldest_holder(void)
 	}
 	LWLockRelease(ProcArrayLock);
 	ProcArrayGetReplicationSlotXmin(&slots, &catalog);
-	if (is_older(slots, &holder))
-	{
+	holder.is_slot = TransactionIdIsValid(slots) && slots != holder.xid &&
+		TransactionIdOlder(holder.xid, slots) == slots;
+	if (holder.is_slot)
 		holder.xid = slots;
-		holder.is_slot = true;
-	}
 	return holder;
 }
 

@@ -19,6 +19,7 @@
 #include "storage/freespace.h"
 
 #include "ip_change.h"
+#include "ip_holder.h"
 #include "ip_rel.h"
 #include "ip_ring.h"
 #include "ip_space.h"
@@ -605,36 +606,35 @@ give_pages_back(Relation rel, Buffer *pages, int n)
 	}
 }
 
-int
+void
 ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot,
-				   BlockNumber oldest, uint32 *total)
+				   BlockNumber oldest)
 {
 	Buffer		pages[IP_UNDO_MAX_EXTENT];
 	Buffer		current = lock_if_will_grow(rel, at, slot, oldest,
 											BUFFER_LOCK_SHARE);
+	uint32		total = 0;
 	int			n;
 
 	Assert(at != oldest);
 	if (!BufferIsValid(current))
-		return 0;
+		return;
 	UnlockReleaseBuffer(current);
 	n = get_pages(rel, pages,
 				  Min(read_slot(rel, slot).npages, IP_UNDO_MAX_EXTENT));
 	current = lock_if_will_grow(rel, at, slot, oldest, BUFFER_LOCK_EXCLUSIVE);
 	if (n > 0 && BufferIsValid(current))
 	{
-		*total = ip_ring_add_pages(rel, current, ip_rel_make_meta(rel), slot,
-								   pages, n, true);
+		total = ip_ring_add_pages(rel, current, ip_rel_make_meta(rel), slot,
+								  pages, n, true);
 		UnlockReleaseBuffer(pages[0]);
 	}
 	else
-	{
 		give_pages_back(rel, pages, n);
-		n = 0;
-	}
 	if (BufferIsValid(current))
 		UnlockReleaseBuffer(current);
-	return n;
+	if (total > 0)
+		ip_holder_log(rel, total, n);
 }
 
 void

@@ -154,7 +154,8 @@ extern Buffer ip_ring_lock_oldest(Relation rel, Buffer current, uint16 slot);
  *
  * add_pages: n pages are inserted between current (invalid: there is no ring
  * yet) and the oldest page.  The first of them becomes the current one, or,
- * with ahead, will be the next current one; the others are released.
+ * with ahead, will be the next current one; the others are released.  Returns
+ * the number of pages of all rings.
  */
 extern void ip_ring_recycle(Relation rel, Buffer current, Buffer oldest,
 							uint16 slot, IpXid newest);
@@ -176,10 +177,9 @@ extern Buffer ip_ring_grow(Relation rel, Buffer current, uint16 slot,
 /*
  * The slot's current page, at, is nearly full, and the oldest one is not old.
  * Make the ring longer before a writer that holds a data page has to, unless
- * another backend has done so.  Returns the number of new pages; *total is
- * that of all rings' pages.  No lock is held.
+ * another backend has done so.  No lock is held.
  */
-extern int	ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot,
-							   BlockNumber oldest, uint32 *total);
+extern void ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot,
+							   BlockNumber oldest);
 
 #endif							/* IP_RING_H */

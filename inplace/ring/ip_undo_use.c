@@ -9,7 +9,6 @@
  */
 #include "compat.h"
 
-#include "ip_holder.h"
 #include "ip_home.h"
 #include "ip_rel.h"
 #include "ip_space.h"
@@ -352,14 +351,7 @@ ip_undo_use_prepare(Relation rel)
 	slot = cache->undo_slot;
 	change_ring(rel, cache);
 	if (cache->undo_slot == slot && cache->undo_current != InvalidBlockNumber)
-	{
-		uint32		total;
-		int			grown = ip_ring_grow_ahead(rel, cache->undo_current, slot,
-											   oldest, &total);
-
-		if (grown > 0)
-			ip_holder_log(rel, total, grown);
-	}
+		ip_ring_grow_ahead(rel, cache->undo_current, slot, oldest);
 }
 
 /*

@@ -40,7 +40,6 @@ renew_base(Relation rel, BlockNumber block, Buffer buffer)
 {
 	uint64		base =
 		ip_data_xid_base(IpPageGetSpecial(BufferGetPage(buffer)));
-	IpItemList	before;
 
 	if (base != 0 && ip_xid_next() <= base)
 		ereport(ERROR,
@@ -52,7 +51,7 @@ renew_base(Relation rel, BlockNumber block, Buffer buffer)
 		return true;
 	ip_prune_page(rel, buffer, IP_XID_NONE,
 				  ip_xid_kept_from(vacuum_freeze_min_age), InvalidBuffer,
-				  false, &before);
+				  false, NULL);
 	return ip_page_kind(rel, block, BufferGetPage(buffer)) == IP_PAGE_DATA;
 }
 
