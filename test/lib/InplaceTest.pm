@@ -25,6 +25,9 @@ our @EXPORT = qw(
   new_standby
   sql_on
   sql
+  answer
+  pages_of
+  preload
   install_helpers
   create_flush_relation
   create_heap_code
@@ -89,6 +92,25 @@ sub sql_on
 
 # The statements' output; they must not fail.
 sub sql { return $$sql_node->safe_psql('postgres', join ";\n", @_); }
+
+# What the statements say, errors and warnings too, with SQLSTATEs.
+sub answer
+{
+	my ($out, $err) = ('', '');
+	$$sql_node->psql('postgres', "\\set VERBOSITY verbose\n" . join(";\n", @_), stdout => \$out, stderr => \$err);
+	return $out . ($out ne '' && $err ne '' ? "\n" : '') . $err;
+}
+
+# A table's or an index's pages.
+sub pages_of { return sql("SELECT pg_relation_size('$_[0]') / 8192"); }
+
+# The libraries from the next start on.
+sub preload
+{
+	my ($node, $libraries) = @_;
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = '$libraries'");
+	return;
+}
 
 # ---- clusters ------------------------------------------------------------------
 

@@ -149,10 +149,9 @@ cmp_ok(abs(dead_of('in_place') - $rows / 4), '<', $rows / 100, 'ANALYZE counts d
 # ---- after a long snapshot -------------------------------------------------------------
 
 create('grown', 'inplace');
-sub pages { return sql("SELECT pg_relation_size('$_[0]') / 8192"); }
 sql('ALTER TABLE grown SET (log_autovacuum_min_duration = 0)');
 sql('UPDATE grown SET v = v + 1') foreach (1 .. 3);
-my $before = pages('grown');
+my $before = pages_of('grown');
 my $reader = $node->background_psql('postgres', on_error_stop => 1);
 $reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT sum(v) FROM grown');
 my $grown = $before;
@@ -164,7 +163,7 @@ for (my $tries = 0; $tries < 20 && $grown <= $before * 1.3; $tries++)
 		seconds => 10,
 		scripts => [ [ "\\set id random(1, $rows)
 UPDATE grown SET v = v + 1 WHERE id BETWEEN :id AND :id + 50;\n", 1 ] ]));
-	$grown = pages('grown');
+	$grown = pages_of('grown');
 }
 cmp_ok($grown, '>', $before * 1.3, 'undo grows while a snapshot is held');
 is($reader->query_safe('SELECT sum(v) FROM grown'), 3 * $rows, 'the snapshot sees what it saw');
@@ -175,7 +174,7 @@ ok( $node->poll_query_until(
 	'autovacuum gives the undo back when the snapshot is gone');
 # The first moves rings to the front; one may have begun with the snapshot.
 cmp_ok(count_of('grown') - $visits, '<=', 3, 'and soon');
-note("pages: $before before, $grown with a snapshot, " . pages('grown') . ' after it');
+note("pages: $before before, $grown with a snapshot, " . pages_of('grown') . ' after it');
 stays_away_ok('grown', 2, 5, 'then it stays away');
 tables_ok($node, 'after a long snapshot', 'grown', 'in_place');
 

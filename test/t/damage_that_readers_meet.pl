@@ -28,14 +28,6 @@ inplace.debug_undo_at_home = off
 
 sql_on(\$node);
 
-# What the statements say, errors and warnings too.
-sub answer
-{
-	my ($out, $err) = ('', '');
-	$node->psql('postgres', "\\set VERBOSITY verbose\n" . join(";\n", @_), stdout => \$out, stderr => \$err);
-	return $out . ($out ne '' && $err ne '' ? "\n" : '') . $err;
-}
-
 sub path { return $node->data_dir . '/' . sql("SELECT pg_relation_filepath('$_[0]')"); }
 
 # Change bytes of the file where it is.

@@ -25,14 +25,6 @@ my $node = new_cluster('main', conf => "autovacuum = off\nmax_prepared_transacti
 
 sql_on(\$node);
 
-# What the statement says.
-sub answer
-{
-	my ($out, $err) = ('', '');
-	$node->psql('postgres', "\\set VERBOSITY verbose\n$_[0]", stdout => \$out, stderr => \$err);
-	return "$out$err";
-}
-
 my $lock_pages = q(SELECT b FROM generate_series(0, pg_relation_size('l') / 8192 - 1) b, inplace_page('l', b) p WHERE kind = 'lock' ORDER BY b);
 
 # Who has the row's sets: a statement that wants it at once.

@@ -64,15 +64,8 @@ INSERT INTO other TABLE t;
 ));
 my $before = contents($node, 't', 'id', 'seq');
 
-sub preload
-{
-	my ($libraries) = @_;
-	$node->append_conf('postgresql.conf', "shared_preload_libraries = '$libraries'");
-	return;
-}
-
 $node->stop;
-preload('');
+preload($node, '');
 $node->start;
 foreach my $sql (
 	'SELECT count(*) FROM t;',
@@ -95,7 +88,7 @@ note('without preload, DROP TABLE says: ' . errors_of($node, 'BEGIN; DROP TABLE 
 log_ok($node, 'without preload', 0);
 
 $node->stop;
-preload('inplace');
+preload($node, 'inplace');
 $node->start;
 is(contents($node, 't', 'id', 'seq'),
 	$before, 'preloaded again: all rows are there');
@@ -106,14 +99,14 @@ tables_ok($node, 'preloaded again', 't');
 $node->safe_psql('postgres', 'UPDATE t SET v = v + 1 WHERE id <= 500');
 $before = contents($node, 't', 'id', 'seq');
 kill9_all($node);
-preload('');
+preload($node, '');
 my $log_offset = -s $node->logfile;
 is($node->start(fail_ok => 1), 0, 'recovery without preload does not start');
 like(
 	slurp_file($node->logfile, $log_offset),
 	qr/HINT: .*shared_preload_libraries/,
 	'recovery without preload: hint in the log');
-preload('inplace');
+preload($node, 'inplace');
 $log_offset = -s $node->logfile;
 $node->start;
 is(contents($node, 't', 'id', 'seq'),

@@ -19,7 +19,6 @@ my $node = new_cluster('main', streaming => 1, conf => "autovacuum = off\nfsync 
 my $standby = new_standby($node, "max_standby_streaming_delay = 0\n");
 
 sql_on(\$node);
-sub pages { return sql("SELECT pg_relation_size('$_[0]') / 8192"); }
 
 # ---- no growth ------------------------------------------------------------------------------
 
@@ -33,14 +32,14 @@ foreach my $home ('on', 'off')
 	$holder->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM rolled');
 	my $far_holder = $standby->background_psql('postgres');
 	$far_holder->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM rolled');
-	my $before = pages('rolled');
+	my $before = pages_of('rolled');
 	my $update = 'UPDATE rolled SET n = n + 1 WHERE id = 1 +';
 	sql("SET inplace.debug_undo_at_home = $home",
 		map { "BEGIN; $update $_ * 7919 % 2000; UPDATE rolled SET v = 'y' WHERE id = 1 + $_ % 20; ROLLBACK" } 1 .. 6000);
-	cmp_ok(pages('rolled'), '<=', $before + 20, "undo at home $home: rolled-back transactions leave nothing");
+	cmp_ok(pages_of('rolled'), '<=', $before + 20, "undo at home $home: rolled-back transactions leave nothing");
 	sql("SET inplace.debug_undo_at_home = $home",
 		map { "BEGIN; SAVEPOINT s; $update $_ * 7919 % 2000; ROLLBACK TO s; $update $_ * 7 % 500; ROLLBACK TO s; COMMIT" } 1 .. 4000);
-	cmp_ok(pages('rolled'), '<=', $before + 20, "undo at home $home: nor do savepoints");
+	cmp_ok(pages_of('rolled'), '<=', $before + 20, "undo at home $home: nor do savepoints");
 	is($holder->query_safe('SELECT count(*), sum(n), sum(length(v)) FROM rolled'), '2000|0|160000', 'the snapshot sees what it saw');
 	$node->wait_for_catchup($standby);
 	is($far_holder->query_safe('SELECT count(*), sum(n), sum(length(v)) FROM rolled'), '2000|0|160000', 'so does one of a standby');

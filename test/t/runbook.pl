@@ -38,16 +38,6 @@ sub of_query
 	return sql("SELECT $columns FROM (" . query_of_page($text) . ") q WHERE $where");
 }
 
-# What statements say, their errors with SQLSTATEs.
-sub answer
-{
-	my ($out, $err) = ('', '');
-	$node->psql('postgres', "\\set VERBOSITY verbose\n" . join(";\n", @_), stdout => \$out, stderr => \$err);
-	return "$out\n$err";
-}
-
-sub size { return sql("SELECT pg_relation_size('$_[0]') / 8192"); }
-
 sub wait_until { return $node->poll_query_until('postgres', "SELECT $_[0]") || die "never: $_[0]"; }
 
 # ---- 7 bloated index ---------------------------------------------------------
@@ -55,7 +45,7 @@ sub wait_until { return $node->poll_query_until('postgres', "SELECT $_[0]") || d
 sql(q(CREATE TABLE keys (id int PRIMARY KEY, k int, b int) USING inplace WITH (autovacuum_enabled = off)),
 	'CREATE INDEX keys_k ON keys USING pbtree (k)',
 	'INSERT INTO keys SELECT i, i, i FROM generate_series(1, 10000) i', 'VACUUM ANALYZE keys');
-my $small = size('keys_k');
+my $small = pages_of('keys_k');
 sub entries { return of_query('s.rows AS entries', 'entries, reltuples', "index = 'keys_k'::regclass"); }
 
 my $reader = $node->background_psql('postgres', on_error_stop => 0);
@@ -72,18 +62,18 @@ $reader->query_safe('COMMIT');
 like(answer('VACUUM (VERBOSE, INDEX_CLEANUP on) keys'), qr/index "keys_k": 30000 stale entries removed, 0 still needed/, '7: afterwards they go');
 is(entries(), '10000|10000', '7: an entry for each row');
 cmp_ok(of_query('s.rows AS entries', 'deleted_pages', "index = 'keys_k'::regclass"), '>', 0, '7: pages are free');
-my $large = size('keys_k');
+my $large = pages_of('keys_k');
 cmp_ok($large, '>', 2 * $small, '7: but not given back');
 sql('VACUUM (INDEX_CLEANUP on) keys');
 sql('UPDATE keys SET k = k + 10000');
-is(size('keys_k'), $large, '7: the next VACUUM lets them be used again');
+is(pages_of('keys_k'), $large, '7: the next VACUUM lets them be used again');
 sql('VACUUM (INDEX_CLEANUP on) keys');
 sql('REINDEX INDEX CONCURRENTLY keys_k');
-is(size('keys_k'), $small, '7: REINDEX makes it as small as it was');
+is(pages_of('keys_k'), $small, '7: REINDEX makes it as small as it was');
 
 # a btree: rows move
 sql('CREATE INDEX keys_b ON keys (b)');
-$small = size('keys_b');
+$small = pages_of('keys_b');
 sql('UPDATE keys SET b = b + 10000') for 1 .. 3;
 sql('DELETE FROM keys WHERE id % 10 <> 0', 'VACUUM ANALYZE keys');
 my $per_row = "bytes_per_row FROM (@{[query_of_page('AS bytes_per_row')]}) q WHERE index = 'keys_b'::regclass";
@@ -107,7 +97,7 @@ sub load { sql('UPDATE grows SET n = n + 1') for 1 .. 10; return; }
 # what a load needs when nobody has a snapshot, and autovacuum does not make the file smaller meanwhile
 sql('ALTER TABLE grows SET (autovacuum_enabled = off)');
 load();
-my $usual = size('grows');
+my $usual = pages_of('grows');
 sql('ALTER TABLE grows RESET (autovacuum_enabled)');
 my $log = -s $node->logfile;
 $reader->query_safe("SET application_name = 'report'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM grows");
@@ -115,7 +105,7 @@ $reader->{stdin} .= "SELECT pg_sleep(100000);\n\\echo it_ended\n";
 $reader->{run}->pump_nb;
 wait_until("count(*) = 1 FROM pg_stat_activity WHERE pid = $pid AND wait_event = 'PgSleep'");
 load();
-my $grown = size('grows');
+my $grown = pages_of('grows');
 cmp_ok($grown, '>', 2 * $usual, '8: the table grows under a snapshot');
 is(of_query('AS removable', 'relation', 'true LIMIT 1'), 'grows', '8: the query names the table');
 is(sql(q(SELECT sum(removable_pages) < sum(pages) / 5 FROM inplace_undo_rings('grows'))), 't', '8: its undo is needed');
@@ -133,8 +123,8 @@ is($reader->query_safe('SELECT pg_backend_pid()'), $pid, '8: its client goes on'
 sql('ALTER TABLE grows SET (autovacuum_enabled = off)');
 sql('VACUUM grows');
 is(sql(q(SELECT coalesce(sum(pages), 0) < 100 FROM inplace_undo_rings('grows'))), 't', '8: VACUUM frees the undo pages');
-my $after = size('grows');
-my @sizes = map { load(); size('grows') } 1 .. 6;
+my $after = pages_of('grows');
+my @sizes = map { load(); pages_of('grows') } 1 .. 6;
 note("pages: $usual, $grown under a snapshot, $after after VACUUM, @sizes after further loads");
 # each of the rings that sessions take needs some pages
 cmp_ok($sizes[-1], '<=', 1.25 * ($after > $usual ? $after : $usual), '8: further loads need about as many pages as one did before');
@@ -189,27 +179,21 @@ is(sql(q(SELECT count(*) FROM inplace_check('damaged'))), 0, '6: inplace_check r
 # ---- 10 library missing ------------------------------------------------------
 
 # pbtree: reads work, changes fail.
-sub preload
-{
-	my ($libraries) = @_;
-	$node->append_conf('postgresql.conf', "shared_preload_libraries = '$libraries'");
-	return;
-}
 $node->stop;
-preload('inplace');
+preload($node, 'inplace');
 $node->start;
 is(sql('SET enable_seqscan = off; SELECT count(*) FROM keys WHERE k > 0'), 1000, '10: without pbtree preloaded its indexes are read');
 like(answer('UPDATE keys SET k = 1'), qr/ERROR:  55000: pbtree indexes of logged tables need pbtree in shared_preload_libraries\nHINT/, '10: and not changed');
 $node->stop;
-preload('inplace, pbtree');
+preload($node, 'inplace, pbtree');
 $node->start;
 sql('UPDATE keys SET k = k + 1');
 $node->stop('immediate');
-preload('inplace');
+preload($node, 'inplace');
 $log = -s $node->logfile;
 is($node->start(fail_ok => 1), 0, '10: no recovery without pbtree');
 like(slurp_file($node->logfile, $log), qr/FATAL: .*resource manager with ID 165 not registered\n.*HINT: .*shared_preload_libraries/, '10: the log says which');
-preload('inplace, pbtree');
+preload($node, 'inplace, pbtree');
 $node->start;
 cmp_ok(sql(q(SELECT pbtree_check('keys_k', true))), '>=', 1000, '10: with it all is there');
 $node->stop;
@@ -229,13 +213,13 @@ $node->{_install_path} = $path;
 $log = -s $node->logfile;
 is($node->start(fail_ok => 1), 0, '10: no start without the file');
 like(slurp_file($node->logfile, $log), qr/FATAL: .*could not access file "inplace": No such file or directory/, '10: the log says so');
-preload('');
+preload($node, '');
 $node->start;
 like(answer('SELECT count(*) FROM grows'), qr/ERROR:  58P01: could not access file "(\$libdir\/)?inplace": No such file or directory/, '10: neither installed nor preloaded');
 like(sql('SELECT count(*) FROM inplace_horizon'), qr/^\d+$/, '10: views can be read');
 $node->stop;
 $node->{_install_path} = $installed;
-preload('inplace, pbtree');
+preload($node, 'inplace, pbtree');
 $node->start;
 is(sql('SELECT count(*) FROM grows'), 20000, '10: installed again, all rows are there');
 is(sql(q(SELECT count(*) FROM inplace_check('grows'))), 0, '10: and sound');
@@ -263,11 +247,11 @@ for (1 .. 200)
 like($said, qr/ERROR:  53100: could not extend file "base\/\d+\/\d+(_\w+)?.*No space left on device/, '5: an update fails on a full disk');
 is(sql('SELECT count(*), min(n) = max(n) FROM grows'), '20000|t', '5: and has changed nothing');
 is(of_query('AS table_size', 'relation', 'true LIMIT 1'), 'grows', '5: the largest table is named');
-$grown = size('grows');
+$grown = pages_of('grows');
 like(answer('VACUUM FULL grows'), qr/ERROR:  53100/, '5: VACUUM FULL needs room');
 $reader->query_safe('COMMIT');
 unlike(answer('VACUUM grows'), qr/ERROR/, '5: VACUUM needs none');
-cmp_ok(size('grows'), '<', $grown / 2, '5: and makes the file smaller, though the disk is full');
+cmp_ok(pages_of('grows'), '<', $grown / 2, '5: and makes the file smaller, though the disk is full');
 unlink $full or die "$full: $!";
 sql('UPDATE grows SET n = n + 1');
 tables_ok($node, '5: with room again', 'grows');

@@ -19,7 +19,6 @@ test_seed();
 my $node = new_cluster('main', streaming => 1, conf => "autovacuum = off\nmax_prepared_transactions = 5\n");
 
 sql_on(\$node);
-sub pages { return sql("SELECT pg_relation_size('$_[0]') / 8192"); }
 sub kinds
 {
 	return sql("SELECT string_agg(kind, ' ' ORDER BY b) FROM generate_series(0, pg_relation_size('$_[0]') / 8192 - 1) b, inplace_page('$_[0]', b)");
@@ -63,7 +62,7 @@ sql('CREATE TABLE as_select USING inplace AS SELECT i AS id, 0 AS n FROM generat
 	'UPDATE temp SET n = 1', 'VACUUM temp',
 	q(SELECT 1 / (pg_relation_size('temp') = 8192)::int),
 	'VACUUM FULL inplace', 'CLUSTER inplace USING inplace_pkey');
-is(pages($_), 1, "$_: one page") foreach 'as_select', 'inplace';
+is(pages_of($_), 1, "$_: one page") foreach 'as_select', 'inplace';
 tables_ok($node, 'one page', 'inplace', 'as_select');
 
 # ---- the first ring ----------------------------------------------------------------------
@@ -85,7 +84,7 @@ foreach my $round (1, 2)
 	is(sql('SELECT count(*), sum(n) FROM inplace'), '10|' . (100 + 600 * $round), "first ring, round $round: the rows");
 }
 sql('DELETE FROM inplace', 'VACUUM inplace');
-is(pages('inplace'), 0, 'no row is left');
+is(pages_of('inplace'), 0, 'no row is left');
 sql('INSERT INTO inplace SELECT i, 0 FROM generate_series(1, 10) i');
 is(kinds('inplace'), 'data', 'one page again');
 sql('INSERT INTO inplace SELECT i, 0 FROM generate_series(11, 400) i');
@@ -137,9 +136,9 @@ sql('CREATE UNLOGGED TABLE u (id int, n int) USING inplace', 'INSERT INTO u SELE
 is(sql("SELECT pg_relation_size('u', 'init')"), 0, 'unlogged: empty init fork');
 fill_page('u')->quit;
 crash_and_recover($node, 'kill');
-is(pages('u'), 0, 'unlogged: empty after a crash');
+is(pages_of('u'), 0, 'unlogged: empty after a crash');
 sql('INSERT INTO u SELECT i, 0 FROM generate_series(1, 10) i', 'ALTER TABLE u SET LOGGED');
-is(pages('u'), 1, 'SET LOGGED: one page');
+is(pages_of('u'), 1, 'SET LOGGED: one page');
 crash_and_recover($node, 'kill');
 is(sql('SELECT count(*) FROM u'), 10, 'SET LOGGED: after a crash');
 sql('ALTER TABLE u SET UNLOGGED', 'UPDATE u SET n = 1');
@@ -176,7 +175,7 @@ SQL
 	finish_pgbench($load);
 	tables_ok($node, "many at once, round $round", map { "m$_" } 1 .. $tables);
 	is(sql(join ' UNION ALL ', map { "(SELECT 'm$_', kind FROM inplace_page('m$_', 1) WHERE kind NOT IN ('new', 'meta'))" }
-				grep { pages("m$_") > 1 } 1 .. $tables), '', "many at once, round $round: block 1");
+				grep { pages_of("m$_") > 1 } 1 .. $tables), '', "many at once, round $round: block 1");
 	is(sql(join ' UNION ALL ', map { "(SELECT 'm$_' FROM m$_ HAVING count(*) % 10 <> 0)" } 1 .. $tables), '',
 		"many at once, round $round: all rows of each insertion");
 }
@@ -250,12 +249,12 @@ foreach my $before ('SELECT 1', 'VACUUM inplace')
 	my $holder = fill_page('inplace');
 	sql(q(DO $$BEGIN FOR i IN 1 .. 1000 LOOP UPDATE inplace SET n = n + 1; COMMIT; END LOOP; END$$));
 	$holder->quit;
-	my $last = pages('inplace') - 1;
+	my $last = pages_of('inplace') - 1;
 	cmp_ok($last, '>', 10, 'a long ring');
 	is(change_pages($node, 'inplace', sub { my ($page, $block) = @_; return $block == $last ? "\0" x BLCKSZ : undef; }), 1,
 		'an undo page is all zeros');
 	sql($before, q(INSERT INTO inplace SELECT i, 0 FROM generate_series(11, 20000) i));
-	cmp_ok(pages('inplace'), '>', $last + 1, 'the table has grown since');
+	cmp_ok(pages_of('inplace'), '>', $last + 1, 'the table has grown since');
 	is(sql('SELECT count(*) FROM inplace'), 20000, "a zeroed undo page, $before: all rows are read");
 }
 

@@ -64,8 +64,6 @@ sub vacuum
 
 sql_on(\$node);
 
-sub pages { return sql("SELECT pg_relation_size('$_[0]') / 8192"); }
-
 # One test: these numbers of VERBOSE's are so.
 sub vacuum_is
 {
@@ -93,7 +91,7 @@ sub frozen
 
 sql('CREATE TABLE t (id int PRIMARY KEY, v int, note text) USING inplace',
 	"INSERT INTO t SELECT i, i % 100, 'note ' || i FROM generate_series(1, 50000) i");
-my $all   = pages('t');
+my $all   = pages_of('t');
 my $found = vacuum('', 't');
 vacuum_is($found, 'the first VACUUM looks at all pages',
 	scanned => $all, live => 50000, removed => 0, indexes => 'not needed', index_scans => 0,
@@ -121,7 +119,7 @@ ok($estimate > 49000 && $estimate < 51000, 'reltuples from a part of the pages')
 sql('CREATE TABLE fresh (id int) USING inplace', 'INSERT INTO fresh SELECT generate_series(1, 1000)');
 sql('SELECT count(*) FROM fresh');
 $found = vacuum('', 'fresh');
-vacuum_is($found, 'a first VACUUM counts the rows of all-visible pages', scanned => pages('fresh'), live => 1000);
+vacuum_is($found, 'a first VACUUM counts the rows of all-visible pages', scanned => pages_of('fresh'), live => 1000);
 is(sql(q(SELECT reltuples || ' ' || pg_stat_get_live_tuples(oid) FROM pg_class WHERE relname = 'fresh')), '1000 1000', 'and so says the table');
 
 # ... or that has grown since its last VACUUM, by pages that only readers have visited since
@@ -182,11 +180,11 @@ vacuum_is($found, 'and go afterwards', removed => $gone, recently => 0, index_sc
 
 # ---- undo ---------------------------------------------------------------------------
 
-my $before = pages('t');
+my $before = pages_of('t');
 $reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT sum(v) FROM t');
 my $sum = $reader->query_safe('SELECT sum(v) FROM t');
 sql(map { 'UPDATE t SET v = v + 1' } 1 .. 4);
-my $grown = pages('t');
+my $grown = pages_of('t');
 cmp_ok($grown, '>', $before * 1.5, 'a held snapshot makes undo grow');
 $found = vacuum('', 't');
 cmp_ok($found->{undo_freed}, '<', $found->{undo} / 10, 'undo that a snapshot needs stays');
@@ -195,15 +193,15 @@ $reader->query_safe('COMMIT');
 my $undo = $found->{undo};
 $found = vacuum('', 't');
 cmp_ok($found->{undo_freed}, '>=', $undo * 0.9, 'it is freed when the snapshot is gone');
-cmp_ok(pages('t'), '<=', $before * 1.1, 'and the file as small as before') or diag("before $before, grown $grown");
+cmp_ok(pages_of('t'), '<=', $before * 1.1, 'and the file as small as before') or diag("before $before, grown $grown");
 tables_ok($node, 'after shrinking', 't');
 
 # The same when the undo is that of a big transaction that was rolled back.
 sql('BEGIN; UPDATE t SET v = v + 1; UPDATE t SET v = v + 1; ROLLBACK');
-cmp_ok(pages('t'), '>', $before * 1.3, 'a big transaction makes undo grow');
+cmp_ok(pages_of('t'), '>', $before * 1.3, 'a big transaction makes undo grow');
 vacuum('', 't');
 vacuum('', 't');
-cmp_ok(pages('t'), '<=', $before * 1.1, 'VACUUM gives it back after a rollback');
+cmp_ok(pages_of('t'), '<=', $before * 1.1, 'VACUUM gives it back after a rollback');
 is(sql('SELECT sum(v) FROM t'), $sum + 4 * sql('SELECT count(*) FROM t'), 'with the rows as they were');
 tables_ok($node, 'after a rollback', 't');
 
@@ -283,11 +281,11 @@ unlike($warning, qr/launched/, 'temporary table: no worker');
 sql('CREATE TABLE tail (id int PRIMARY KEY, note text) USING inplace',
 	q(INSERT INTO tail SELECT i, repeat('x', 100) FROM generate_series(1, 60000) i));
 vacuum('', 'tail');
-$before = pages('tail');
+$before = pages_of('tail');
 sql('DELETE FROM tail WHERE id > 30000');
 $found = vacuum('TRUNCATE OFF', 'tail');
 vacuum_is($found, 'TRUNCATE OFF', truncated => 0, removed => 30000);
-cmp_ok(pages('tail'), '>=', $before, 'TRUNCATE OFF: as large as before');
+cmp_ok(pages_of('tail'), '>=', $before, 'TRUNCATE OFF: as large as before');
 
 # A reader's lock is in the way: VACUUM waits for a while, then does without.
 $reader->query_safe('BEGIN; SELECT FROM tail LIMIT 1');
@@ -299,7 +297,7 @@ $reader->query_safe('COMMIT');
 $found = vacuum('', 'tail');
 cmp_ok($found->{truncated}, '>', $before * 0.4, 'without a reader the tail is cut off');
 like($found->{text}, qr/table "tail": truncated \d+ to \d+ pages/, 'and VERBOSE says so');
-cmp_ok(pages('tail'), '<', $before * 0.65, 'the file is shorter');
+cmp_ok(pages_of('tail'), '<', $before * 0.65, 'the file is shorter');
 tables_ok($node, 'after truncation', 'tail');
 
 # Somebody who waits for VACUUM's lock does not wait for long, and reads on.
@@ -357,7 +355,6 @@ cmp_ok($found->{seconds}, '>', $least, 'cost delay');
 
 # 17 has other names
 my $dead_columns = $node->pg_version >= 17 ? 'max_dead_tuple_bytes, num_dead_item_ids' : 'max_dead_tuples, num_dead_tuples';
-
 
 my (%phases, @scanned, %last);
 # Runs VACUUM of the table "slow" with these settings, and follows it.
