@@ -387,19 +387,6 @@ typedef TU_UpdateIndexes CompatUpdateIndexes;
 								   RelationGetRelid(rel), NULL)
 #endif
 
-/* ---- TOAST ------------------------------------------------------------- */
-
-/*
- * The snapshot for TOAST tables.  Before 18 it is made in the space that room
- * points to.  Needs access/toast_internals.h.
- */
-#if PG_VERSION_NUM < 180000
-#define CompatToastSnapshot(room) \
-	(init_toast_snapshot(room), (Snapshot) (room))
-#else
-#define CompatToastSnapshot(room)	((void) (room), get_toast_snapshot())
-#endif
-
 /* ---- scans (see also compat_reads.h) ----------------------------------- */
 
 #if PG_VERSION_NUM < 180000

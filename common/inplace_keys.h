@@ -21,14 +21,14 @@
 #include "access/tableam.h"
 #include "fmgr.h"
 
-#define INPLACE_KEYS_TABLE	"inplace_keys_table_4"
-#define INPLACE_KEYS_INDEX	"inplace_keys_index_4"
+#define INPLACE_KEYS_TABLE	"inplace_keys_table_5"
+#define INPLACE_KEYS_INDEX	"inplace_keys_index_5"
 
 /*
  * True if the index would have an entry with a given key, which arg describes,
  * for the row in the slot.  The caller holds no locks on the table's pages.
  * *is_lost is set if the answer is unknown because the TOAST table lacks a
- * value's chunks; with is_lost NULL that is an error.
+ * value; with is_lost NULL that is an error.
  */
 typedef bool (*InplaceKeyMatch) (void *arg, TupleTableSlot *slot,
 								 bool *is_lost);
@@ -67,6 +67,13 @@ typedef struct InplaceKeysTable
 						   InplaceKeyMatch match, void *arg,
 						   TupleTableSlot *slot, Buffer *vm,
 						   TransactionId *conflict);
+
+	/*
+	 * Returns the value of a TOAST pointer, palloc'd; NULL if it is lost: the
+	 * version that has the pointer is dead to all.  Lock: the TOAST table,
+	 * AccessShareLock.
+	 */
+	struct varlena *(*value) (const struct varlena *pointer);
 
 	/* n stale entries were removed outside of VACUUM. */
 	void		(*removed) (Relation table, int n);

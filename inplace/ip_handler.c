@@ -6,10 +6,8 @@
 #include "compat_table.h"
 
 #include "access/heapam.h"
-#include "access/heaptoast.h"
 #include "access/multixact.h"
 #include "catalog/index.h"
-#include "catalog/pg_am.h"
 #include "catalog/storage_xlog.h"
 #include "utils/snapmgr.h"
 
@@ -30,6 +28,7 @@
 #include "ip_update.h"
 #include "ip_vacuum.h"
 #include "ip_vacuum_index.h"
+#include "ip_value_read.h"
 
 PG_FUNCTION_INFO_V1(inplace_tableam_handler);
 PGDLLEXPORT Datum inplace_tableam_handler(PG_FUNCTION_ARGS);
@@ -107,7 +106,7 @@ ip_copy_data(Relation rel, const RelFileLocator *locator)
 static Oid
 ip_toast_am(Relation rel)
 {
-	return HEAP_TABLE_AM_OID;
+	return rel->rd_rel->relam;
 }
 
 /*
@@ -194,7 +193,7 @@ const TableAmRoutine ip_handler_methods = {
 	.relation_size = table_block_relation_size,
 	.relation_needs_toast_table = ip_toast_needs_table,
 	.relation_toast_am = ip_toast_am,
-	.relation_fetch_toast_slice = heap_fetch_toast_slice,
+	.relation_fetch_toast_slice = ip_value_fetch_slice,
 
 	.relation_estimate_size = ip_estimate_size,
 
@@ -208,6 +207,7 @@ const InplaceKeysTable ip_handler_keys = {
 	.am = &ip_handler_methods,
 	.expect = ip_fetch_expect,
 	.judge = ip_keys_judge,
+	.value = ip_value_fetch_soft,
 	.removed = ip_keys_removed,
 	.vacuum = ip_vacuum_is_dead,
 	.vacuumed = ip_vacuum_note_stale

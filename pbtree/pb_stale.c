@@ -11,12 +11,11 @@
 #include "compat.h"
 
 #include "access/table.h"
-#include "access/toast_internals.h"
+#include "access/table.h"
 #include "catalog/index.h"
 #include "utils/memutils.h"
 
 #include "pb_stale.h"
-#include "pb_toast.h"
 
 /*
  * An examination of all entries of a page may read a page of the table for
@@ -95,7 +94,8 @@ pb_stale_form(Relation rel, PbIndex *index, TupleTableSlot *slot, PbKey *key,
 		if (is_lost == NULL || isnull[i] || index->col[i].len != -1 ||
 			!VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values[i])))
 			continue;
-		value = pb_toast_fetch((struct varlena *) DatumGetPointer(values[i]));
+		value = inplace_keys_table()->value((struct varlena *)
+											DatumGetPointer(values[i]));
 		values[i] = PointerGetDatum(value);
 		*is_lost = value == NULL;
 		if (*is_lost)
@@ -117,17 +117,13 @@ lock_toast(PbStale *s)
 	if (!OidIsValid(oid))
 		return;
 	s->toast = table_open(oid, AccessShareLock);
-	(void) toast_open_indexes(s->toast, AccessShareLock, &s->toast_indexes,
-							  &s->ntoast_indexes);
 }
 
 static void
 unlock_toast(PbStale *s)
 {
-	if (s->toast == NULL)
-		return;
-	toast_close_indexes(s->toast_indexes, s->ntoast_indexes, AccessShareLock);
-	table_close(s->toast, AccessShareLock);
+	if (s->toast != NULL)
+		table_close(s->toast, AccessShareLock);
 }
 
 void

@@ -30,8 +30,6 @@ typedef struct PbStale
 	bool		owns_heap;		/* a reference to it */
 	Relation	toast;			/* for VACUUM: the TOAST table, locked with
 								 * its indexes, or NULL */
-	Relation   *toast_indexes;
-	int			ntoast_indexes;
 	ItemPointerData *suspects;	/* of a leaf's entries, in order */
 	int			nsuspects;
 	int			nold;			/* number of entries needed for older

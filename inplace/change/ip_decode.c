@@ -20,6 +20,7 @@
 #include "ip_delta.h"
 #include "ip_logical.h"
 #include "ip_op.h"
+#include "ip_value.h"
 #include "ip_wal.h"
 
 static const ReorderBufferChangeType change_types[] = {
@@ -28,7 +29,8 @@ static const ReorderBufferChangeType change_types[] = {
 	[IP_LOGICAL_DELETE] = REORDER_BUFFER_CHANGE_DELETE,
 	[IP_LOGICAL_SPEC_INSERT] = REORDER_BUFFER_CHANGE_INTERNAL_SPEC_INSERT,
 	[IP_LOGICAL_SPEC_CONFIRM] = REORDER_BUFFER_CHANGE_INTERNAL_SPEC_CONFIRM,
-	[IP_LOGICAL_SPEC_ABORT] = REORDER_BUFFER_CHANGE_INTERNAL_SPEC_ABORT
+	[IP_LOGICAL_SPEC_ABORT] = REORDER_BUFFER_CHANGE_INTERNAL_SPEC_ABORT,
+	[IP_LOGICAL_VALUE] = REORDER_BUFFER_CHANGE_INSERT
 };
 
 static void
@@ -116,6 +118,57 @@ make_tuple(ReorderBuffer *rb, Section *s, const Image *image)
 	return result;
 }
 
+/* Make the tuple that heap would have inserted into a TOAST table. */
+static CompatChangeTuple *
+make_chunk(ReorderBuffer *rb, Section *s)
+{
+	uint32		hoff = MAXALIGN(SizeofHeapTupleHeader);
+	uint32		id = bytes_get_varint(&s->r);
+	uint32		block = bytes_get_varint(&s->r);
+	uint32		bodylen;
+	const uint8 *body = ip_op_new_rows_next(s->rows, &bodylen);
+	CompatChangeTuple *result;
+	HeapTuple	tuple;
+	const char *raw;
+	IpValueRow	row;
+	IpValueHead head;
+	uint32		rawlen;
+	char	   *to;
+
+	if (s->r.bad || body == NULL ||
+		ip_value_read_row(IP_VALUE_NATTS, body, bodylen, &row) != NULL)
+		bad_section(s->record);
+	if ((row.seq & IP_VALUE_KIND_MASK) == IP_VALUE_HEAD)
+	{
+		if (ip_value_read_head(row.data, row.len, &head) != NULL)
+			bad_section(s->record);
+		row.data += sizeof(IpValueHead);
+		row.len -= sizeof(IpValueHead);
+	}
+	rawlen = ip_value_image_length(&row);
+	raw = ip_value_expand(row.data, row.len,
+						  (row.seq & IP_VALUE_COMPRESSED) != 0, rawlen);
+	if (raw == NULL)
+		bad_section(s->record);
+	result = ReorderBufferAllocTupleBuf(rb, hoff - SizeofHeapTupleHeader +
+										IP_VALUE_ROW_OVERHEAD + rawlen);
+	tuple = CompatChangeTupleHeap(result);
+	tuple->t_len = hoff + IP_VALUE_ROW_OVERHEAD + rawlen;
+	ItemPointerSetInvalid(&tuple->t_self);
+	tuple->t_tableOid = InvalidOid;
+	memset(tuple->t_data, 0, hoff);
+	HeapTupleHeaderSetNatts(tuple->t_data, IP_VALUE_NATTS);
+	tuple->t_data->t_infomask = HEAP_HASVARWIDTH;
+	tuple->t_data->t_hoff = hoff;
+	to = (char *) tuple->t_data + hoff;
+	memcpy(to, &id, sizeof(uint32));
+	memcpy(to + sizeof(uint32), &block, sizeof(uint32));
+	to += 2 * sizeof(uint32);
+	SET_VARSIZE(to, VARHDRSZ + rawlen);
+	memcpy(to + VARHDRSZ, raw, rawlen);
+	return result;
+}
+
 /* Read the tuples of the next change. */
 static void
 read_tuples(ReorderBuffer *rb, Section *s, uint8 action,
@@ -126,6 +179,11 @@ read_tuples(ReorderBuffer *rb, Section *s, uint8 action,
 	Image		new = {0};
 	Image		old;
 
+	if (action == IP_LOGICAL_VALUE)
+	{
+		change->data.tp.newtuple = make_chunk(rb, s);
+		return;
+	}
 	if (action == IP_LOGICAL_INSERT || action == IP_LOGICAL_SPEC_INSERT)
 	{
 		base = ip_op_new_rows_next(s->rows, &baselen);
@@ -173,7 +231,7 @@ queue_change(LogicalDecodingContext *ctx, XLogRecordBuffer *buf, Section *s)
 	change->data.tp.clear_toast_afterwards = last &&
 		!(s->head & IP_LOGICAL_MORE);
 	ReorderBufferQueueChange(rb, XLogRecGetXid(s->record), buf->origptr, change,
-							 false);
+							 action == IP_LOGICAL_VALUE);
 	return !last;
 }
 

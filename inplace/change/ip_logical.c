@@ -384,3 +384,18 @@ ip_logical_delete(Relation rel, const IpFormed *old)
 	MemoryContextSwitchTo(context);
 	return section;
 }
+
+StringInfo
+ip_logical_value(Relation toast, uint32 id, uint32 block)
+{
+	StringInfo	section = ip_logical_begin(toast, IP_LOGICAL_VALUE);
+	uint8		bytes[10];		/* two varints */
+	ByteWriter	w = {bytes, bytes + sizeof(bytes), false};
+
+	Assert(section != NULL);
+	bytes_put_varint(&w, id);
+	bytes_put_varint(&w, block);
+	Assert(!w.bad);
+	appendBinaryStringInfo(section, (char *) bytes, w.p - bytes);
+	return section;
+}

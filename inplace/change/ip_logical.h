@@ -36,7 +36,9 @@ typedef enum IpLogicalAction
 	IP_LOGICAL_DELETE,
 	IP_LOGICAL_SPEC_INSERT,		/* not inserted until it is confirmed */
 	IP_LOGICAL_SPEC_CONFIRM,
-	IP_LOGICAL_SPEC_ABORT
+	IP_LOGICAL_SPEC_ABORT,
+	IP_LOGICAL_VALUE			/* a block of a large value: its id and the
+								 * block's number (varints) */
 } IpLogicalAction;
 
 #define IP_LOGICAL_ACTION_MASK	0x0F
@@ -67,6 +69,12 @@ extern StringInfo ip_logical_insert(Relation rel, IpLogicalAction action,
 extern StringInfo ip_logical_update(Relation rel, const IpFormed *old,
 									const IpFormed *row);
 extern StringInfo ip_logical_delete(Relation rel, const IpFormed *old);
+
+/*
+ * Make the section for a row of a TOAST table that is block number "block" of a
+ * large value (set IpChange.logical_rows).
+ */
+extern StringInfo ip_logical_value(Relation toast, uint32 id, uint32 block);
 
 /* Free the memory. */
 extern void ip_logical_end(void);

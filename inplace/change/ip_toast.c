@@ -1,16 +1,13 @@
 /*-------------------------------------------------------------------------
  * ip_toast.c
- *	  Forming rows from slots; large values are stored in a heap TOAST table.
- *
- * Core's TOAST code works on heap tuples, so rows that need it are converted
- * to a heap tuple and back.
+ *	  Forming rows from slots, and telling whether they must be toasted first
+ *	  (ip_toaster.h).
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
 #include "access/heaptoast.h"
 #include "access/htup_details.h"
-#include "access/toast_internals.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 
@@ -18,9 +15,9 @@
 #include "ip_toast.h"
 
 
-static void
-form_values(Relation rel, const Datum *values, const bool *isnull, bool final,
-			IpFormed *row)
+void
+ip_toast_form_values(Relation rel, const Datum *values, const bool *isnull,
+					 bool final, IpFormed *row)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 
@@ -78,39 +75,7 @@ void
 ip_toast_form(Relation rel, TupleTableSlot *slot, bool final, IpFormed *row)
 {
 	slot_getallattrs(slot);
-	form_values(rel, slot->tts_values, slot->tts_isnull, final, row);
-}
-
-/* Form a row from a heap tuple with the table's descriptor. */
-static void
-form_heap_tuple(Relation rel, HeapTuple tuple, IpFormed *row)
-{
-	TupleDesc	desc = RelationGetDescr(rel);
-	Datum	   *values = palloc(sizeof(Datum) * Max(desc->natts, 1));
-	bool	   *isnull = palloc(sizeof(bool) * Max(desc->natts, 1));
-
-	heap_deform_tuple(tuple, desc, values, isnull);
-	form_values(rel, values, isnull, true, row);
-	pfree(values);
-	pfree(isnull);
-}
-
-void
-ip_toast_form_toasted(Relation rel, TupleTableSlot *slot, HeapTuple old,
-					  CompatOptions options, IpFormed *row)
-{
-	HeapTuple	tuple;
-	HeapTuple	toasted;
-
-	Assert(ip_page_none_is_locked());
-	slot_getallattrs(slot);
-	tuple = heap_form_tuple(RelationGetDescr(rel), slot->tts_values,
-							slot->tts_isnull);
-	toasted = heap_toast_insert_or_update(rel, tuple, old, options);
-	form_heap_tuple(rel, toasted, row);
-	if (toasted != tuple)
-		heap_freetuple(toasted);
-	heap_freetuple(tuple);
+	ip_toast_form_values(rel, slot->tts_values, slot->tts_isnull, final, row);
 }
 
 HeapTuple
@@ -127,14 +92,6 @@ ip_toast_heap_tuple(Relation rel, uint16 hdr, const uint8 *body, uint32 bodylen)
 	pfree(values);
 	pfree(isnull);
 	return tuple;
-}
-
-void
-ip_toast_delete(Relation rel, HeapTuple old, bool is_speculative)
-{
-	Assert(ip_page_none_is_locked());
-	if (HeapTupleHasExternal(old))
-		heap_toast_delete(rel, old, is_speculative);
 }
 
 bool

@@ -1,6 +1,7 @@
 /*-------------------------------------------------------------------------
  * ip_toast.h
- *	  Forming rows from slots; large values are stored in a heap TOAST table.
+ *	  Forming rows from slots, and telling whether they must be toasted first
+ *	  (ip_toaster.h).
  *-------------------------------------------------------------------------
  */
 #ifndef IP_TOAST_H
@@ -33,23 +34,13 @@ extern bool ip_toast_take_formed(Relation rel, TupleTableSlot *slot,
  */
 extern void ip_toast_form(Relation rel, TupleTableSlot *slot, bool final,
 						  IpFormed *row);
+extern void ip_toast_form_values(Relation rel, const Datum *values,
+								 const bool *isnull, bool final,
+								 IpFormed *row);
 
-/*
- * Form the slot's row with its large values compressed or moved to the TOAST
- * table.  "old", if not NULL, is the row that it replaces; external values of
- * that row that the new one does not have are deleted.  No buffer lock may be
- * held.
- */
-extern void ip_toast_form_toasted(Relation rel, TupleTableSlot *slot,
-								  HeapTuple old, CompatOptions options,
-								  IpFormed *row);
-
-/* Make a heap tuple with a row's values, for core's TOAST functions. */
+/* Make a heap tuple with a row's values, for core's functions. */
 extern HeapTuple ip_toast_heap_tuple(Relation rel, uint16 hdr,
 									 const uint8 *body, uint32 bodylen);
-
-/* Delete a row's external values. */
-extern void ip_toast_delete(Relation rel, HeapTuple old, bool is_speculative);
 
 extern bool ip_toast_needs_table(Relation rel);
 

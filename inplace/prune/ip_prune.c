@@ -47,6 +47,14 @@ put_frozen(IpPrune *p)
 		ip_op_freeze(p->w, p->frozen, p->nfrozen);
 }
 
+/* No index names the rows of a TOAST table, so their items are free at once. */
+static void
+put_unused(IpPrune *p)
+{
+	if (p->ndead > 0 && ip_rel_is_toast(p->rel))
+		ip_op_unused(p->w, p->dead, p->ndead);
+}
+
 /*
  * Clear the default inserter, if it has ended: its rows are visible to all or,
  * if it has aborted, they have just become dead.
@@ -58,7 +66,8 @@ prune_default(IpPrune *p, IpXid xid, IpXidStatus status)
 		return;
 	if (status == IP_STATUS_COMMITTED && ip_prune_may_forget(p, xid))
 		p->change.conflict = Max(p->change.conflict, xid);
-	else if (status != IP_STATUS_ABORTED)
+	else if (status != IP_STATUS_ABORTED ||
+			 xid == p->kept_inserter)
 	{
 		p->waits |= status != IP_STATUS_COMMITTED ||
 			!ip_prune_is_removable(p, xid);
@@ -220,6 +229,9 @@ prune_page(IpPrune *p)
 	 */
 	ip_home_note(&p->homes, p->block, p->page, &p->list);
 	p->changer_is_over = ip_page_changer_is_over(p->page);
+	if (inserter_status == IP_STATUS_ABORTED &&
+		ip_prune_keeps_aborted(p, inserter))
+		p->kept_inserter = inserter;
 	p->nrows = ip_restore_rows(p);
 	p->changed = p->nrows > 0;
 	for (int i = 0; i < p->list.n; i++)
@@ -239,6 +251,7 @@ prune_page(IpPrune *p)
 	prune_changer(p);
 	prune_homes(p);
 	prune_default(p, inserter, inserter_status);
+	put_unused(p);
 	if (p->thorough && p->nfar == 0 && p->oldest + IP_DATA_XIDS_BEFORE > next &&
 		ip_xid_data_base(next) > ip_data_xid_base(IpPageGetSpecial(p->page)))
 	{
@@ -467,6 +480,7 @@ prune_rows(IpPrune *p, Relation rel, const ItemPointerData *tids, int ntids,
 			need = Max(need, of_row);
 		}
 		put_frozen(p);
+		put_unused(p);
 		if (!apply_prune(p))
 			need = IP_NEED_BAD;
 	}

@@ -8,6 +8,7 @@
 #include "access/xlog.h"
 
 #include "ip_prune_row.h"
+#include "ip_rel.h"
 #include "ip_restore.h"
 #include "ip_version_satisfy.h"
 
@@ -25,12 +26,19 @@ ip_prune_begin(IpPrune *p, Relation rel, Buffer buffer, bool thorough,
 	p->map = InvalidBuffer;
 	p->soft = p->damaged = p->waits = p->quiets = false;
 	p->changed = p->changer_is_over = false;
-	p->killer = IP_XID_NONE;
+	p->killer = p->kept_inserter = IP_XID_NONE;
 	p->unflushed = InvalidXLogRecPtr;
-	p->nrows = p->nfrozen = p->nfar = p->nchanged = 0;
+	p->nrows = p->nfrozen = p->ndead = p->nfar = p->nchanged = 0;
 	p->oldest = ip_xid_next();
 	ip_change_begin(&p->change, rel, IP_XLOG_PRUNE, InvalidTransactionId);
 	p->w = ip_change_block(&p->change, buffer, false);
+}
+
+bool
+ip_prune_keeps_aborted(IpPrune *p, IpXid xid)
+{
+	return ip_rel_is_toast(p->rel) &&
+		(xid == p->kept_inserter || !ip_prune_is_removable(p, xid));
 }
 
 int
@@ -68,6 +76,13 @@ note_death(IpPrune *p, IpXid xid)
 	p->killer = xid;
 	p->unflushed = Max(p->unflushed, unflushed);
 	p->change.conflict = Max(p->change.conflict, xid);
+}
+
+static void
+put_dead(IpPrune *p, OffsetNumber off)
+{
+	ip_op_dead(p->w, off);
+	p->dead[p->ndead++] = off;
 }
 
 /*
@@ -125,13 +140,22 @@ put_version(IpPrune *p, IpVersion *v, IpRowOp *op)
 	if (status == IP_STATUS_MINE || status == IP_STATUS_RUNNING)
 		return PRUNE_KEEP;
 	if (status == IP_STATUS_ABORTED)
-		return ip_restore_version(p, v, op);
+	{
+		IpPruneAction action;
+
+		if ((v->state & IP_ROW_INSERTED) && ip_prune_keeps_aborted(p, v->xid))
+			return PRUNE_KEEP;
+		action = ip_restore_version(p, v, op);
+		if (action == PRUNE_DEAD)
+			p->dead[p->ndead++] = ItemPointerGetOffsetNumber(&v->tid);
+		return action;
+	}
 	if (!ip_prune_is_removable(p, v->xid))
 		return PRUNE_KEEP;
 	if (v->state & IP_ROW_DELETED)
 	{
 		note_death(p, v->xid);
-		ip_op_dead(p->w, ItemPointerGetOffsetNumber(&v->tid));
+		put_dead(p, ItemPointerGetOffsetNumber(&v->tid));
 		return PRUNE_DEAD;
 	}
 	/* IP_OP_CLEAR_DEFAULT freezes rows without a version block */
@@ -189,7 +213,7 @@ static void
 prune_deleted(IpPrune *p, OffsetNumber off, const IpRow *row)
 {
 	note_death(p, row->xid);
-	ip_op_dead(p->w, off);
+	put_dead(p, off);
 	p->changed = true;
 	p->nrows++;
 }

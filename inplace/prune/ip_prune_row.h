@@ -44,6 +44,8 @@ typedef struct IpPrune
 	int			nrows;			/* number of rows that are changed */
 	int			nfrozen;		/* number of rows that are frozen */
 	IpFrozen	frozen[IP_MAX_ROWS_PER_PAGE];
+	int			ndead;			/* number of rows that become dead items */
+	OffsetNumber dead[IP_MAX_ROWS_PER_PAGE];
 	IpXid		killer;			/* xid that deleted the last row that is
 								 * removed */
 	XLogRecPtr	unflushed;		/* WAL position of the deletions of rows that
@@ -58,6 +60,8 @@ typedef struct IpPrune
 	bool		changer_is_over;	/* status of the page's changer, before
 									 * rows are examined */
 	int			nchanged;		/* number of rows that stay changed by it */
+	IpXid		kept_inserter;	/* the page's default inserter, if it has
+								 * aborted and its rows stay */
 	IpHomes		homes;
 } IpPrune;
 
@@ -77,6 +81,13 @@ ip_prune_may_forget(IpPrune *p, IpXid xid)
 {
 	return xid < p->kept_from && ip_prune_is_removable(p, xid);
 }
+
+/*
+ * Returns whether rows that xid has inserted stay although it has aborted.  So
+ * it is in a TOAST table until the horizon passes xid: a transaction may still
+ * have the address of a value that a subtransaction has made.
+ */
+extern bool ip_prune_keeps_aborted(IpPrune *p, IpXid xid);
 
 /*
  * Begin a prune of some or all rows of the buffer's page.  horizon: xids that

@@ -20,6 +20,7 @@
 #include "ip_index.h"
 #include "ip_keys.h"
 #include "ip_scan.h"
+#include "ip_value_read.h"
 #include "ip_version_satisfy.h"
 #include "ip_xid.h"
 
@@ -205,6 +206,7 @@ typedef struct EntryMaker
 	 */
 	uint32		nmade;
 	MemoryContext made;
+	MemoryContext old_values;	/* large values of versions that may be dead */
 	Datum	   *made_values;
 	bool	   *made_null;
 	uint32	   *buckets;
@@ -226,6 +228,9 @@ begin_entries(EntryMaker *m, Relation table, IndexInfo *info)
 	m->made = AllocSetContextCreate(CurrentMemoryContext,
 									"inplace entries of a row",
 									ALLOCSET_SMALL_SIZES);
+	m->old_values = AllocSetContextCreate(CurrentMemoryContext,
+										  "inplace values of a version",
+										  ALLOCSET_SMALL_SIZES);
 	m->nmade = m->nbuckets = 0;
 }
 
@@ -238,6 +243,36 @@ make_entry(EntryMaker *m)
 		return false;
 	FormIndexDatum(m->info, m->slot, m->estate, m->values, m->isnull);
 	return true;
+}
+
+/*
+ * Read the large values of a version that may be dead to all by now: then they
+ * may have been removed, and it needs no entry.  Returns false if so.
+ */
+static bool
+has_values(EntryMaker *m)
+{
+	TupleDesc	desc = m->slot->tts_tupleDescriptor;
+	MemoryContext old;
+	bool		found = true;
+
+	MemoryContextReset(m->old_values);
+	slot_getallattrs(m->slot);
+	old = MemoryContextSwitchTo(m->old_values);
+	for (int i = 0; i < desc->natts && found; i++)
+	{
+		struct varlena *value =
+			(struct varlena *) DatumGetPointer(m->slot->tts_values[i]);
+
+		if (TupleDescAttr(desc, i)->attlen != -1 || m->slot->tts_isnull[i] ||
+			!VARATT_IS_EXTERNAL_ONDISK(value))
+			continue;
+		value = ip_value_fetch_soft(value);
+		found = value != NULL;
+		m->slot->tts_values[i] = PointerGetDatum(value);
+	}
+	MemoryContextSwitchTo(old);
+	return found;
 }
 
 static void
@@ -378,6 +413,7 @@ static void
 end_entries(EntryMaker *m)
 {
 	MemoryContextDelete(m->made);
+	MemoryContextDelete(m->old_values);
 	ExecDropSingleTupleTableSlot(m->slot);
 	FreeExecutorState(m->estate);
 	/* they pointed into the executor state */
@@ -410,7 +446,8 @@ build_rows(BuildState *build, IpScan *scan, Relation index, bool progress,
 			CHECK_FOR_INTERRUPTS();
 			CompatInjectionPoint("inplace-build-entry");
 			ip_version_to_slot(&scan->v, m.slot);
-			if (make_entry(&m) &&
+			if (((alive && scan->v.steps == 0) || has_values(&m)) &&
+				make_entry(&m) &&
 				(!build->all_versions || !build->follows ||
 				 is_new_entry(&m, RelationGetDescr(index))))
 				callback(index, &m.slot->tts_tid, m.values, m.isnull, alive,
@@ -434,6 +471,13 @@ ip_index_build_range_scan(Relation table, Relation index, IndexInfo *info,
 	Snapshot	snapshot = NULL;
 	IpScan	   *scan;
 
+	/* the index of a TOAST table has no entries */
+	if (ip_rel_is_toast(table))
+	{
+		if (sscan != NULL)
+			table_endscan(sscan);
+		return Max(table->rd_rel->reltuples, 0);
+	}
 	if (sscan == NULL)
 	{
 		if (info->ii_Concurrent)
@@ -444,10 +488,6 @@ ip_index_build_range_scan(Relation table, Relation index, IndexInfo *info,
 	scan = (IpScan *) sscan;
 	build.mvcc = IsMVCCSnapshot(sscan->rs_snapshot);
 
-	/*
-	 * not an older horizon: VACUUM of the TOAST table may have removed values
-	 * of rows deleted since
-	 */
 	if (!build.mvcc)
 		build.horizon = ip_xid_full(GetOldestNonRemovableTransactionId(table));
 	if (sscan->rs_parallel == NULL && !allow_sync)
@@ -507,11 +547,13 @@ ip_index_validate_scan(Relation table, Relation index, IndexInfo *info,
 					   Snapshot snapshot, ValidateIndexState *state)
 {
 	IndexedTids in = {.sort = state->tuplesort};
-	TableScanDesc scan = table_beginscan_strat(table, snapshot, 0, NULL, true,
-											   false);
+	TableScanDesc scan;
 	BlockNumber reported = 0;
 	EntryMaker	m;
 
+	if (ip_rel_is_toast(table))
+		return;
+	scan = table_beginscan_strat(table, snapshot, 0, NULL, true, false);
 	begin_entries(&m, table, info);
 	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
 								 ((IpScan *) scan)->nblocks);

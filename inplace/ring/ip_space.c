@@ -166,17 +166,28 @@ ip_space_is_lost_undo(Relation rel, BlockNumber block, Page page)
 	return listed;
 }
 
+/* Returns the number of free bytes for new rows of which "size" are wanted. */
+static Size
+room(Relation rel, BlockNumber block, Page page, Size size)
+{
+	return ip_page_free_offset(page, InvalidOffsetNumber) <=
+		ip_space_max_rows(rel) ? ip_space_free(block, page, size) : 0;
+}
+
 /*
  * try_page: another backend has locked the page, so its free space is not
  * known.
  */
 #define NOT_LOOKED_AT	((Size) -1)
 
-/* Lock and examine a candidate; returns InvalidBuffer if it is not suitable. */
+/*
+ * Lock and examine a candidate; returns InvalidBuffer if it is not suitable.
+ * prunes: the page may be pruned to make room.
+ */
 static Buffer
 try_page(Relation rel, BlockNumber block, Size size, Size *found,
-		 BufferAccessStrategy strategy, bool conditional, Buffer other,
-		 bool *init)
+		 BufferAccessStrategy strategy, bool conditional, bool prunes,
+		 Buffer other, bool *init)
 {
 	Buffer		buffer;
 	Page		page;
@@ -208,10 +219,13 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	if (*init)
 		*found = IpPageRoom(block);
 	else if (ip_page_is_ours(page) &&
-			 IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&
-			 ip_page_free_offset(page, InvalidOffsetNumber) <=
-			 IP_MAX_ROWS_PER_PAGE)
-		*found = ip_space_free(block, page, size);
+			 IpPageGetSpecial(page)->kind == IP_PAGE_DATA)
+	{
+		*found = room(rel, block, page, size);
+		/* its room is that of rows which nobody needs any more */
+		if (*found < size && prunes && ip_prune_page_opt(rel, buffer))
+			*found = room(rel, block, page, size);
+	}
 	/* the prune changes what is free, and how much of it rows may need */
 	if (*found >= size && !*init && ip_prune_base_is_old(page))
 		*found = ip_prune_for_base(rel, buffer) ?
@@ -312,7 +326,8 @@ ip_space_find(Relation rel, Size size, CompatOptions options,
 	{
 		CHECK_FOR_INTERRUPTS();
 		buffer = try_page(rel, block, Min(wanted, Max(size, IpPageRoom(block))),
-						  &found, strategy, conditional, other, init);
+						  &found, strategy, conditional,
+						  use_fsm && ip_rel_is_toast(rel), other, init);
 		if (BufferIsValid(buffer))
 		{
 			RelationSetTargetBlock(rel, block);

@@ -11,6 +11,7 @@
 
 #include "ip_home.h"
 #include "ip_rel.h"
+#include "ip_value.h"
 
 /*
  * The space that the free space map records for a page that may become any kind
@@ -57,6 +58,13 @@ ip_space_keep(Relation rel, Size size)
 
 	return ip_home_enabled && size <= IP_HOME_ROW_SIZE ?
 		Max(fill, IP_HOME_RESERVE) : fill;
+}
+
+/* Returns the largest offset of a new row. */
+static inline OffsetNumber
+ip_space_max_rows(Relation rel)
+{
+	return ip_rel_is_toast(rel) ? IP_VALUE_MAX_OFFSET : IP_MAX_ROWS_PER_PAGE;
 }
 
 /*

@@ -29,6 +29,7 @@
 #include "ip_scan.h"
 #include "ip_state.h"
 #include "ip_toast.h"
+#include "ip_toaster.h"
 #include "ip_xid.h"
 
 /* Rows that all see are written in batches of this size. */
@@ -77,10 +78,17 @@ flush_batch(Rewrite *r)
 	MemoryContextReset(r->batch_context);
 }
 
-/* Form a row of the values in the slot, without those of dropped columns. */
+/*
+ * Form a row of the values in the slot, without those of dropped columns, for a
+ * version that xid made; invalid: it is visible to all.
+ */
 static void
-form_row(Rewrite *r, IpFormed *row)
+form_row(Rewrite *r, TransactionId xid, CommandId cid, IpFormed *row)
 {
+	IpValueChange change = {
+		.rel = r->new,.xid = xid,.cid = cid,.replay = true,
+		.options = TABLE_INSERT_SKIP_FSM | TABLE_INSERT_NO_LOGICAL
+	};
 	TupleDesc	desc = RelationGetDescr(r->new);
 
 	for (int i = 0; i < desc->natts; i++)
@@ -89,8 +97,7 @@ form_row(Rewrite *r, IpFormed *row)
 			r->slot->tts_isnull[i] = true;
 	}
 	ExecStoreVirtualTuple(r->slot);
-	ip_insert_form(r->new, r->slot,
-				   HEAP_INSERT_SKIP_FSM | HEAP_INSERT_NO_LOGICAL, row);
+	ip_insert_form(&change, r->slot, row);
 	ExecClearTuple(r->slot);
 }
 
@@ -130,7 +137,7 @@ batch_row(Rewrite *r)
 	MemoryContext context = MemoryContextSwitchTo(r->batch_context);
 
 	Assert(r->nbatch < BATCH_ROWS);
-	form_row(r, &r->batch[r->nbatch++]);
+	form_row(r, InvalidTransactionId, 0, &r->batch[r->nbatch++]);
 	MemoryContextSwitchTo(context);
 	if (r->nbatch == BATCH_ROWS)
 		flush_batch(r);
@@ -169,6 +176,18 @@ end_version(Rewrite *r, ItemPointer tid, const Past *past,
 	}
 	ip_modify_write(&v, buffer, &w);
 	UnlockReleaseBuffer(buffer);
+	if (past->row.hdr & IP_HDR_HASEXTERNAL)
+	{
+		IpValueChange change = {
+			.rel = r->new,.xid = (TransactionId) past->end_xid,
+			.cid = past->end_cid,.replay = true
+		};
+
+		ip_toaster_delete(&change,
+						  ip_toast_heap_tuple(r->new, past->row.hdr,
+											  past->row.body,
+											  past->row.bodylen));
+	}
 }
 
 /* ---- a row's past ------------------------------------------------------ */
@@ -236,24 +255,24 @@ note_end(Rewrite *r, IpVersion *v, Past *past)
 static void
 note_version(Rewrite *r, IpVersion *v, Past *past)
 {
+	past->xid = IP_XID_NONE;
+	past->cid = 0;
+	if (!is_frozen(r, v))
+	{
+		refuse_future(r, v);
+		past->xid = v->xid;
+		if (v->state & IP_ROW_INSERTED)
+			past->cid = (CommandId) v->ptr.block;
+		else if (ip_version_load_rec(v) == IPV_OK)
+			past->cid = v->rec.cid;
+		else
+			ip_version_missing(v);
+	}
 	load_version(r, v);
 	if (r->only_read)
 		read_external(r);
 	else
-		form_row(r, &past->row);
-	past->xid = IP_XID_NONE;
-	if (is_frozen(r, v))
-		return;
-	refuse_future(r, v);
-	past->xid = v->xid;
-	if (v->state & IP_ROW_INSERTED)
-	{
-		past->cid = (CommandId) v->ptr.block;
-		return;
-	}
-	if (ip_version_load_rec(v) != IPV_OK)
-		ip_version_missing(v);
-	past->cid = v->rec.cid;
+		form_row(r, (TransactionId) past->xid, past->cid, &past->row);
 }
 
 /* Copy the versions from v, which is not aborted, to the oldest that counts. */
@@ -620,6 +639,13 @@ ip_rewrite_for_cluster(Relation old, Relation new, Relation index,
 				 errmsg("cannot repack inplace table \"%s\" concurrently",
 						RelationGetRelationName(old)),
 				 errhint("Use REPACK without CONCURRENTLY.")));
+	if (old->rd_rel->relkind == RELKIND_TOASTVALUE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot rewrite TOAST table \"%s\" by itself",
+						RelationGetRelationName(old)),
+				 errdetail("Rows of its table have the addresses of its rows."),
+				 errhint("Rewrite the table that it belongs to.")));
 	r->old = old;
 	r->new = new;
 	r->horizon = ip_xid_full(horizon);

@@ -386,11 +386,10 @@ free_items(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
 }
 
 static Size
-space_of(BlockNumber block, Page page)
+space_of(Relation rel, BlockNumber block, Page page)
 {
 	return ip_page_free_offset(page, InvalidOffsetNumber) <=
-		IP_MAX_ROWS_PER_PAGE ?
-		ip_space_free(block, page, BLCKSZ) : 0;
+		ip_space_max_rows(rel) ? ip_space_free(block, page, BLCKSZ) : 0;
 }
 
 /*
@@ -424,7 +423,7 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer,
 		}
 	}
 	count_visible(v, block, buffer, bits);
-	return space_of(block, page);
+	return space_of(v->rel, block, page);
 }
 
 /* Note a page of undo, or of locks. */
@@ -541,7 +540,7 @@ free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer,
 	else
 	{
 		count_visible(v, block, buffer, bits);
-		space = space_of(block, BufferGetPage(buffer));
+		space = space_of(v->rel, block, BufferGetPage(buffer));
 	}
 	UnlockReleaseBuffer(buffer);
 	ip_space_record(v->rel, block, space);

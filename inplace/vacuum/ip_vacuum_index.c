@@ -321,7 +321,9 @@ ip_vacuum_indexes_begin(IpVacuum *v)
 	IpVacuumIndexes *x = v->indexes = palloc0(sizeof(IpVacuumIndexes));
 	int			nworkers;
 
-	vac_open_indexes(v->rel, RowExclusiveLock, &x->nrels, &x->rels);
+	/* the index of a TOAST table has no entries */
+	if (!ip_rel_is_toast(v->rel))
+		vac_open_indexes(v->rel, RowExclusiveLock, &x->nrels, &x->rels);
 	for (int i = 0; i < x->nrels; i++)
 		v->follows |= ip_keys_can_follow(x->rels[i]);
 	x->shared = palloc(shared_size(x->nrels));

@@ -78,6 +78,12 @@ typedef struct IpRelCache
 	IpFollowed	followed;
 } IpRelCache;
 
+static inline bool
+ip_rel_is_toast(Relation rel)
+{
+	return rel->rd_rel->relkind == RELKIND_TOASTVALUE;
+}
+
 /*
  * Make the backend write to this ring from now on.  Of the ring it knows only
  * the current page, or not even that.

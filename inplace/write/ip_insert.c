@@ -20,6 +20,7 @@
 #include "ip_space.h"
 #include "ip_state.h"
 #include "ip_toast.h"
+#include "ip_toaster.h"
 #include "ip_version.h"
 #include "ip_xid.h"
 
@@ -27,13 +28,13 @@
 #define INSERT_SPACE(bodylen) (IP_ROW_MIN_ITEM + (bodylen) + sizeof(ItemIdData))
 
 void
-ip_insert_form(Relation rel, TupleTableSlot *slot, CompatOptions options,
+ip_insert_form(const IpValueChange *change, TupleTableSlot *slot,
 			   IpFormed *row)
 {
-	if (ip_toast_needed(rel, slot))
-		ip_toast_form_toasted(rel, slot, NULL, options, row);
+	if (ip_toast_needed(change->rel, slot))
+		ip_toaster_form(change, slot, NULL, row);
 	else
-		ip_toast_form(rel, slot, true, row);
+		ip_toast_form(change->rel, slot, true, row);
 }
 
 /* Find a page for a row of that size. */
@@ -108,6 +109,18 @@ inserter_xid(Relation rel, CompatOptions options)
 		InvalidTransactionId : xid;
 }
 
+/* Form the slot's row for an insertion by (xid, cid). */
+static void
+form_as(Relation rel, TupleTableSlot *slot, TransactionId xid, CommandId cid,
+		CompatOptions options, IpFormed *row)
+{
+	IpValueChange change = {
+		.rel = rel,.xid = xid,.cid = cid,.options = options
+	};
+
+	ip_insert_form(&change, slot, row);
+}
+
 void
 ip_insert_tuple(Relation rel, TupleTableSlot *slot, CommandId cid,
 				CompatOptions options, BulkInsertState bistate)
@@ -118,7 +131,7 @@ ip_insert_tuple(Relation rel, TupleTableSlot *slot, CommandId cid,
 	bool		is_slots = ip_toast_take_formed(rel, slot, &row);
 
 	if (!is_slots)
-		ip_insert_form(rel, slot, options, &row);
+		form_as(rel, slot, xid, cid, options, &row);
 	insert_row(rel, &row, xid, cid, false, options, bistate, &tid);
 	ip_slot_set_written(slot, rel, ItemPointerGetBlockNumber(&tid),
 						ItemPointerGetOffsetNumber(&tid), xid, cid,
@@ -158,7 +171,7 @@ ip_insert_speculative(Relation rel, TupleTableSlot *slot, CommandId cid,
 	bool		init;
 
 	ip_memo_note_speculative(cid);
-	ip_insert_form(rel, slot, options, &row);
+	form_as(rel, slot, xid, cid, options, &row);
 	buffer = find_page(rel, row.bodylen, options, bistate, &init);
 	op.off = ip_op_put_offset(buffer, init);
 	Assert(op.off <= IP_MAX_ROWS_PER_PAGE); /* I1 */
@@ -229,7 +242,13 @@ ip_insert_complete_speculative(Relation rel, TupleTableSlot *slot, uint32 token,
 	ip_change_apply(&change);
 	UnlockReleaseBuffer(buffer);
 	if (old)
-		ip_toast_delete(rel, old, true);
+	{
+		IpValueChange value_change = {
+			.rel = rel,.xid = xid,.cid = GetCurrentCommandId(true)
+		};
+
+		ip_toaster_delete(&value_change, old);
+	}
 }
 
 /* ---- many ---------------------------------------------------------------- */
@@ -325,7 +344,7 @@ ip_insert_multi(Relation rel, TupleTableSlot **slots, int nslots, CommandId cid,
 	for (int i = 0; i < nslots; i++)
 	{
 		if (!ip_toast_take_formed(rel, slots[i], &rows[i]))
-			ip_insert_form(rel, slots[i], options, &rows[i]);
+			form_as(rel, slots[i], xid, cid, options, &rows[i]);
 	}
 	for (int done = 0; done < nslots;)
 	{

@@ -11,10 +11,11 @@
 #include "access/heapam.h"
 
 #include "ip_body.h"
+#include "ip_value_save.h"
 
 /* Form the slot's row for an insertion, toasted if necessary. */
-extern void ip_insert_form(Relation rel, TupleTableSlot *slot,
-						   CompatOptions options, IpFormed *row);
+extern void ip_insert_form(const IpValueChange *change, TupleTableSlot *slot,
+						   IpFormed *row);
 
 /*
  * Insert a row in the name of xid and cid, into a table that no other

@@ -32,6 +32,7 @@
 #include "ip_space.h"
 #include "ip_state.h"
 #include "ip_toast.h"
+#include "ip_toaster.h"
 #include "ip_undo_use.h"
 #include "ip_update.h"
 #include "ip_update_columns.h"
@@ -292,7 +293,11 @@ ip_update_delete(Relation rel, ItemPointer tid, CommandId cid, uint32 options,
 		UnlockReleaseBuffer(buffer);
 		pgstat_count_heap_delete(rel);
 		if (old)
-			ip_toast_delete(rel, old, false);
+		{
+			IpValueChange change = {.rel = rel,.xid = req.xid,.cid = cid};
+
+			ip_toaster_delete(&change, old);
+		}
 	}
 	result = modify_end(&req, result);
 	ip_logical_end();
@@ -312,13 +317,15 @@ update_toast(ModifyRequest *req, IpVersion *v, Buffer buffer)
 {
 	HeapTuple	old = ip_toast_heap_tuple(req->rel, v->hdr, v->body,
 										  v->bodylen);
+	IpValueChange change = {
+		.rel = req->rel,.xid = req->xid,.cid = req->cid,
+		.options = req->no_logical ? TABLE_INSERT_NO_LOGICAL : 0
+	};
 
 	if (!ip_lockers_held(v, req->mode))
 		ip_lockers_add(v, buffer, req->xid, req->mode);
 	UnlockReleaseBuffer(buffer);
-	ip_toast_form_toasted(req->rel, req->slot, old,
-						  req->no_logical ? TABLE_INSERT_NO_LOGICAL : 0,
-						  &req->row);
+	ip_toaster_form(&change, req->slot, old, &req->row);
 	heap_freetuple(old);
 	req->toast = false;
 }

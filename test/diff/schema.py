@@ -32,6 +32,23 @@ def bulky_text(r):
     return "repeat('%s', %d)" % (r.choice('pqr'), r.choice([3, 10, 100, 500, 1300, 1900, 2600, 4000, 7000]))
 
 
+def document_text(r):
+    """Values that are cut into blocks: some compress well, others not at all."""
+    kind = r.random()
+    if kind < 0.1:
+        return short_text(r)
+    if kind < 0.5:
+        return "(SELECT string_agg('word' || g * %d %% 97, ' ') FROM generate_series(1, %d) g)" % (
+            r.randint(1, 99), r.choice([300, 900, 2500, 6000]))
+    return "(SELECT string_agg(md5((g * %d)::text), '') FROM generate_series(1, %d) g)" % (
+        r.randint(1, 99), r.choice([70, 250, 800, 2000]))
+
+
+def document_json(r):
+    return "(SELECT jsonb_object_agg('key' || g, md5((g * %d)::text)) FROM generate_series(1, %d) g)" % (
+        r.randint(1, 99), r.choice([3, 60, 400, 1200]))
+
+
 def int_array(r):
     return "'{%s}'::int[]" % ','.join(str(r.randint(1, 12)) for _ in range(r.choice([0, 1, 2, 3, 5, 30])))
 
@@ -96,6 +113,15 @@ class Column:
 
 INT_CHANGES = ('%c + 1', '-%c', '%c', 'coalesce(%c, 0) + id % 3')
 TEXT_CHANGES = ("left(%c || 'grow', 700)", 'left(%c, 3)', "left(repeat(coalesce(%c, 'n'), 2), 900)", '%c', 'md5(%c)')
+
+
+DOCUMENT_CHANGES = ("overlay(%c placing 'XYZ' from 4000 for 3)", "overlay(%c placing 'longer than it was' from 9000 for 3)",
+                    "overlay(%c placing '' from 2000 for 700)", "left(%c || ' appended', 90000)", 'left(%c, 5000)', "left('before ' || %c, 90000)",
+                    'right(%c, 12000)', '%c', "left(%c || %c, 90000)", "%c || ''", 'substr(%c, 3000, 9000)')
+JSON_CHANGES = ("jsonb_set(%c, '{key7}', '\"changed\"')", "%c - 'key9'", "%c || '{\"more\": [1, 2, 3]}'",
+                "jsonb_set(%c, '{key50}', to_jsonb(reverse(%c->>'key50')))", '%c')
+DOCUMENT_CONDITION = choice_of("substr(%c, 4000, 3) = 'XYZ'", 'length(%c) > 9000', '%c IS NULL', "%c LIKE 'word1%'",
+                               "starts_with(%c, 'before')")
 
 
 def int_column(name, low=-5, high=60, **rest):

@@ -1,5 +1,6 @@
 """The tables, views and triggers of a run."""
-from schema import (Column, INT_CHANGES, Table, bulky_text, choice_of, comparison, int_array, int_column, int_range, integer,
+from schema import (Column, DOCUMENT_CHANGES, DOCUMENT_CONDITION, INT_CHANGES, JSON_CHANGES, Table, bulky_text, choice_of,
+                    comparison, document_json, document_text, int_array, int_column, int_range, integer,
                     json_object, large_text, text_column, timestamp, words)
 
 def special_columns():
@@ -56,6 +57,12 @@ def plain_tables():
         Table('toasted', [int_column('a'), text_column('big', large_text, indexes=()),
                           text_column('ext', large_text, indexes=())], weight=0.7, feature='toast',
               after='ALTER TABLE toasted ALTER COLUMN ext SET STORAGE EXTERNAL'),
+        Table('documents', [int_column('a'),
+                            Column('doc', 'text', document_text, DOCUMENT_CONDITION, DOCUMENT_CHANGES, nulls=0.05),
+                            Column('ext', 'text', document_text, DOCUMENT_CONDITION, DOCUMENT_CHANGES, nulls=0.3),
+                            Column('js', 'jsonb', document_json, choice_of("%c ? 'key9'", "%c @> '{\"key7\": \"changed\"}'"),
+                                   JSON_CHANGES, nulls=0.3)],
+              weight=0.7, feature='toast', after='ALTER TABLE documents ALTER COLUMN ext SET STORAGE EXTERNAL'),
         Table('bulky', [int_column('a'), text_column('p', bulky_text, indexes=())], feature='toast', weight=0.7,
               after='ALTER TABLE bulky ALTER COLUMN p SET STORAGE PLAIN'),
         Table('plain', [int_column('a', indexes=()), text_column('t', indexes=())], key=''),

@@ -32,9 +32,9 @@ SELECT count(*), sum(a) FROM pre_heap;
 UPDATE pre_heap SET a = a + 1;
 ALTER TABLE pre_heap SET ACCESS METHOD heap;
 SELECT count(*), sum(a) FROM pre_heap;
--- sequences and toast tables stay with heap
+-- sequences stay with heap; the toast table is an inplace table
 CREATE TABLE pre_toast (id serial, t text);
-SELECT t.relkind, a.amhandler = (SELECT amhandler FROM pg_am WHERE amname = 'heap') AS heap FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid JOIN pg_am a ON a.oid = t.relam
+SELECT t.relkind, a.amhandler = (SELECT amhandler FROM pg_am WHERE amname = 'inplace') AS inplace FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid JOIN pg_am a ON a.oid = t.relam
 WHERE c.relname = 'pre_toast';
 DROP MATERIALIZED VIEW pre_mv;
 DROP VIEW pre_view;

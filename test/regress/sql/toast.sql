@@ -70,8 +70,8 @@ TRUNCATE ta;
 INSERT INTO ta SELECT * FROM ta_heap;
 DROP TABLE ta_heap;
 SELECT * FROM ta_show();
--- the toast table belongs to heap, and loses what is no longer needed
-SELECT a.amhandler = (SELECT amhandler FROM pg_am WHERE amname = 'heap') AS heap FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid JOIN pg_am a ON a.oid = t.relam WHERE c.relname = 'ta';
+-- the toast table is an inplace table, and loses what is no longer needed
+SELECT a.amhandler = (SELECT amhandler FROM pg_am WHERE amname = 'inplace') AS inplace FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid JOIN pg_am a ON a.oid = t.relam WHERE c.relname = 'ta';
 DELETE FROM ta;
 SELECT reltoastrelid::regclass AS toast_table FROM pg_class WHERE relname = 'ta' \gset
 SELECT count(*) FROM :toast_table;
