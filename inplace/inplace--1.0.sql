@@ -126,6 +126,24 @@ LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 100;
 COMMENT ON FUNCTION inplace_locks(regclass) IS
 	'row locks of an inplace table, those that have ended included, as long as nothing else has come in their place';
 
+CREATE FUNCTION inplace_toast_stats(
+	rel regclass,
+	OUT live_values int8,		-- in the TOAST table
+	OUT blocks int8,			-- that they are cut into
+	OUT raw_bytes int8,			-- their lengths
+	OUT stored_bytes int8,		-- of their blocks, compressed
+	OUT plain_bytes int8,		-- of these, by compression
+	OUT pglz_bytes int8,
+	OUT lz4_bytes int8,
+	OUT shared_bytes int8,		-- that old versions of the values have, too; once for each
+	OUT old_values int8,		-- that are still there, for snapshots or until a prune
+	OUT old_bytes int8)			-- that only these have
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 10000 ROWS 1;
+COMMENT ON FUNCTION inplace_toast_stats(regclass) IS
+	'large values of an inplace table, their blocks and their compression';
+
 -- ---- what holds undo back -------------------------------------------------
 
 -- VACUUM's own snapshots hold nothing back.  A transaction of another database
@@ -227,6 +245,7 @@ REVOKE ALL ON FUNCTION inplace_undo_records(regclass, int8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_undo_rings(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_versions(regclass, tid) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_locks(regclass) FROM PUBLIC;
+REVOKE ALL ON FUNCTION inplace_toast_stats(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_check(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_check_all() FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_wal_summary(pg_lsn, pg_lsn) FROM PUBLIC;
@@ -237,6 +256,7 @@ GRANT EXECUTE ON FUNCTION inplace_undo_records(regclass, int8) TO pg_stat_scan_t
 GRANT EXECUTE ON FUNCTION inplace_undo_rings(regclass) TO pg_stat_scan_tables;
 GRANT EXECUTE ON FUNCTION inplace_versions(regclass, tid) TO pg_stat_scan_tables;
 GRANT EXECUTE ON FUNCTION inplace_locks(regclass) TO pg_stat_scan_tables;
+GRANT EXECUTE ON FUNCTION inplace_toast_stats(regclass) TO pg_stat_scan_tables;
 GRANT EXECUTE ON FUNCTION inplace_check(regclass) TO pg_stat_scan_tables;
 GRANT EXECUTE ON FUNCTION inplace_check_all() TO pg_stat_scan_tables;
 -- as pg_walinspect's

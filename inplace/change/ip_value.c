@@ -167,15 +167,19 @@ ip_value_compress(const char *raw, uint32 rawlen, char method, uint32 *len)
 
 /* ---- cutting ------------------------------------------------------------- */
 
-/* A value is cut into this number of blocks, or more. */
-#define FEW_BLOCKS	32
+/*
+ * Longer values have longer blocks, which compress better: the parameter grows
+ * by one for each eightfold length.
+ */
+#define SHORT_VALUE		(64 * 1024)
 
 uint32
 ip_value_cut_of(uint32 rawsize, uint32 old)
 {
 	uint32		cut = IP_VALUE_MIN_CUT;
 
-	while (cut < IP_VALUE_MAX_CUT && rawsize >> cut > FEW_BLOCKS)
+	for (uint32 size = rawsize; size >= SHORT_VALUE && cut < IP_VALUE_MAX_CUT;
+		 size /= 8)
 		cut++;
 	return old + 1 >= cut && old <= cut + 1 && old >= IP_VALUE_MIN_CUT &&
 		old <= IP_VALUE_MAX_CUT ? old : cut;
@@ -185,7 +189,7 @@ uint32
 ip_value_cut(const char *p, uint32 left, uint32 cut)
 {
 	static uint64 gear[256];
-	uint64		mask = (((uint64) 1 << cut) - 1) << (64 - cut);
+	uint64		mask = (((uint64) 1 << (cut - 1)) - 1) << (64 - (cut - 1));
 	uint32		end = Min(left, IpValueMaxBlock(cut));
 	uint64		hash = 0;
 

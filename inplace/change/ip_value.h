@@ -135,15 +135,15 @@ extern char *ip_value_compress(const char *raw, uint32 rawlen, char method,
 /* ---- cutting ------------------------------------------------------------- */
 
 /*
- * The parameter of ip_value_cut: log2 of the average length of a block, beyond
- * the shortest.
+ * The parameter of ip_value_cut: log2 of the shortest length of a block.  On
+ * average a block is half as long again, but at most three times.  The last
+ * block may be shorter.
  */
 #define IP_VALUE_MIN_CUT		11
 #define IP_VALUE_MAX_CUT		14
 
-/* Blocks are from half to four times that long; the last may be shorter. */
-#define IpValueMinBlock(cut)	((uint32) 1 << ((cut) - 1))
-#define IpValueMaxBlock(cut)	((uint32) 1 << ((cut) + 1))
+#define IpValueMinBlock(cut)	((uint32) 1 << (cut))
+#define IpValueMaxBlock(cut)	((uint32) 3 << (cut))
 
 StaticAssertDecl(IpValueMaxBlock(IP_VALUE_MAX_CUT) <= PG_UINT16_MAX, "a block's length has 16 bits");
 

@@ -3,7 +3,8 @@
  *	  inplace_check(): everything that is wrong with the pages of a table.
  *
  * The first pass checks each page by itself.  Then rows are checked against
- * their undo, undo records against their rows, and the rings.
+ * their undo, undo records against their rows, the rings, and large values
+ * against the rows that have them.
  *
  * All passes work on private copies: no lock is held while something is
  * decoded, and none while another one is taken, so the order in which writers
@@ -30,6 +31,7 @@
 
 #include "ip_check_row.h"
 #include "ip_check_undo.h"
+#include "ip_check_value.h"
 #include "ip_rel.h"
 
 PG_FUNCTION_INFO_V1(inplace_check);
@@ -58,6 +60,7 @@ inplace_check(PG_FUNCTION_ARGS)
 			ip_check_undo_records(c, block);
 	}
 	ip_check_undo_rings(c);
+	ip_check_values(c);
 
 	if (BufferIsValid(c->vm))
 		ReleaseBuffer(c->vm);

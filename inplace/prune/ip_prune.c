@@ -280,11 +280,12 @@ prune_page(IpPrune *p)
 		ip_prune_set_hint(p->page, p->waits);
 }
 
-void
+int
 ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from,
 			  Buffer map, bool quiets, IpItemList *before)
 {
 	IpPrune		p;
+	int			nunused = 0;
 
 	/* a third pass is needed only if many more changes have aborted */
 	do
@@ -296,12 +297,14 @@ ip_prune_page(Relation rel, Buffer buffer, IpXid horizon, IpXid kept_from,
 		p.kept_from = kept_from;
 		p.quiets = quiets;
 		prune_page(&p);
+		nunused += ip_rel_is_toast(rel) ? p.ndead : 0;
 		if (p.nfar == 0)
-			return;
+			return nunused;
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 		(void) ip_restore_far_rows(&p, false);
 		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	} while (ip_page_kind(rel, p.block, p.page) == IP_PAGE_DATA);
+	return nunused;
 }
 
 bool

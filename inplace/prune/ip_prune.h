@@ -20,9 +20,10 @@
  * examined, and how many dead items.  Lock: the buffer exclusively, held on
  * return.  But deletions are flushed, and rows with very many aborted changes
  * are rolled back, with the page unlocked; no other buffer may be locked.
- * Pointers into the page become invalid.
+ * Pointers into the page become invalid.  Returns the number of rows whose
+ * items have become unused, as they do in TOAST tables.
  */
-extern void ip_prune_page(Relation rel, Buffer buffer, IpXid horizon,
+extern int	ip_prune_page(Relation rel, Buffer buffer, IpXid horizon,
 						  IpXid kept_from, Buffer map, bool quiets,
 						  IpItemList *before);
 

@@ -404,8 +404,8 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer,
 	uint8		bits = distrust_map(v, block, buffer, true);
 	IpItemList	before;
 
-	ip_prune_page(v->rel, buffer, v->horizon, v->kept_from, v->vm,
-				  v->do_indexes && v->follows, &before);
+	v->n.removed += ip_prune_page(v->rel, buffer, v->horizon, v->kept_from,
+								  v->vm, v->do_indexes && v->follows, &before);
 	*ndead = look_at_page(v, block, page, &before, dead);
 	v->n.data_pages++;
 	v->n.dead_item_pages += *ndead > 0 ? 1 : 0;

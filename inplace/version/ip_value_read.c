@@ -49,20 +49,35 @@ read_row(IpVersion *v, Relation toast, uint32 address, IpValueSeq kind,
 	return problem;
 }
 
+static void
+note_row(IpValueRows *rows, uint32 address)
+{
+	if (rows == NULL)
+		return;
+	if (rows->n == rows->size)
+	{
+		rows->size *= 2;
+		rows->address = repalloc_huge(rows->address,
+									  rows->size * sizeof(uint32));
+	}
+	rows->address[rows->n++] = address;
+}
+
 /*
  * Read the bytes that begin in the row at the address, but not more than
  * "most".  Returns what is wrong, or NULL.  *seq: chunk_seq of the first row.
  */
 static const char *
-read_bytes(Relation toast, uint32 *address, IpValueSeq kind, uint32 most,
+read_bytes(IpValue *value, uint32 *address, IpValueSeq kind, uint32 most,
 		   StringInfo bytes, uint32 *seq)
 {
 	IpVersion	v;
 	IpValueRow	row;
 
+	enlargeStringInfo(bytes, Min(most, BLCKSZ));
 	for (bool first = true;; first = false)
 	{
-		const char *problem = read_row(&v, toast, *address,
+		const char *problem = read_row(&v, value->rel, *address,
 									   first ? kind : IP_VALUE_MORE, &row);
 
 		if (problem != NULL)
@@ -71,6 +86,7 @@ read_bytes(Relation toast, uint32 *address, IpValueSeq kind, uint32 most,
 			*seq = row.seq;
 		if (row.len > most - bytes->len)
 			return "there are more bytes than there should be";
+		note_row(value->rows, *address);
 		appendBinaryStringInfo(bytes, row.data, row.len);
 		if (row.next == 0)
 			return NULL;
@@ -80,10 +96,12 @@ read_bytes(Relation toast, uint32 *address, IpValueSeq kind, uint32 most,
 }
 
 static bool
-fail(const IpValue *value, uint32 address, const char *problem)
+fail(IpValue *value, uint32 address, const char *problem)
 {
 	if (!value->soft)
 		ip_value_damaged(value->rel, value->id, address, problem);
+	value->problem = problem;
+	value->bad_row = address;
 	return false;
 }
 
@@ -112,8 +130,9 @@ read_list(IpValue *value, const char *list, uint32 len)
 
 bool
 ip_value_open(IpValue *value, Relation toast, uint32 id, uint32 rawsize,
-			  bool soft)
+			  bool soft, IpValueRows *rows)
 {
+	uint32		most = rawsize > 0 ? rawsize : MaxAllocSize / 2;
 	StringInfoData bytes;
 	const char *problem;
 	uint32		address = id;
@@ -122,15 +141,15 @@ ip_value_open(IpValue *value, Relation toast, uint32 id, uint32 rawsize,
 	value->rel = toast;
 	value->id = id;
 	value->soft = soft;
+	value->rows = rows;
 	value->blocks = NULL;
 	initStringInfo(&bytes);
 	/* neither a list nor an image is longer than that */
-	problem = read_bytes(toast, &address, IP_VALUE_HEAD,
-						 sizeof(IpValueHead) + rawsize + VARHDRSZ, &bytes,
-						 &seq);
+	problem = read_bytes(value, &address, IP_VALUE_HEAD,
+						 sizeof(IpValueHead) + most + VARHDRSZ, &bytes, &seq);
 	if (problem == NULL)
 		problem = ip_value_read_head(bytes.data, bytes.len, &value->head);
-	if (problem == NULL && value->head.rawsize != rawsize)
+	if (problem == NULL && rawsize > 0 && value->head.rawsize != rawsize)
 		problem = "value has another length than its pointer says";
 	if (problem != NULL)
 		return fail(value, address, problem);
@@ -141,38 +160,45 @@ ip_value_open(IpValue *value, Relation toast, uint32 id, uint32 rawsize,
 		read_list(value, value->image, value->image_len);
 }
 
+bool
+ip_value_image(IpValue *value, uint32 i, IpValueImage *image)
+{
+	const char *problem;
+	StringInfoData bytes;
+	uint32		seq = 0;
+
+	image->bytes = value->image;
+	image->len = value->image_len;
+	image->compressed = value->compressed;
+	image->address = value->id;
+	if (value->head.nblocks == 0)
+		return true;
+	Assert(i < value->head.nblocks);
+	image->address = value->blocks[i].address;
+	initStringInfo(&bytes);
+	problem = read_bytes(value, &image->address, IP_VALUE_BLOCK,
+						 value->blocks[i].rawlen + VARHDRSZ, &bytes, &seq);
+	image->bytes = bytes.data;
+	image->len = bytes.len;
+	image->compressed = (seq & IP_VALUE_COMPRESSED) != 0;
+	return problem == NULL || fail(value, image->address, problem);
+}
+
 const char *
 ip_value_block(IpValue *value, uint32 i)
 {
-	const char *image = value->image;
-	uint32		len = value->image_len;
-	bool		compressed = value->compressed;
-	uint32		rawlen = value->head.rawsize;
-	uint32		address = value->id;
-	const char *problem = NULL;
+	IpValueImage image;
 	const char *raw;
 
-	if (value->head.nblocks > 0)
-	{
-		StringInfoData bytes;
-		uint32		seq = 0;
-
-		Assert(i < value->head.nblocks);
-		rawlen = value->blocks[i].rawlen;
-		address = value->blocks[i].address;
-		initStringInfo(&bytes);
-		problem = read_bytes(value->rel, &address, IP_VALUE_BLOCK,
-							 rawlen + VARHDRSZ, &bytes, &seq);
-		image = bytes.data;
-		len = bytes.len;
-		compressed = (seq & IP_VALUE_COMPRESSED) != 0;
-	}
-	raw = problem != NULL ? NULL :
-		ip_value_expand(image, len, compressed, rawlen);
+	if (!ip_value_image(value, i, &image))
+		return NULL;
+	raw = ip_value_expand(image.bytes, image.len, image.compressed,
+						  value->head.nblocks > 0 ? value->blocks[i].rawlen :
+						  value->head.rawsize);
 	if (raw == NULL)
-		(void) fail(value, address,
-					problem != NULL ? problem :
-					psprintf("block %u has a wrong length", i));
+		(void) fail(value, image.address,
+					psprintf("block %u cannot be decompressed, or has a wrong length",
+							 i));
 	return raw;
 }
 
@@ -223,7 +249,7 @@ ip_value_fetch_slice(Relation toast, Oid id, int32 attrsize, int32 offset,
 	IpValue		value;
 
 	Assert(offset >= 0 && length >= 0 && offset + length <= attrsize);
-	(void) ip_value_open(&value, toast, id, attrsize, false);
+	(void) ip_value_open(&value, toast, id, attrsize, false, NULL);
 	(void) ip_value_read(&value, offset, length, VARDATA(result));
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
@@ -242,7 +268,8 @@ ip_value_fetch_soft(const struct varlena *pointer)
 	rawsize = external.va_rawsize - VARHDRSZ;
 	toast = table_open(external.va_toastrelid, AccessShareLock);
 	if (!VARATT_EXTERNAL_IS_COMPRESSED(external) &&
-		ip_value_open(&value, toast, external.va_valueid, rawsize, true))
+		ip_value_open(&value, toast, external.va_valueid, rawsize, true,
+					  NULL))
 	{
 		result = palloc(VARHDRSZ + rawsize);
 		SET_VARSIZE(result, VARHDRSZ + rawsize);

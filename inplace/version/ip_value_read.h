@@ -14,12 +14,24 @@
 
 #include "ip_value.h"
 
+/* Addresses of rows. */
+typedef struct IpValueRows
+{
+	uint32	   *address;
+	Size		n;
+	Size		size;
+} IpValueRows;
+
 /* A value whose head has been read. */
 typedef struct IpValue
 {
 	Relation	rel;			/* TOAST table */
 	uint32		id;
-	bool		soft;			/* what is missing or damaged is no error */
+	bool		soft;			/* what is missing or damaged is no error, but
+								 * noted: */
+	const char *problem;
+	uint32		bad_row;
+	IpValueRows *rows;			/* gets the rows that are read, or NULL */
 	IpValueHead head;
 	IpValueBlock *blocks;		/* head.nblocks of them; NULL: none */
 	const char *image;			/* if there are none */
@@ -28,18 +40,30 @@ typedef struct IpValue
 } IpValue;
 
 /*
- * Read a value's head; rawsize is its length, as the TOAST pointer says.  Memory
- * is palloc'd.  Returns false if there is no such value and it is soft.
- * Errors: data_corrupted.
+ * Read a value's head; rawsize is its length, as the TOAST pointer says, or 0
+ * if that is not known.  Memory is palloc'd.  Returns false if there is no such
+ * value and it is soft.  Errors: data_corrupted.
  */
 extern bool ip_value_open(IpValue *value, Relation toast, uint32 id,
-						  uint32 rawsize, bool soft);
+						  uint32 rawsize, bool soft, IpValueRows *rows);
 
 /*
  * Returns the raw bytes of block number i, or of the image, whose number is 0;
  * NULL if they cannot be read and the value is soft.
  */
 extern const char *ip_value_block(IpValue *value, uint32 i);
+
+/* The image of a block as it is stored. */
+typedef struct IpValueImage
+{
+	const char *bytes;
+	uint32		len;
+	bool		compressed;
+	uint32		address;		/* of its last row */
+} IpValueImage;
+
+/* Read the image of block number i, like ip_value_block. */
+extern bool ip_value_image(IpValue *value, uint32 i, IpValueImage *image);
 
 /*
  * Read length bytes from offset on.  Returns false if they cannot be read and

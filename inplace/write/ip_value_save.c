@@ -375,7 +375,7 @@ ip_value_delete(const IpValueChange *change, const struct varlena *pointer)
 	VARATT_EXTERNAL_GET_POINTER(external, pointer);
 	toast = open_toast(change);
 	if (ip_value_open(&value, toast, external.va_valueid,
-					  external.va_rawsize - VARHDRSZ, true))
+					  external.va_rawsize - VARHDRSZ, true, NULL))
 		delete_value(change, toast, &value, NULL, 0);
 	else
 		ereport(WARNING,
@@ -420,7 +420,7 @@ read_old(Saver *s, const struct varlena *old)
 		return;
 	VARATT_EXTERNAL_GET_POINTER(external, old);
 	if (!ip_value_open(&s->old, s->toast, external.va_valueid,
-					   external.va_rawsize - VARHDRSZ, true))
+					   external.va_rawsize - VARHDRSZ, true, NULL))
 		return;
 	s->old_raw = MemoryContextAllocHuge(CurrentMemoryContext,
 										s->old.head.rawsize);
