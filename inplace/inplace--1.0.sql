@@ -202,7 +202,20 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000 ROWS 10;
 COMMENT ON FUNCTION inplace_check(regclass) IS
 	'everything that is wrong with the pages of an inplace table';
 
+-- As above, but no rows if the table has been dropped, or is no inplace table.
+CREATE FUNCTION inplace_check_if_exists(
+	rel oid,
+	OUT block int8,
+	OUT off int4,
+	OUT problem text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000 ROWS 10;
+COMMENT ON FUNCTION inplace_check_if_exists(oid) IS
+	'internal: inplace_check for inplace_check_all';
+
 -- But temporary tables of other sessions, and on a standby unlogged tables.
+-- Tables may be dropped while it runs.
 CREATE FUNCTION inplace_check_all(
 	OUT relation regclass,
 	OUT block int8,
@@ -213,7 +226,7 @@ LANGUAGE SQL VOLATILE PARALLEL UNSAFE COST 100000 ROWS 10
 BEGIN ATOMIC
 	SELECT c.oid::regclass, k.block, k.off, k.problem
 	FROM pg_class c JOIN pg_am a ON a.oid = c.relam,
-		LATERAL inplace_check(c.oid) k
+		LATERAL inplace_check_if_exists(c.oid) k
 	WHERE a.amname = 'inplace' AND c.relkind IN ('r', 'm', 't')
 		AND (c.relpersistence <> 't' OR c.relnamespace = pg_my_temp_schema())
 		AND (c.relpersistence <> 'u' OR NOT pg_is_in_recovery());
@@ -228,6 +241,7 @@ REVOKE ALL ON FUNCTION inplace_undo_rings(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_versions(regclass, tid) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_locks(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_check(regclass) FROM PUBLIC;
+REVOKE ALL ON FUNCTION inplace_check_if_exists(oid) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_check_all() FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_wal_summary(pg_lsn, pg_lsn) FROM PUBLIC;
 
@@ -238,6 +252,7 @@ GRANT EXECUTE ON FUNCTION inplace_undo_rings(regclass) TO pg_stat_scan_tables;
 GRANT EXECUTE ON FUNCTION inplace_versions(regclass, tid) TO pg_stat_scan_tables;
 GRANT EXECUTE ON FUNCTION inplace_locks(regclass) TO pg_stat_scan_tables;
 GRANT EXECUTE ON FUNCTION inplace_check(regclass) TO pg_stat_scan_tables;
+GRANT EXECUTE ON FUNCTION inplace_check_if_exists(oid) TO pg_stat_scan_tables;
 GRANT EXECUTE ON FUNCTION inplace_check_all() TO pg_stat_scan_tables;
 -- as pg_walinspect's
 GRANT EXECUTE ON FUNCTION inplace_wal_summary(pg_lsn, pg_lsn) TO pg_read_server_files;

@@ -100,6 +100,12 @@ ip_rel_set_ring(IpRelCache *cache, uint16 slot, BlockNumber current)
  */
 extern Relation ip_rel_open_to_inspect(Oid relid);
 
+/*
+ * The same, but returns NULL, without a lock, if the table does not exist, or
+ * is no inplace table.
+ */
+extern Relation ip_rel_try_open_to_inspect(Oid relid);
+
 /* The relation's cache.  May be called with pages locked. */
 extern IpRelCache *ip_rel_cache(Relation rel);
 
