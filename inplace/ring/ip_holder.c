@@ -16,6 +16,7 @@
 
 #include "ip_holder.h"
 #include "ip_page.h"
+#include "ip_rel.h"
 
 int			ip_holder_log_size = 1024 * 1024 / (BLCKSZ / 1024);
 
@@ -79,6 +80,14 @@ oldest_holder(void)
 	return holder;
 }
 
+static Holder
+ourselves(void)
+{
+	Holder		holder = {.xid = MyProc->xid,.pid = MyProcPid};
+
+	return holder;
+}
+
 /* The number of times that the setting is to be doubled for so many pages. */
 static int
 level_of(uint32 pages)
@@ -91,15 +100,27 @@ level_of(uint32 pages)
 }
 
 void
-ip_holder_log(Relation rel, uint32 pages, uint32 grown)
+ip_holder_note(Relation rel, uint32 pages, uint32 grown)
 {
+	if (ip_holder_log_size >= 0 && grown <= pages &&
+		level_of(pages) != level_of(pages - grown))
+		ip_rel_cache(rel)->undo_to_log = pages;
+}
+
+void
+ip_holder_log(Relation rel)
+{
+	IpRelCache *cache = ip_rel_cache(rel);
+	uint32		pages = cache->undo_to_log;
+	bool		local = RELATION_IS_LOCAL(rel);
 	Holder		holder;
 
 	Assert(ip_page_none_is_locked());
-	if (ip_holder_log_size < 0 || grown > pages ||
-		level_of(pages) == level_of(pages - grown))
+	if (pages == 0)
 		return;
-	holder = oldest_holder();
+	cache->undo_to_log = 0;
+	/* nobody else sees a table that is our own */
+	holder = local ? ourselves() : oldest_holder();
 	ereport(LOG,
 			(errmsg("undo of relation \"%s\" has grown to %llu kB",
 					RelationGetRelationName(rel),
@@ -111,5 +132,6 @@ ip_holder_log(Relation rel, uint32 pages, uint32 grown)
 										 holder.xid) :
 			 errdetail("Process %d keeps undo of transaction %u and of later ones.",
 					   holder.pid, holder.xid),
+			 local ? 0 :
 			 errhint("View inplace_horizon shows what keeps undo, and the remedy.")));
 }

@@ -73,6 +73,8 @@ typedef struct IpRelCache
 	uint32		undo_largest;	/* the most that records have needed at once */
 	LocalTransactionId undo_looked; /* transaction that has examined the
 									 * current page; invalid: examine again */
+	uint32		undo_to_log;	/* number of undo pages that is to be logged,
+								 * or 0 */
 	BlockNumber lock_page;		/* where the backend last found room for a
 								 * lock set, or 0 */
 	IpFollowed	followed;

@@ -90,6 +90,29 @@ held_by(
 	sub { sql($_[0]); });
 $writer->{run}->finish if $writer->{run};
 
+# ---- tables of one session -----------------------------------------------------
+
+# Others' snapshots do not see them.  The first page that is added to a ring is found while a row's page is locked.
+$reader = $node->background_psql('postgres');
+$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t');
+foreach my $own ([ 'temporary', 'CREATE TEMP TABLE', 'BEGIN' ], [ 'new', 'BEGIN; CREATE TABLE', 'SAVEPOINT s' ])
+{
+	my ($name, $create, $begin) = @$own;
+	my $from = -s $node->logfile;
+	$pid = sql(q(SET inplace.log_undo_size = '8kB'), "$create $name (id int PRIMARY KEY, n int) USING inplace",
+		"INSERT INTO $name SELECT i, 0 FROM generate_series(1, 1000) i", $begin, ("UPDATE $name SET n = n + 1") x 5,
+		'SELECT pg_backend_pid()', 'COMMIT');
+	my @lines = slurp_file($node->logfile, $from) =~ /LOG:  undo of relation "$name" has grown to (\d+ kB\n(?:.*(?:DETAIL|HINT): .*\n)*)/g;
+	is(scalar(grep { !/^.*\n.*DETAIL:  Process $pid keeps undo of transaction \d+ and of later ones\.\n$/ } @lines),
+		0, "a $name table: the log names its own session") or diag(@lines);
+	like($lines[0] // '', qr/^16 kB/, "a $name table: growth that comes with a row's page locked is logged, too");
+	like($lines[1] // '', qr/^32 kB/, "a $name table: and only once");
+}
+$reader->query_safe('COMMIT');
+$reader->quit;
+
+# ---- VACUUM --------------------------------------------------------------------
+
 # VACUUM's own snapshot holds nothing
 my $vacuum = $node->background_psql('postgres', on_error_stop => 0);
 $vacuum->query_until(qr/began/, "SET vacuum_cost_delay = 100; SET vacuum_cost_limit = 1;\n\\echo began\nVACUUM t;\n\\echo ended\n");
