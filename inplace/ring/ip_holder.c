@@ -41,6 +41,22 @@ is_in_use(const PGPROC *proc, bool prepared)
 }
 
 /*
+ * Returns the oldest transaction whose undo the process keeps, or an invalid
+ * one, as when horizons are computed.  Snapshots of other databases see none
+ * of our tables; but their running transactions make our snapshots old.
+ */
+static TransactionId
+kept_by(const PGPROC *proc)
+{
+	if (proc->statusFlags & (PROC_IN_VACUUM | PROC_IN_LOGICAL_DECODING))
+		return InvalidTransactionId;
+	if (proc->databaseId == MyDatabaseId ||
+		(proc->statusFlags & PROC_AFFECTS_ALL_HORIZONS))
+		return TransactionIdOlder(proc->xid, proc->xmin);
+	return proc->xid;
+}
+
+/*
  * Find the oldest holder.  A running transaction makes all snapshots that are
  * taken meanwhile as old as it is: it goes before them.
  */
@@ -57,11 +73,8 @@ oldest_holder(void)
 	{
 		PGPROC	   *proc = &ProcGlobal->allProcs[i];
 		bool		prepared = i >= ProcGlobal->allProcCount;
-		TransactionId xid = TransactionIdOlder(proc->xid, proc->xmin);
+		TransactionId xid = kept_by(proc);
 
-		/* as when horizons are computed */
-		if (proc->statusFlags & (PROC_IN_VACUUM | PROC_IN_LOGICAL_DECODING))
-			continue;
 		if (TransactionIdIsValid(xid) &&
 			TransactionIdOlder(holder.xid, xid) == xid &&
 			(holder.xid != xid || proc->xid == xid) &&
