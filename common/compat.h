@@ -81,7 +81,8 @@
 /*
  * A place where tests let a session wait, on servers that were made for it;
  * nothing elsewhere.  It must not be in a critical section: the first visit
- * allocates memory.
+ * allocates memory.  A session that waits there with a page's content lock
+ * cannot be cancelled: tests must wake it up.
  */
 #if PG_VERSION_NUM < 170000
 #define CompatInjectionPoint(name) ((void) 0)

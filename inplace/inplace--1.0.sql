@@ -146,41 +146,62 @@ COMMENT ON FUNCTION inplace_toast_stats(regclass) IS
 
 -- ---- what holds undo back -------------------------------------------------
 
--- VACUUM's own snapshots hold nothing back.  A transaction of another database
--- does by the snapshots that are taken here meanwhile.
+-- VACUUM's own snapshots hold nothing back, nor do those of its workers.  A
+-- snapshot of another database does on a standby only, which reports it to its
+-- primary.  A transaction of another database does, if it has an xid, by the
+-- snapshots that are taken here meanwhile.
 CREATE VIEW inplace_horizon AS
 SELECT holder,
 	pid,						-- NULL: no process of this server
 	name,						-- application_name, gid or slot_name
 	database,					-- NULL: all
+	usename,
+	state,						-- as in pg_stat_activity
+	query,
 	xmin,						-- undo of this xid and of later ones stays
 	age(xmin) AS xids,			-- assigned since
 	since,
 	remedy
 FROM (
-	SELECT CASE backend_type WHEN 'walsender' THEN 'standby' ELSE 'backend' END
-			AS holder,
-		pid, application_name AS name, datname::text AS database,
-		CASE WHEN age(backend_xid) > age(backend_xmin) OR backend_xmin IS NULL
-			THEN backend_xid ELSE backend_xmin END AS xmin,
-		coalesce(xact_start, backend_start) AS since,
-		CASE backend_type WHEN 'walsender'
-			THEN 'end the oldest query of the standby'
-			ELSE format('SELECT pg_terminate_backend(%s)', pid) END AS remedy
-	FROM pg_stat_activity
-	WHERE (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
-		AND pid <> pg_backend_pid()
-		AND pid NOT IN (SELECT v.pid FROM pg_stat_progress_vacuum v)
+	SELECT b.holder, a.pid, a.application_name AS name,
+		a.datname::text AS database, a.usename::text, a.state,
+		left(a.query, 80) AS query,
+		CASE WHEN age(a.backend_xid) > age(b.xmin) OR b.xmin IS NULL
+			THEN a.backend_xid ELSE b.xmin END AS xmin,
+		coalesce(a.xact_start, a.backend_start) AS since,
+		CASE b.holder WHEN 'standby' THEN 'end the oldest query of the standby'
+			WHEN 'backend' THEN format('SELECT pg_terminate_backend(%s)', a.pid)
+			END AS remedy
+	FROM pg_stat_activity a
+		LEFT JOIN pg_stat_get_wal_senders() w ON w.pid = a.pid,
+		LATERAL (
+			-- A walsender with a database is of logical replication.  What
+			-- others are is shown only to those who may see it.
+			SELECT CASE WHEN w.pid IS NOT NULL AND a.datid IS NULL THEN 'standby'
+				WHEN w.pid IS NOT NULL OR a.backend_type IS NOT NULL
+				THEN 'backend' ELSE 'unknown' END AS holder,
+				CASE WHEN a.datname = current_database()
+					OR w.pid IS NOT NULL AND a.datid IS NULL
+					OR pg_is_in_recovery() THEN a.backend_xmin END AS xmin) b
+	WHERE (b.xmin IS NOT NULL OR a.backend_xid IS NOT NULL)
+		AND a.pid <> pg_backend_pid()
+		AND coalesce(a.leader_pid, a.pid) NOT IN (
+			SELECT v.pid FROM pg_stat_progress_vacuum v)
 	UNION ALL
-	SELECT 'prepared transaction', NULL, gid, database::text, transaction,
-		prepared, format('COMMIT PREPARED %L', gid)
+	SELECT 'prepared transaction', NULL, gid, database::text, owner::text,
+		NULL, NULL, transaction, prepared, format('COMMIT PREPARED %L', gid)
 	FROM pg_prepared_xacts
 	UNION ALL
 	SELECT CASE slot_type WHEN 'physical' THEN 'slot of a standby'
 			ELSE 'replication slot' END,
-		active_pid, slot_name::text, database::text, xmin, NULL,
-		CASE WHEN active THEN 'end the oldest query of the standby'
-			ELSE format('SELECT pg_drop_replication_slot(%L)', slot_name) END
+		active_pid, slot_name::text, database::text, NULL, NULL, NULL, xmin,
+		NULL,
+		CASE WHEN slot_name = 'pg_conflict_detection'	-- 19's own
+			THEN 'let the subscriptions with retain_dead_tuples catch up'
+			WHEN NOT active
+			THEN format('SELECT pg_drop_replication_slot(%L)', slot_name)
+			WHEN slot_type = 'physical' THEN 'end the oldest query of the standby'
+			ELSE 'let the slot''s consumer catch up' END
 	FROM pg_replication_slots
 	WHERE xmin IS NOT NULL AND wal_status IS DISTINCT FROM 'lost') holders
 ORDER BY age(xmin) DESC;
@@ -220,7 +241,20 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000 ROWS 10;
 COMMENT ON FUNCTION inplace_check(regclass) IS
 	'everything that is wrong with the pages of an inplace table';
 
+-- As above, but no rows if the table has been dropped, or is no inplace table.
+CREATE FUNCTION inplace_check_if_exists(
+	rel oid,
+	OUT block int8,
+	OUT off int4,
+	OUT problem text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000 ROWS 10;
+COMMENT ON FUNCTION inplace_check_if_exists(oid) IS
+	'internal: inplace_check for inplace_check_all';
+
 -- But temporary tables of other sessions, and on a standby unlogged tables.
+-- Tables may be dropped while it runs.
 CREATE FUNCTION inplace_check_all(
 	OUT relation regclass,
 	OUT block int8,
@@ -231,7 +265,7 @@ LANGUAGE SQL VOLATILE PARALLEL UNSAFE COST 100000 ROWS 10
 BEGIN ATOMIC
 	SELECT c.oid::regclass, k.block, k.off, k.problem
 	FROM pg_class c JOIN pg_am a ON a.oid = c.relam,
-		LATERAL inplace_check(c.oid) k
+		LATERAL inplace_check_if_exists(c.oid) k
 	WHERE a.amname = 'inplace' AND c.relkind IN ('r', 'm', 't')
 		AND (c.relpersistence <> 't' OR c.relnamespace = pg_my_temp_schema())
 		AND (c.relpersistence <> 'u' OR NOT pg_is_in_recovery());
@@ -247,6 +281,7 @@ REVOKE ALL ON FUNCTION inplace_versions(regclass, tid) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_locks(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_toast_stats(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_check(regclass) FROM PUBLIC;
+REVOKE ALL ON FUNCTION inplace_check_if_exists(oid) FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_check_all() FROM PUBLIC;
 REVOKE ALL ON FUNCTION inplace_wal_summary(pg_lsn, pg_lsn) FROM PUBLIC;
 
@@ -258,6 +293,7 @@ GRANT EXECUTE ON FUNCTION inplace_versions(regclass, tid) TO pg_stat_scan_tables
 GRANT EXECUTE ON FUNCTION inplace_locks(regclass) TO pg_stat_scan_tables;
 GRANT EXECUTE ON FUNCTION inplace_toast_stats(regclass) TO pg_stat_scan_tables;
 GRANT EXECUTE ON FUNCTION inplace_check(regclass) TO pg_stat_scan_tables;
+GRANT EXECUTE ON FUNCTION inplace_check_if_exists(oid) TO pg_stat_scan_tables;
 GRANT EXECUTE ON FUNCTION inplace_check_all() TO pg_stat_scan_tables;
 -- as pg_walinspect's
 GRANT EXECUTE ON FUNCTION inplace_wal_summary(pg_lsn, pg_lsn) TO pg_read_server_files;

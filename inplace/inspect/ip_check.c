@@ -35,16 +35,19 @@
 #include "ip_rel.h"
 
 PG_FUNCTION_INFO_V1(inplace_check);
-PGDLLEXPORT Datum inplace_check(PG_FUNCTION_ARGS);
+PG_FUNCTION_INFO_V1(inplace_check_if_exists);
 
-Datum
-inplace_check(PG_FUNCTION_ARGS)
+PGDLLEXPORT Datum inplace_check(PG_FUNCTION_ARGS);
+PGDLLEXPORT Datum inplace_check_if_exists(PG_FUNCTION_ARGS);
+
+/* Check the table, close it, and return all that is wrong with it. */
+static void
+check(Relation rel, FunctionCallInfo fcinfo)
 {
 	IpCheck    *c = palloc0(sizeof(IpCheck));
 	BlockNumber nblocks;
 
-	c->rel = ip_rel_open_to_inspect(PG_GETARG_OID(0));
-	CompatInitMaterializedSRF(fcinfo);
+	c->rel = rel;
 	c->rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	c->strategy = GetAccessStrategy(BAS_BULKREAD);
 	ip_check_refresh_horizon(c);
@@ -66,5 +69,25 @@ inplace_check(PG_FUNCTION_ARGS)
 		ReleaseBuffer(c->vm);
 	FreeAccessStrategy(c->strategy);
 	relation_close(c->rel, AccessShareLock);
+}
+
+Datum
+inplace_check(PG_FUNCTION_ARGS)
+{
+	Relation	rel = ip_rel_open_to_inspect(PG_GETARG_OID(0));
+
+	CompatInitMaterializedSRF(fcinfo);
+	check(rel, fcinfo);
+	return (Datum) 0;
+}
+
+Datum
+inplace_check_if_exists(PG_FUNCTION_ARGS)
+{
+	Relation	rel = ip_rel_try_open_to_inspect(PG_GETARG_OID(0));
+
+	CompatInitMaterializedSRF(fcinfo);
+	if (rel != NULL)
+		check(rel, fcinfo);
 	return (Datum) 0;
 }

@@ -16,6 +16,7 @@
 
 #include "ip_holder.h"
 #include "ip_page.h"
+#include "ip_rel.h"
 
 int			ip_holder_log_size = 1024 * 1024 / (BLCKSZ / 1024);
 
@@ -40,6 +41,22 @@ is_in_use(const PGPROC *proc, bool prepared)
 }
 
 /*
+ * Returns the oldest transaction whose undo the process keeps, or an invalid
+ * one, as when horizons are computed.  Snapshots of other databases see none
+ * of our tables; but their running transactions make our snapshots old.
+ */
+static TransactionId
+kept_by(const PGPROC *proc)
+{
+	if (proc->statusFlags & (PROC_IN_VACUUM | PROC_IN_LOGICAL_DECODING))
+		return InvalidTransactionId;
+	if (proc->databaseId == MyDatabaseId ||
+		(proc->statusFlags & PROC_AFFECTS_ALL_HORIZONS))
+		return TransactionIdOlder(proc->xid, proc->xmin);
+	return proc->xid;
+}
+
+/*
  * Find the oldest holder.  A running transaction makes all snapshots that are
  * taken meanwhile as old as it is: it goes before them.
  */
@@ -56,11 +73,8 @@ oldest_holder(void)
 	{
 		PGPROC	   *proc = &ProcGlobal->allProcs[i];
 		bool		prepared = i >= ProcGlobal->allProcCount;
-		TransactionId xid = TransactionIdOlder(proc->xid, proc->xmin);
+		TransactionId xid = kept_by(proc);
 
-		/* as when horizons are computed */
-		if (proc->statusFlags & (PROC_IN_VACUUM | PROC_IN_LOGICAL_DECODING))
-			continue;
 		if (TransactionIdIsValid(xid) &&
 			TransactionIdOlder(holder.xid, xid) == xid &&
 			(holder.xid != xid || proc->xid == xid) &&
@@ -79,6 +93,14 @@ oldest_holder(void)
 	return holder;
 }
 
+static Holder
+ourselves(void)
+{
+	Holder		holder = {.xid = MyProc->xid,.pid = MyProcPid};
+
+	return holder;
+}
+
 /* The number of times that the setting is to be doubled for so many pages. */
 static int
 level_of(uint32 pages)
@@ -91,15 +113,27 @@ level_of(uint32 pages)
 }
 
 void
-ip_holder_log(Relation rel, uint32 pages, uint32 grown)
+ip_holder_note(Relation rel, uint32 pages, uint32 grown)
 {
+	if (ip_holder_log_size >= 0 && grown <= pages &&
+		level_of(pages) != level_of(pages - grown))
+		ip_rel_cache(rel)->undo_to_log = pages;
+}
+
+void
+ip_holder_log(Relation rel)
+{
+	IpRelCache *cache = ip_rel_cache(rel);
+	uint32		pages = cache->undo_to_log;
+	bool		local = RELATION_IS_LOCAL(rel);
 	Holder		holder;
 
 	Assert(ip_page_none_is_locked());
-	if (ip_holder_log_size < 0 || grown > pages ||
-		level_of(pages) == level_of(pages - grown))
+	if (pages == 0)
 		return;
-	holder = oldest_holder();
+	cache->undo_to_log = 0;
+	/* nobody else sees a table that is our own */
+	holder = local ? ourselves() : oldest_holder();
 	ereport(LOG,
 			(errmsg("undo of relation \"%s\" has grown to %llu kB",
 					RelationGetRelationName(rel),
@@ -111,5 +145,6 @@ ip_holder_log(Relation rel, uint32 pages, uint32 grown)
 										 holder.xid) :
 			 errdetail("Process %d keeps undo of transaction %u and of later ones.",
 					   holder.pid, holder.xid),
+			 local ? 0 :
 			 errhint("View inplace_horizon shows what keeps undo, and the remedy.")));
 }

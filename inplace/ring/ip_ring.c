@@ -541,7 +541,8 @@ ip_ring_grow(Relation rel, Buffer current, uint16 slot, uint32 extent)
 	}
 	Assert(extent > 0 && extent <= lengthof(pages));
 	n = get_pages(rel, pages, Max(1, Min(ms.npages, extent)));
-	ip_ring_add_pages(rel, current, meta, slot, pages, n, false);
+	ip_holder_note(rel, ip_ring_add_pages(rel, current, meta, slot, pages, n,
+										  false), n);
 	return pages[0];
 }
 
@@ -613,7 +614,6 @@ ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot,
 	Buffer		pages[IP_UNDO_MAX_EXTENT];
 	Buffer		current = lock_if_will_grow(rel, at, slot, oldest,
 											BUFFER_LOCK_SHARE);
-	uint32		total = 0;
 	int			n;
 
 	Assert(at != oldest);
@@ -625,16 +625,16 @@ ip_ring_grow_ahead(Relation rel, BlockNumber at, uint16 slot,
 	current = lock_if_will_grow(rel, at, slot, oldest, BUFFER_LOCK_EXCLUSIVE);
 	if (n > 0 && BufferIsValid(current))
 	{
-		total = ip_ring_add_pages(rel, current, ip_rel_make_meta(rel), slot,
-								  pages, n, true);
+		ip_holder_note(rel, ip_ring_add_pages(rel, current,
+											  ip_rel_make_meta(rel), slot,
+											  pages, n, true), n);
 		UnlockReleaseBuffer(pages[0]);
 	}
 	else
 		give_pages_back(rel, pages, n);
 	if (BufferIsValid(current))
 		UnlockReleaseBuffer(current);
-	if (total > 0)
-		ip_holder_log(rel, total, n);
+	ip_holder_log(rel);
 }
 
 void

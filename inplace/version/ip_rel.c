@@ -309,16 +309,16 @@ ip_rel_repair_meta(Relation rel)
 						RelationGetRelationName(rel), problem)));
 }
 
-Relation
-ip_rel_open_to_inspect(Oid relid)
+static bool
+is_inplace_table(Relation rel)
 {
-	Relation	rel = relation_open(relid, AccessShareLock);
+	return rel->rd_tableam != NULL &&
+		table_slot_callbacks(rel) == &ip_slot_ops;
+}
 
-	if (rel->rd_tableam == NULL || table_slot_callbacks(rel) != &ip_slot_ops)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an inplace table",
-						RelationGetRelationName(rel))));
+static void
+check_readable(Relation rel)
+{
 	if (RELATION_IS_OTHER_TEMP(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -327,6 +327,34 @@ ip_rel_open_to_inspect(Oid relid)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot access temporary or unlogged relations during recovery")));
+}
+
+Relation
+ip_rel_open_to_inspect(Oid relid)
+{
+	Relation	rel = relation_open(relid, AccessShareLock);
+
+	if (!is_inplace_table(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not an inplace table",
+						RelationGetRelationName(rel))));
+	check_readable(rel);
+	return rel;
+}
+
+Relation
+ip_rel_try_open_to_inspect(Oid relid)
+{
+	Relation	rel = try_relation_open(relid, AccessShareLock);
+
+	if (rel != NULL && !is_inplace_table(rel))
+	{
+		relation_close(rel, AccessShareLock);
+		return NULL;
+	}
+	if (rel != NULL)
+		check_readable(rel);
 	return rel;
 }
 

@@ -73,6 +73,8 @@ typedef struct IpRelCache
 	uint32		undo_largest;	/* the most that records have needed at once */
 	LocalTransactionId undo_looked; /* transaction that has examined the
 									 * current page; invalid: examine again */
+	uint32		undo_to_log;	/* number of undo pages that is to be logged,
+								 * or 0 */
 	BlockNumber lock_page;		/* where the backend last found room for a
 								 * lock set, or 0 */
 	IpFollowed	followed;
@@ -105,6 +107,12 @@ ip_rel_set_ring(IpRelCache *cache, uint16 slot, BlockNumber current)
  * AccessShareLock.  Errors: wrong_object_type, feature_not_supported.
  */
 extern Relation ip_rel_open_to_inspect(Oid relid);
+
+/*
+ * The same, but returns NULL, without a lock, if the table does not exist, or
+ * is no inplace table.
+ */
+extern Relation ip_rel_try_open_to_inspect(Oid relid);
 
 /* The relation's cache.  May be called with pages locked. */
 extern IpRelCache *ip_rel_cache(Relation rel);

@@ -201,6 +201,8 @@ modify_end(ModifyRequest *req, TM_Result result)
 {
 	ip_lockers_wait_end(req->rel, &req->target.row, req->tuple_lock_mode,
 						req->have_tuple_lock);
+	/* a ring may have grown while the row's page was locked */
+	ip_holder_log(req->rel);
 	return ip_modify_self_failure(req->rel, &req->target, req->snapshot,
 								  req->cid, result, req->tmfd);
 }

@@ -52,6 +52,8 @@ $subscriber->safe_psql('postgres', "CREATE SUBSCRIPTION sub CONNECTION '$connect
 $subscriber->wait_for_subscription_sync($publisher, 'sub');
 $subscriber->poll_query_until('postgres', q(SELECT count(*) = 1 FROM pg_replication_slots WHERE slot_name = 'pg_conflict_detection' AND xmin IS NOT NULL))
   or die 'no slot that retains rows';
+is($subscriber->safe_psql('postgres', q(SELECT holder, remedy FROM inplace_horizon WHERE name = 'pg_conflict_detection')),
+	'replication slot|let the subscriptions with retain_dead_tuples catch up', 'the view has the slot, and a remedy');
 my $worker = q(SELECT pid FROM pg_stat_subscription WHERE subname = 'sub' AND worker_type = 'apply');
 my $pid    = $subscriber->safe_psql('postgres', $worker);
 
