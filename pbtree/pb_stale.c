@@ -11,7 +11,6 @@
 #include "compat.h"
 
 #include "access/table.h"
-#include "access/table.h"
 #include "catalog/index.h"
 #include "utils/memutils.h"
 

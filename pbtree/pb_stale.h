@@ -28,8 +28,8 @@ typedef struct PbStale
 	TupleTableSlot *slot;
 	Buffer		vm;
 	bool		owns_heap;		/* a reference to it */
-	Relation	toast;			/* for VACUUM: the TOAST table, locked with
-								 * its indexes, or NULL */
+	Relation	toast;			/* for VACUUM: the TOAST table, locked, or
+								 * NULL */
 	ItemPointerData *suspects;	/* of a leaf's entries, in order */
 	int			nsuspects;
 	int			nold;			/* number of entries needed for older

@@ -107,14 +107,16 @@ set_target(IpPrune *p, IpVersion *v, IpRowOp *op)
 
 /*
  * Put the operation for a row below whose aborted changes v stands, or whose
- * insertion has aborted (IPV_NONE); op has its base.
+ * insertion has aborted (IPV_NONE); op has its base.  Where rows of an aborted
+ * insertion stay for a while, the row becomes such a one.
  */
 static IpPruneAction
 put_below(IpPrune *p, IpVersion *v, IpvResult below, IpRowOp *op)
 {
 	if (v->damaged)
 		return PRUNE_DAMAGED;
-	if (below == IPV_NONE)
+	if (below == IPV_NONE &&
+		(v->steps == 0 || !ip_prune_keeps_aborted(p, v->xid)))
 	{
 		ip_op_dead(p->w, op->off);
 		return PRUNE_DEAD;

@@ -13,6 +13,7 @@
 #include "ip_row.h"
 #include "ip_runs.h"
 #include "ip_space.h"
+#include "ip_xid.h"
 
 /*
  * A bulk insertion adds this part of the table's pages at once, but not more
@@ -166,6 +167,64 @@ ip_space_is_lost_undo(Relation rel, BlockNumber block, Page page)
 	return listed;
 }
 
+/* ---- room to come ------------------------------------------------------ */
+
+/*
+ * Deleted rows of TOAST tables, whose room nobody may use yet.  The free space
+ * map gets to know of it when the horizon has passed the deletion: a search
+ * that comes too early would make the map forget the page.  If the list is full,
+ * or the session ends before, VACUUM finds the room.
+ */
+typedef struct Expected
+{
+	RelFileNumber number;
+	BlockNumber block;
+	uint32		room;			/* of the page then, at least */
+	TransactionId xid;			/* has deleted the row */
+} Expected;
+
+#define MAX_EXPECTED	512
+
+static Expected expected[MAX_EXPECTED];
+static int	nexpected;
+
+void
+ip_space_expect(Relation rel, BlockNumber block, Size space, TransactionId xid)
+{
+	if (nexpected == MAX_EXPECTED)
+		memmove(&expected[0], &expected[1], --nexpected * sizeof(Expected));
+	expected[nexpected++] = (Expected)
+	{
+		CompatRelNumber(rel), block, Min(space, IP_MAX_ITEM), xid
+	};
+}
+
+/* Record the room of the table's rows that nobody needs any more. */
+static void
+record_expected(Relation rel)
+{
+	RelFileNumber number = CompatRelNumber(rel);
+	int			n = 0;
+
+	for (int i = 0; i < nexpected; i++)
+	{
+		const Expected *e = &expected[i];
+
+		if (e->number != number || !ip_xid_removable(rel, ip_xid_full(e->xid)))
+			expected[n++] = *e;
+		else if (compat_has_block(rel, e->block))
+		{
+			ip_space_record(rel, e->block, e->room);
+			/* searches begin at the map's root */
+			if (has_map(rel))
+				FreeSpaceMapVacuumRange(rel, e->block, e->block + 1);
+		}
+	}
+	nexpected = n;
+}
+
+/* ---- searching --------------------------------------------------------- */
+
 /* Returns the number of free bytes for new rows of which "size" are wanted. */
 static Size
 room(Relation rel, BlockNumber block, Page page, Size size)
@@ -313,6 +372,8 @@ ip_space_find(Relation rel, Size size, CompatOptions options,
 	if (!conditional)
 		ip_rel_check_format(rel);
 	wanted = Min(wanted, IP_MAX_ITEM + sizeof(ItemIdData));
+	if (nexpected > 0 && use_fsm && ip_rel_is_toast(rel))
+		record_expected(rel);
 	block = RelationGetTargetBlock(rel);
 	if (block == InvalidBlockNumber && use_fsm)
 	{

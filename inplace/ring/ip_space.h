@@ -112,6 +112,13 @@ extern bool ip_space_is_lost_undo(Relation rel, BlockNumber block, Page page);
  */
 extern void ip_space_record(Relation rel, BlockNumber block, Size space);
 
+/*
+ * Note that a page of a TOAST table will have this room when nobody needs the
+ * row that xid has deleted.
+ */
+extern void ip_space_expect(Relation rel, BlockNumber block, Size space,
+							TransactionId xid);
+
 /* The lowest free blocks that VACUUM has seen, in order. */
 typedef struct IpFreeBlocks
 {

@@ -273,7 +273,11 @@ count_row(IpVacuum *v, BlockNumber block, Page page, OffsetNumber off,
 	{
 		case IP_STATUS_ABORTED:
 			note_unresolved(v, block, page, off);
-			v->n.live += 1;
+			/* an aborted insertion that stays for a while */
+			if (row->state & IP_ROW_INSERTED)
+				v->n.recently_dead += 1;
+			else
+				v->n.live += 1;
 			break;
 		case IP_STATUS_COMMITTED:
 			if (row->state & IP_ROW_DELETED)
@@ -352,7 +356,7 @@ leave_locked(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
 
 /*
  * Make dead items that no index names unused.  Returns true if the page has
- * become a free one.
+ * become a free one, because no other items are left.
  */
 static bool
 free_items(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
@@ -364,14 +368,21 @@ free_items(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
 	ByteWriter *w;
 
 	Assert(ip_vacuum_nindexes(v) == 0 || v->n.index_scans > 0); /* I1 */
-	ndead = leave_locked(v, buffer, dead, ndead);
-	if (ndead == 0)
-		return false;
+	if (ndead > 0)
+	{
+		ndead = leave_locked(v, buffer, dead, ndead);
+		if (ndead == 0)
+			return false;
+	}
 	for (OffsetNumber off = FirstOffsetNumber; off <= max; off++)
 		nused += ip_item_is_used(PageGetItemId(page, off)) ||
 			ItemIdIsDead(PageGetItemId(page, off)) ? 1 : 0;
+	if (ndead == 0 && nused > 0)
+		return false;
 	ip_change_begin(&change, v->rel, IP_XLOG_VACUUM, InvalidTransactionId);
-	w = ip_change_block(&change, buffer, nused == ndead);
+	/* a change that does not make the page clears its bits in the map */
+	w = ip_change_block(&change, buffer,
+						nused == ndead && !PageIsAllVisible(page));
 	if (nused == ndead)
 		ip_op_simple(w, IP_OP_INIT_FREE);
 	else
@@ -411,7 +422,8 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer,
 	v->n.dead_item_pages += *ndead > 0 ? 1 : 0;
 	v->n.dead_items += *ndead;
 	note_stale_keys(v, block, buffer);
-	if (*ndead > 0 && ip_vacuum_nindexes(v) == 0)
+	/* the prune of a TOAST table's page may have left no items */
+	if ((*ndead > 0 || ip_rel_is_toast(v->rel)) && ip_vacuum_nindexes(v) == 0)
 	{
 		int			n = *ndead;
 

@@ -47,13 +47,15 @@ is_worth_compressing(Toaster *t, int i)
 	struct varlena *value =
 		(struct varlena *) DatumGetPointer(t->ttc.ttc_values[i]);
 	uint32		size = VARSIZE_ANY_EXHDR(value);
+	uint32		sample;
 	uint32		len;
 
 	if (!t->has_table || size <= 4 * t->target)
 		return true;
-	return ip_value_compress(VARDATA_ANY(value), SAMPLE,
+	sample = Min(size, SAMPLE);
+	return ip_value_compress(VARDATA_ANY(value), sample,
 							 t->ttc.ttc_attr[i].tai_compression, &len) != NULL &&
-		(uint64) len * (size / SAMPLE) <= t->target;
+		(uint64) len * size / sample <= t->target;
 }
 
 static void

@@ -18,7 +18,6 @@
 #include "access/table.h"
 #include "common/hashfn.h"
 #include "pgstat.h"
-#include "storage/freespace.h"
 #include "utils/memutils.h"
 
 #include "ip_change.h"
@@ -168,7 +167,7 @@ set_next(Saver *s, uint32 address, uint32 next)
 	BlockNumber block = IpValueAddressBlock(address);
 	OffsetNumber off = IpValueAddressOffset(address);
 	Buffer		buffer = ip_rel_read(s->toast, block);
-	IpRowOp		op = {.off = off,.own_xid = true,.base = IP_BASE_ROW};
+	IpRowOp		op = {.off = off,.base = IP_BASE_ROW};
 	IpVersion	v;
 	IpValueRow	row;
 	IpFormed	formed;
@@ -177,14 +176,16 @@ set_next(Saver *s, uint32 address, uint32 next)
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	if (ip_version_begin(&v, s->toast, block, BufferGetPage(buffer),
 						 off) != IPV_OK ||
-		!(v.state & IP_ROW_INSERTED) || v.xid != ip_xid_full(s->change->xid) ||
-		ip_value_read_row(v.hdr, v.body, v.bodylen, &row) != NULL)
+		ip_value_read_row(v.hdr, v.body, v.bodylen, &row) != NULL ||
+		row.seq != IP_VALUE_HEAD || row.next != 0)
 		elog(ERROR, "row (%u,%u) of relation \"%s\" is not the head just written",
 			 block, off, RelationGetRelationName(s->toast));
 	row.next = next;
 	ip_value_form_row(&row, &formed);
 	op.hdr = formed.hdr;
-	op.state = v.top_state;
+	op.own_xid = (v.top_state & IP_ROW_VERSION) != 0;
+	if (v.top_state & IP_ROW_INSERTED)
+		op.state = op.own_xid ? ip_state_insert() : ip_state_insert_default();
 	op.ptr = ip_ptr_cid(s->change->cid);
 	op.from = v.body;
 	op.fromlen = v.bodylen;
@@ -213,19 +214,6 @@ open_toast(const IpValueChange *c)
 				 errdetail("A version of inplace before 1.0 has made it."),
 				 errhint("ALTER TABLE ... SET ACCESS METHOD heap, and back, makes it again.")));
 	return toast;
-}
-
-/*
- * A page will have this room when no snapshot needs the deleted row any more.
- * The next backend that looks for room prunes the page.
- */
-static void
-note_room_to_come(Relation toast, BlockNumber block, Size room)
-{
-	ip_space_record(toast, block, Min(room, IP_MAX_ITEM));
-	/* searches begin at the map's root */
-	if (compat_has_block(toast, IP_FEW_BLOCKS))
-		FreeSpaceMapVacuumRange(toast, block, block + 1);
 }
 
 /*
@@ -286,7 +274,7 @@ delete_row(const IpValueChange *c, Relation toast, uint32 address,
 	if (problem == NULL && !c->replay)
 	{
 		pgstat_count_heap_delete(toast);
-		note_room_to_come(toast, block, room);
+		ip_space_expect(toast, block, room, c->xid);
 	}
 	return problem;
 }
@@ -552,25 +540,11 @@ make_image(Saver *s, const char *raw, uint32 rawlen, const char **image,
 	return 0;
 }
 
-/*
- * Look for room first on the page of an old row: the row is about to be
- * deleted, so the page is changed anyway, and may have room of versions before.
- */
-static void
-prefer_page_of(Saver *s, uint32 address)
-{
-	if (!(s->change->options & TABLE_INSERT_SKIP_FSM) &&
-		compat_has_block(s->toast, IpValueAddressBlock(address)))
-		RelationSetTargetBlock(s->toast, IpValueAddressBlock(address));
-}
-
 /* Write the blocks that the old value does not have. */
 static void
 put_blocks(Saver *s, uint32 id)
 {
 	uint32		at = 0;
-	uint32		old_at = 0;
-	uint32		old = 0;
 
 	for (uint32 i = 0; i < s->nblocks; i++)
 	{
@@ -584,12 +558,6 @@ put_blocks(Saver *s, uint32 id)
 			uint32		flag = make_image(s, s->raw + at, block->rawlen, &image,
 										  &len);
 
-			/* the old block that was there */
-			while (s->shares && old < s->old.head.nblocks &&
-				   old_at + s->old.blocks[old].rawlen <= at)
-				old_at += s->old.blocks[old++].rawlen;
-			if (s->shares && old < s->old.head.nblocks)
-				prefer_page_of(s, s->old.blocks[old].address);
 			block->address = put_bytes(s, IP_VALUE_BLOCK | flag, image, len, id,
 									   i);
 			MemoryContextSwitchTo(context);
@@ -638,8 +606,6 @@ put_value(Saver *s)
 								  id, -1));
 		return id;
 	}
-	if (s->shares)
-		prefer_page_of(s, s->old.id);
 	return put_bytes(s, IP_VALUE_HEAD | flag, bytes, sizeof(head) + len, 0,
 					 image != NULL ? 0 : -1);
 }
