@@ -20,6 +20,7 @@
 
 #include "ip_change.h"
 #include "ip_delta.h"
+#include "ip_holder.h"
 #include "ip_keys.h"
 #include "ip_lock.h"
 #include "ip_logical.h"
