@@ -108,7 +108,8 @@ check_table(void *arg)
 	Relation	rel = check->c->rel;
 	TupleDesc	desc = RelationGetDescr(rel);
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
-	TableScanDesc scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
+	TableScanDesc scan = table_beginscan_strat(rel, GetActiveSnapshot(), 0,
+											   NULL, true, false);
 
 	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
@@ -135,8 +136,9 @@ check_owners(void *arg)
 {
 	ValueCheck *check = arg;
 	TupleTableSlot *slot = table_slot_create(check->toast, NULL);
-	TableScanDesc scan = table_beginscan(check->toast, GetActiveSnapshot(), 0,
-										 NULL);
+	TableScanDesc scan = table_beginscan_strat(check->toast,
+											   GetActiveSnapshot(), 0, NULL,
+											   true, false);
 
 	sort_rows(&check->rows);
 	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
