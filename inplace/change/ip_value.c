@@ -60,7 +60,7 @@ ip_value_read_head(const char *data, uint32 len, IpValueHead *head)
 	if (len < sizeof(IpValueHead))
 		return "head is too short";
 	memcpy(head, data, sizeof(IpValueHead));
-	if (head->rawsize == 0 || !AllocSizeIsValid((Size) head->rawsize + VARHDRSZ))
+	if (head->rawsize == 0 || head->rawsize > MaxAllocSize - VARHDRSZ)
 		return "length is wrong";
 	if (head->nblocks > head->rawsize)
 		return "number of blocks is wrong";

@@ -172,8 +172,8 @@ ip_space_is_lost_undo(Relation rel, BlockNumber block, Page page)
 /*
  * Deleted rows of TOAST tables, whose room nobody may use yet.  The free space
  * map gets to know of it when the horizon has passed the deletion: a search
- * that comes too early would make the map forget the page.  If the list is full,
- * or the session ends before, VACUUM finds the room.
+ * that comes too early would make the map forget the page.  If the list is
+ * full, or the session ends before, VACUUM finds the room.
  */
 typedef struct Expected
 {

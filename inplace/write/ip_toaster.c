@@ -54,7 +54,8 @@ is_worth_compressing(Toaster *t, int i)
 		return true;
 	sample = Min(size, SAMPLE);
 	return ip_value_compress(VARDATA_ANY(value), sample,
-							 t->ttc.ttc_attr[i].tai_compression, &len) != NULL &&
+							 t->ttc.ttc_attr[i].tai_compression,
+							 &len) != NULL &&
 		(uint64) len * size / sample <= t->target;
 }
 

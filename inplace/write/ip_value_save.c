@@ -653,8 +653,8 @@ ip_value_save(const IpValueChange *change, const struct varlena *value,
 
 	Assert(ip_page_none_is_locked());
 	s.toast = open_toast(change);
-	s.logical = !change->replay && !(change->options & TABLE_INSERT_NO_LOGICAL) &&
-		RelationIsLogicallyLogged(s.toast);
+	s.logical = !change->replay && RelationIsLogicallyLogged(s.toast) &&
+		!(change->options & TABLE_INSERT_NO_LOGICAL);
 	s.block_context = AllocSetContextCreate(context, "inplace blocks",
 											ALLOCSET_DEFAULT_SIZES);
 	read_old(&s, old);
