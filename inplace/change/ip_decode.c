@@ -138,7 +138,7 @@ make_chunk(ReorderBuffer *rb, Section *s)
 	if (s->r.bad || body == NULL ||
 		ip_value_read_row(IP_VALUE_NATTS, body, bodylen, &row) != NULL)
 		bad_section(s->record);
-	if ((row.seq & IP_VALUE_KIND_MASK) == IP_VALUE_HEAD)
+	if ((row.kind & IP_VALUE_KIND_MASK) == IP_VALUE_HEAD)
 	{
 		if (ip_value_read_head(row.data, row.len, &head) != NULL)
 			bad_section(s->record);
@@ -147,7 +147,7 @@ make_chunk(ReorderBuffer *rb, Section *s)
 	}
 	rawlen = ip_value_image_length(&row);
 	raw = ip_value_expand(row.data, row.len,
-						  (row.seq & IP_VALUE_COMPRESSED) != 0, rawlen);
+						  (row.kind & IP_VALUE_COMPRESSED) != 0, rawlen);
 	if (raw == NULL)
 		bad_section(s->record);
 	result = ReorderBufferAllocTupleBuf(rb, hoff - SizeofHeapTupleHeader +

@@ -27,15 +27,16 @@ ip_value_read_row(uint16 hdr, const uint8 *body, uint32 bodylen,
 		return "row does not have the columns of a TOAST table";
 	if (bodylen < IP_VALUE_ROW_OVERHEAD)
 		return "row is too short";
-	memcpy(&row->next, body, sizeof(uint32));
-	memcpy(&row->seq, body + sizeof(uint32), sizeof(uint32));
+	memcpy(&row->address, body, sizeof(uint32));
+	memcpy(&row->next, body + sizeof(uint32), sizeof(uint32));
 	memcpy(&size, body + 2 * sizeof(uint32), VARHDRSZ);
+	row->kind = body[IP_VALUE_ROW_OVERHEAD - 1];
 	if (!VARATT_IS_4B_U(&size) ||
-		VARSIZE_4B(&size) < VARHDRSZ ||
+		VARSIZE_4B(&size) < VARHDRSZ + 1 ||
 		VARSIZE_4B(&size) > bodylen - 2 * sizeof(uint32))
 		return "chunk_data is damaged";
 	row->data = (const char *) body + IP_VALUE_ROW_OVERHEAD;
-	row->len = VARSIZE_4B(&size) - VARHDRSZ;
+	row->len = VARSIZE_4B(&size) - VARHDRSZ - 1;
 	return NULL;
 }
 
@@ -44,13 +45,14 @@ ip_value_form_row(const IpValueRow *row, IpFormed *formed)
 {
 	uint32		size;
 
-	SET_VARSIZE(&size, VARHDRSZ + row->len);
+	SET_VARSIZE(&size, VARHDRSZ + 1 + row->len);
 	formed->hdr = IP_VALUE_NATTS;
 	formed->bodylen = IP_VALUE_ROW_OVERHEAD + row->len;
 	formed->body = palloc(formed->bodylen);
-	memcpy(formed->body, &row->next, sizeof(uint32));
-	memcpy(formed->body + sizeof(uint32), &row->seq, sizeof(uint32));
+	memcpy(formed->body, &row->address, sizeof(uint32));
+	memcpy(formed->body + sizeof(uint32), &row->next, sizeof(uint32));
 	memcpy(formed->body + 2 * sizeof(uint32), &size, VARHDRSZ);
+	formed->body[IP_VALUE_ROW_OVERHEAD - 1] = row->kind;
 	memcpy(formed->body + IP_VALUE_ROW_OVERHEAD, row->data, row->len);
 }
 
@@ -140,7 +142,7 @@ ip_value_image_length(const IpValueRow *row)
 {
 	uint32		info;
 
-	if (!(row->seq & IP_VALUE_COMPRESSED))
+	if (!(row->kind & IP_VALUE_COMPRESSED))
 		return row->len;
 	if (row->len < sizeof(info))
 		return 0;

@@ -8,11 +8,12 @@
  *
  *	  row:	chunk_id (4)  chunk_seq (4)	 chunk_data (bytea)
  *			|			  |				 |
+ *			|			  |				 kind (1): IpValueKind
  *			|			  |				 head: IpValueHead, the image or the
  *			|			  |				 list of blocks
  *			|			  |				 block: image
- *			|			  IpValueSeq
- *			address of the row that continues these bytes, or 0
+ *			|			  address of the row that continues these bytes, or 0
+ *			the row's own address
  *
  *	  IpValueHead:	rawsize (4)	 nblocks (4)  cut (4)
  *	  list:			for each block its address (4) and raw length (2)
@@ -55,13 +56,13 @@
 #define IpValueAddressOffset(address) \
 	((OffsetNumber) (((address) & (IP_VALUE_MAX_OFFSET - 1)) + 1))
 
-/* chunk_seq: the kind of the row, and a flag. */
-typedef enum IpValueSeq
+/* The kind of a row, and a flag. */
+typedef enum IpValueKind
 {
 	IP_VALUE_HEAD = 1,
 	IP_VALUE_BLOCK = 2,			/* the first row of a block */
 	IP_VALUE_MORE = 3			/* continues a head or a block */
-} IpValueSeq;
+} IpValueKind;
 
 #define IP_VALUE_KIND_MASK		0x0F
 #define IP_VALUE_COMPRESSED		0x10	/* the image, which begins in this
@@ -86,15 +87,16 @@ typedef struct IpValueBlock
 /* ... and on the page. */
 #define IP_VALUE_ENTRY_SZ		(sizeof(uint32) + sizeof(uint16))
 
-/* A row's bytes before those of the value: the columns, with VARHDRSZ. */
-#define IP_VALUE_ROW_OVERHEAD	(2 * sizeof(uint32) + VARHDRSZ)
+/* A row's bytes before those of the value: columns, VARHDRSZ and kind. */
+#define IP_VALUE_ROW_OVERHEAD	(2 * sizeof(uint32) + VARHDRSZ + 1)
 #define IP_VALUE_NATTS			3
 
 /* One row of a value. */
 typedef struct IpValueRow
 {
+	uint32		address;
 	uint32		next;			/* address of the row that continues it, or 0 */
-	uint32		seq;
+	uint8		kind;
 	const char *data;			/* not aligned */
 	uint32		len;
 } IpValueRow;

@@ -269,7 +269,7 @@ count_values(ValueStats *stats, Relation toast, bool old, IpValueRows *current)
 
 		CHECK_FOR_INTERRUPTS();
 		if (ip_value_read_row(v->hdr, v->body, v->bodylen, &row) != NULL ||
-			(row.seq & IP_VALUE_KIND_MASK) != IP_VALUE_HEAD)
+			(row.kind & IP_VALUE_KIND_MASK) != IP_VALUE_HEAD)
 			continue;
 		is_old = ip_version_status(v) == IP_STATUS_ABORTED ?
 			!(v->state & IP_ROW_DELETED) : (v->state & IP_ROW_DELETED) != 0;

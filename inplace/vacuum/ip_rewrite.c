@@ -642,10 +642,9 @@ ip_rewrite_for_cluster(Relation old, Relation new, Relation index,
 	if (old->rd_rel->relkind == RELKIND_TOASTVALUE)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot rewrite TOAST table \"%s\" by itself",
-						RelationGetRelationName(old)),
-				 errdetail("Rows of its table have the addresses of its rows."),
-				 errhint("Rewrite the table that it belongs to.")));
+				 errmsg("cannot rewrite the TOAST table of an inplace table by itself"),
+				 errdetail("Rows of the table have the addresses of its rows."),
+				 errhint("Rewrite the table.")));
 	r->old = old;
 	r->new = new;
 	r->horizon = ip_xid_full(horizon);

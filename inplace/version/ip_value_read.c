@@ -29,7 +29,7 @@ ip_value_damaged(Relation toast, uint32 id, uint32 address,
 
 /* Read one row of a value, in v's memory.  Returns what is wrong, or NULL. */
 static const char *
-read_row(IpVersion *v, Relation toast, uint32 address, IpValueSeq kind,
+read_row(IpVersion *v, Relation toast, uint32 address, IpValueKind kind,
 		 IpValueRow *row)
 {
 	const char *problem;
@@ -43,8 +43,8 @@ read_row(IpVersion *v, Relation toast, uint32 address, IpValueSeq kind,
 	if (!ip_version_fetch_newest(v, toast, &tid))
 		return "there is no such row";
 	problem = ip_value_read_row(v->hdr, v->body, v->bodylen, row);
-	if (problem == NULL && ((row->seq & IP_VALUE_KIND_MASK) != kind ||
-							row->len == 0))
+	if (problem == NULL && ((row->kind & IP_VALUE_KIND_MASK) != kind ||
+							row->address != address || row->len == 0))
 		problem = "row does not belong there";
 	return problem;
 }
@@ -65,11 +65,11 @@ note_row(IpValueRows *rows, uint32 address)
 
 /*
  * Read the bytes that begin in the row at the address, but not more than
- * "most".  Returns what is wrong, or NULL.  *seq: chunk_seq of the first row.
+ * "most".  Returns what is wrong, or NULL.  *first_kind: that of the first row.
  */
 static const char *
-read_bytes(IpValue *value, uint32 *address, IpValueSeq kind, uint32 most,
-		   StringInfo bytes, uint32 *seq)
+read_bytes(IpValue *value, uint32 *address, IpValueKind kind, uint32 most,
+		   StringInfo bytes, uint8 *first_kind)
 {
 	IpVersion	v;
 	IpValueRow	row;
@@ -83,7 +83,7 @@ read_bytes(IpValue *value, uint32 *address, IpValueSeq kind, uint32 most,
 		if (problem != NULL)
 			return problem;
 		if (first)
-			*seq = row.seq;
+			*first_kind = row.kind;
 		if (row.len > most - bytes->len)
 			return "there are more bytes than there should be";
 		note_row(value->rows, *address);
@@ -136,7 +136,7 @@ ip_value_open(IpValue *value, Relation toast, uint32 id, uint32 rawsize,
 	StringInfoData bytes;
 	const char *problem;
 	uint32		address = id;
-	uint32		seq;
+	uint8		first;
 
 	value->rel = toast;
 	value->id = id;
@@ -146,7 +146,7 @@ ip_value_open(IpValue *value, Relation toast, uint32 id, uint32 rawsize,
 	initStringInfo(&bytes);
 	/* neither a list nor an image is longer than that */
 	problem = read_bytes(value, &address, IP_VALUE_HEAD,
-						 sizeof(IpValueHead) + most + VARHDRSZ, &bytes, &seq);
+						 sizeof(IpValueHead) + most + VARHDRSZ, &bytes, &first);
 	if (problem == NULL)
 		problem = ip_value_read_head(bytes.data, bytes.len, &value->head);
 	if (problem == NULL && rawsize > 0 && value->head.rawsize != rawsize)
@@ -155,7 +155,7 @@ ip_value_open(IpValue *value, Relation toast, uint32 id, uint32 rawsize,
 		return fail(value, address, problem);
 	value->image = bytes.data + sizeof(IpValueHead);
 	value->image_len = bytes.len - sizeof(IpValueHead);
-	value->compressed = (seq & IP_VALUE_COMPRESSED) != 0;
+	value->compressed = (first & IP_VALUE_COMPRESSED) != 0;
 	return value->head.nblocks == 0 ||
 		read_list(value, value->image, value->image_len);
 }
@@ -165,7 +165,7 @@ ip_value_image(IpValue *value, uint32 i, IpValueImage *image)
 {
 	const char *problem;
 	StringInfoData bytes;
-	uint32		seq = 0;
+	uint8		first = 0;
 
 	image->bytes = value->image;
 	image->len = value->image_len;
@@ -177,10 +177,10 @@ ip_value_image(IpValue *value, uint32 i, IpValueImage *image)
 	image->address = value->blocks[i].address;
 	initStringInfo(&bytes);
 	problem = read_bytes(value, &image->address, IP_VALUE_BLOCK,
-						 value->blocks[i].rawlen + VARHDRSZ, &bytes, &seq);
+						 value->blocks[i].rawlen + VARHDRSZ, &bytes, &first);
 	image->bytes = bytes.data;
 	image->len = bytes.len;
-	image->compressed = (seq & IP_VALUE_COMPRESSED) != 0;
+	image->compressed = (first & IP_VALUE_COMPRESSED) != 0;
 	return problem == NULL || fail(value, image->address, problem);
 }
 

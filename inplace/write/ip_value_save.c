@@ -82,12 +82,12 @@ typedef struct Saver
 
 /*
  * Write a row with the last of the bytes: as many as the page takes, but at
- * least "least".  Returns their number.  seq: chunk_seq if the row has all
+ * least "least".  Returns their number.  kind: that of the row if it has all
  * bytes.  id: the value that decoding gives the row's bytes to; 0: the row is
  * the value's head.
  */
 static uint32
-put_row(Saver *s, uint32 seq, const char *bytes, uint32 len, uint32 least,
+put_row(Saver *s, uint8 kind, const char *bytes, uint32 len, uint32 least,
 		uint32 next, uint32 id, int32 chunk, uint32 *address)
 {
 	const IpValueChange *c = s->change;
@@ -102,7 +102,8 @@ put_row(Saver *s, uint32 seq, const char *bytes, uint32 len, uint32 least,
 	uint32		take = Min(len, free > ROW_SPACE(least) ?
 						   free - ROW_SPACE(0) : least);
 	IpValueRow	row = {
-		.next = next,.seq = take == len ? seq : IP_VALUE_MORE,
+		.address = IpValueAddress(block, off),.next = next,
+		.kind = take == len ? kind : IP_VALUE_MORE,
 		.data = bytes + (len - take),.len = take
 	};
 	IpInserter	inserter;
@@ -117,7 +118,7 @@ put_row(Saver *s, uint32 seq, const char *bytes, uint32 len, uint32 least,
 				 errmsg("cannot extend TOAST table \"%s\" beyond %u blocks",
 						RelationGetRelationName(s->toast),
 						IP_VALUE_MAX_BLOCK + 1)));
-	*address = IpValueAddress(block, off);
+	*address = row.address;
 	ip_value_form_row(&row, &formed);
 	ip_change_begin(&change, s->toast, IP_XLOG_INSERT, c->xid);
 	change.replay = c->replay;
@@ -144,7 +145,7 @@ put_row(Saver *s, uint32 seq, const char *bytes, uint32 len, uint32 least,
  * decoding, or -1; then it is one row.
  */
 static uint32
-put_bytes(Saver *s, uint32 seq, const char *bytes, uint32 len, uint32 id,
+put_bytes(Saver *s, uint8 kind, const char *bytes, uint32 len, uint32 id,
 		  int32 chunk)
 {
 	uint32		address = 0;
@@ -155,7 +156,8 @@ put_bytes(Saver *s, uint32 seq, const char *bytes, uint32 len, uint32 id,
 			Min(len, Min(Max(len / 4, LEAST_BYTES), ENOUGH_BYTES));
 
 		CHECK_FOR_INTERRUPTS();
-		len -= put_row(s, seq, bytes, len, least, address, id, chunk, &address);
+		len -= put_row(s, kind, bytes, len, least, address, id, chunk,
+					   &address);
 	}
 	return address;
 }
@@ -177,7 +179,7 @@ set_next(Saver *s, uint32 address, uint32 next)
 	if (ip_version_begin(&v, s->toast, block, BufferGetPage(buffer),
 						 off) != IPV_OK ||
 		ip_value_read_row(v.hdr, v.body, v.bodylen, &row) != NULL ||
-		row.seq != IP_VALUE_HEAD || row.next != 0)
+		row.kind != IP_VALUE_HEAD || row.next != 0)
 		elog(ERROR, "row (%u,%u) of relation \"%s\" is not the head just written",
 			 block, off, RelationGetRelationName(s->toast));
 	row.next = next;
@@ -222,7 +224,7 @@ open_toast(const IpValueChange *c)
  */
 static const char *
 delete_row(const IpValueChange *c, Relation toast, uint32 address,
-		   IpValueSeq kind, uint32 *next)
+		   IpValueKind kind, uint32 *next)
 {
 	BlockNumber block = IpValueAddressBlock(address);
 	const char *problem = NULL;
@@ -254,7 +256,7 @@ delete_row(const IpValueChange *c, Relation toast, uint32 address,
 	}
 	if (problem == NULL)
 		problem = ip_value_read_row(v.hdr, v.body, v.bodylen, &row);
-	if (problem == NULL && (row.seq & IP_VALUE_KIND_MASK) != kind)
+	if (problem == NULL && (row.kind & IP_VALUE_KIND_MASK) != kind)
 		problem = "row does not belong there";
 	if (problem == NULL && (v.state & IP_ROW_DELETED))
 		problem = "row has been deleted";
@@ -281,7 +283,7 @@ delete_row(const IpValueChange *c, Relation toast, uint32 address,
 
 static void
 delete_rows(const IpValueChange *c, Relation toast, uint32 id, uint32 address,
-			IpValueSeq kind)
+			IpValueKind kind)
 {
 	uint32		next = 0;
 
@@ -524,8 +526,8 @@ cut_value(Saver *s)
 
 /* ---- saving ------------------------------------------------------------ */
 
-/* The image of raw bytes; returns the flag for chunk_seq. */
-static uint32
+/* The image of raw bytes; returns the flag of the row's kind. */
+static uint8
 make_image(Saver *s, const char *raw, uint32 rawlen, const char **image,
 		   uint32 *len)
 {
@@ -555,7 +557,7 @@ put_blocks(Saver *s, uint32 id)
 			MemoryContext context = MemoryContextSwitchTo(s->block_context);
 			const char *image;
 			uint32		len;
-			uint32		flag = make_image(s, s->raw + at, block->rawlen, &image,
+			uint8		flag = make_image(s, s->raw + at, block->rawlen, &image,
 										  &len);
 
 			block->address = put_bytes(s, IP_VALUE_BLOCK | flag, image, len, id,
@@ -576,7 +578,7 @@ put_value(Saver *s)
 	};
 	const char *image = NULL;
 	uint32		len = 0;
-	uint32		flag = 0;
+	uint8		flag = 0;
 	uint32		id = 0;
 	char	   *bytes;
 
