@@ -11,7 +11,7 @@ from lib import report
 from lib.db import Database
 from lib.progress import Progress
 from lib.result import HEADS
-from parts import costs, load, read, sets, storage, vacuum
+from parts import costs, load, read, sets, storage, vacuum, values
 
 # name: (function, expected seconds of one round, expected seconds besides)
 PARTS = {
@@ -35,6 +35,7 @@ PARTS = {
     'hot': (load.hot_rows, 42, 0),
     'sets': (sets.sets, 15, 0),
     'bulk': (sets.bulk, 40, 0),
+    'values': (values.values, 15, 120),
     'small': (costs.small, 0, 60),
     'estimates': (costs.estimates, 0, 2),
     'deleted': (vacuum.deleted, 0, 600),
