@@ -256,7 +256,8 @@ delete_row(const IpValueChange *c, Relation toast, uint32 address,
 	}
 	if (problem == NULL)
 		problem = ip_value_read_row(v.hdr, v.body, v.bodylen, &row);
-	if (problem == NULL && (row.kind & IP_VALUE_KIND_MASK) != kind)
+	if (problem == NULL && ((row.kind & IP_VALUE_KIND_MASK) != kind ||
+							row.address != address))
 		problem = "row does not belong there";
 	if (problem == NULL && (v.state & IP_ROW_DELETED))
 		problem = "row has been deleted";
