@@ -1,4 +1,6 @@
 """Large values: what a change of them writes, how large they are, how long reading them takes."""
+from contextlib import contextmanager
+
 from lib.db import AMS
 from lib.result import Bar, Result
 from lib.workload import orders
@@ -25,10 +27,26 @@ SIZES = {'11 kB': (20, 100, 0.5), '115 kB': (200, 40, 0.12), '1.1 MB': (2000, 6,
 
 
 def values(context):
-    """WAL and sizes without page images: the pages are younger than the last checkpoint."""
     db = context.db
     for function in (WORDS, DOCUMENT, RANDOM):
         db.execute(function)
+    with _without_page_images(db):
+        yield from _all(context)
+
+
+@contextmanager
+def _without_page_images(db):
+    db.execute('ALTER SYSTEM SET full_page_writes = off')
+    db.execute('SELECT pg_reload_conf()')
+    try:
+        yield
+    finally:
+        db.execute('ALTER SYSTEM RESET full_page_writes')
+        db.execute('SELECT pg_reload_conf()')
+
+
+def _all(context):
+    db = context.db
     for method in ('pglz', 'lz4'):
         for name, (keys, full, bar) in SIZES.items():
             yield from _documents(context, method, name, keys, max(context.count(full), 4), bar)
@@ -60,10 +78,6 @@ def _documents(context, method, name, keys, rows, bar):
         db.execute('CREATE TABLE large (id int PRIMARY KEY, doc jsonb)')
         db.execute(f'INSERT INTO large SELECT i, public.bench_document({keys}, i) FROM generate_series(1, {rows}) i')
         size[am] = _toast_size(db) / rows
-        db.execute('CHECKPOINT')
-        # the first change of each page has its image
-        for number in range(1, rows + 1):
-            db.execute(SAME_LENGTH.format(key=1, id=number))
         for template, result in ((SAME_LENGTH, same), (OTHER_LENGTH, other)):
             wrote = [db.wal_bytes(template.format(key=1 + number * 7 % keys, id=number)) for number in range(1, rows + 1)]
             result[am] = sum(wrote) / rows
@@ -74,16 +88,22 @@ def _documents(context, method, name, keys, rows, bar):
 
 
 def _times(context, method):
-    """Processor time of one session; texts of 115 kB."""
+    """Processor time of one session; texts of 115 kB, bytea of 1.1 MB."""
     db, rows = context.db, max(context.count(300), 30)
-    db.execute('CREATE UNLOGGED TABLE source USING heap AS SELECT i AS id, public.bench_document(200, i)::text AS doc '
-               f'FROM generate_series(1, {rows}) i')
+    db.execute('CREATE UNLOGGED TABLE public.source (id int, doc text, packed text, bytes bytea) USING heap')
+    # as from a client: not compressed
+    db.execute('ALTER TABLE public.source ALTER doc SET STORAGE external, ALTER bytes SET STORAGE external')
+    db.execute(_set(method))
+    db.execute('INSERT INTO public.source SELECT i, d, d, CASE WHEN i <= 10 THEN convert_to(repeat(d, 10), \'UTF8\') END '
+               f'FROM generate_series(1, {rows}) i, LATERAL (SELECT public.bench_document(200, i)::text AS d) q')
     steps = {
-        'INSERT': ('INSERT INTO large SELECT id, doc FROM source', 1.05),
+        'INSERT': ('INSERT INTO large SELECT id, doc FROM public.source', 1.05),
         'SELECT of the whole value': ('SELECT sum(length(doc)) FROM large', 1.0),
         'UPDATE inside': ("UPDATE large SET doc = overlay(doc placing 'XYZ' from 5000 + id * 200 % 90000 for 3)", 0.7),
-        'substr of 100 bytes in the middle': ("SELECT count(substr(doc::bytea, 50000, 100)) FROM large", None),
         'DELETE': ('DELETE FROM large', None),
+        'INSERT ... SELECT of values that a heap table has compressed': ('INSERT INTO large SELECT id + 1000000, packed FROM public.source', None),
+        'substr of 100 bytes in the middle of ten bytea of 1.1 MB, 100 times': (
+            'SELECT count(substr(bytes, 500000 + i, 100)) FROM large_bytes, generate_series(1, 100) i', 0.05),
     }
     times = {step: [] for step in steps}
     for number, order in enumerate(orders(context.rounds)):
@@ -93,12 +113,13 @@ def _times(context, method):
             db.use(am)
             db.execute(_set(method))
             db.execute('CREATE TABLE large (id int PRIMARY KEY, doc text)')
+            db.execute('CREATE TABLE large_bytes AS SELECT id, bytes FROM public.source WHERE id <= 10')
             for step, (sql, _) in steps.items():
                 took[step][am] = 1000 * db.cpu_seconds(sql)
-            db.execute('DROP TABLE large')
+            db.execute('DROP TABLE large, large_bytes')
         for step in steps:
             times[step].append(_pair(took[step]))
-    db.execute('DROP TABLE source')
+    db.execute('DROP TABLE public.source')
     for step, (_, bar) in steps.items():
         yield Result(f'{rows} texts of 115 kB, {method}: {step}', 'ms', tuple(times[step]), Bar('<=', bar) if bar else None)
 
@@ -112,8 +133,6 @@ def _texts(context):
         db.execute('CREATE TABLE large (id int PRIMARY KEY, doc bytea)')
         db.execute('INSERT INTO large SELECT i, public.bench_random(i, 65536) FROM generate_series(1, 4) i')
         size[am] = _toast_size(db) / 4
-        db.execute('CHECKPOINT')
-        db.execute("UPDATE large SET doc = doc || 'first'::bytea")
         append[am] = db.wal_bytes('UPDATE large SET doc = doc || public.bench_random(id, 64)') / 4
         rewrite[am] = db.wal_bytes('UPDATE large SET doc = public.bench_random(id + 100, 65536)') / 4
         db.execute('DROP TABLE large')
