@@ -166,6 +166,8 @@ make_chunk(ReorderBuffer *rb, Section *s)
 	to += 2 * sizeof(uint32);
 	SET_VARSIZE(to, VARHDRSZ + rawlen);
 	memcpy(to + VARHDRSZ, raw, rawlen);
+	if (raw != row.data)
+		pfree(unconstify(char *, raw) - VARHDRSZ);
 	return result;
 }
 

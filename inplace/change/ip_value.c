@@ -13,6 +13,7 @@
 #include "access/detoast.h"
 #include "access/toast_internals.h"
 #include "common/hashfn.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "ip_value.h"
@@ -93,12 +94,13 @@ ip_value_put_entry(char *data, const IpValueBlock *block)
 
 /*
  * Returns NULL if the bytes are damaged.  Core's functions hold nothing when
- * they raise that error.
+ * they raise that error; the caller may hold locks.
  */
 static struct varlena *
 decompress(struct varlena *packed)
 {
 	MemoryContext context = CurrentMemoryContext;
+	uint32		holdoff = InterruptHoldoffCount;
 	struct varlena *volatile raw = NULL;
 
 	PG_TRY();
@@ -111,6 +113,8 @@ decompress(struct varlena *packed)
 			PG_RE_THROW();
 		MemoryContextSwitchTo(context);
 		FlushErrorState();
+		/* the error has allowed interrupts */
+		InterruptHoldoffCount = holdoff;
 	}
 	PG_END_TRY();
 	return raw;

@@ -119,7 +119,8 @@ extern void ip_value_put_entry(char *data, const IpValueBlock *block);
 
 /*
  * Returns the image's raw bytes, of which there must be rawlen; NULL if it is
- * damaged.  The result is the image itself or palloc'd.
+ * damaged.  The result is the image itself, or VARHDRSZ bytes into what is
+ * palloc'd.
  */
 extern const char *ip_value_expand(const char *image, uint32 len,
 								   bool compressed, uint32 rawlen);

@@ -120,8 +120,8 @@ check_table(void *arg)
 			struct varlena *value =
 				(struct varlena *) DatumGetPointer(slot->tts_values[i]);
 
-			if (!TupleDescAttr(desc, i)->attisdropped &&
-				TupleDescAttr(desc, i)->attlen == -1 && !slot->tts_isnull[i] &&
+			/* a dropped column's values are there until the row changes */
+			if (TupleDescAttr(desc, i)->attlen == -1 && !slot->tts_isnull[i] &&
 				VARATT_IS_EXTERNAL_ONDISK(value))
 				check_value(check, &slot->tts_tid, i + 1, value);
 		}
@@ -300,10 +300,13 @@ inplace_toast_stats(PG_FUNCTION_ARGS)
 	if (OidIsValid(rel->rd_rel->reltoastrelid))
 	{
 		toast = table_open(rel->rd_rel->reltoastrelid, AccessShareLock);
-		begin_rows(&current);
-		count_values(&stats, toast, false, &current);
-		sort_rows(&current);
-		count_values(&stats, toast, true, &current);
+		if (toast->rd_tableam == rel->rd_tableam)
+		{
+			begin_rows(&current);
+			count_values(&stats, toast, false, &current);
+			sort_rows(&current);
+			count_values(&stats, toast, true, &current);
+		}
 		table_close(toast, AccessShareLock);
 	}
 	ip_result_put(&r, Int64GetDatum(stats.values));

@@ -66,8 +66,7 @@ prune_default(IpPrune *p, IpXid xid, IpXidStatus status)
 		return;
 	if (status == IP_STATUS_COMMITTED && ip_prune_may_forget(p, xid))
 		p->change.conflict = Max(p->change.conflict, xid);
-	else if (status != IP_STATUS_ABORTED ||
-			 xid == p->kept_inserter)
+	else if (status != IP_STATUS_ABORTED || p->keeps_inserter)
 	{
 		p->waits |= status != IP_STATUS_COMMITTED ||
 			!ip_prune_is_removable(p, xid);
@@ -229,9 +228,11 @@ prune_page(IpPrune *p)
 	 */
 	ip_home_note(&p->homes, p->block, p->page, &p->list);
 	p->changer_is_over = ip_page_changer_is_over(p->page);
-	if (inserter_status == IP_STATUS_ABORTED &&
-		ip_prune_keeps_aborted(p, inserter))
-		p->kept_inserter = inserter;
+	if (inserter_status == IP_STATUS_ABORTED)
+	{
+		p->keeps_inserter = ip_prune_keeps_aborted(p, inserter);
+		p->inserter = inserter;
+	}
 	p->nrows = ip_restore_rows(p);
 	p->changed = p->nrows > 0;
 	for (int i = 0; i < p->list.n; i++)
@@ -369,6 +370,9 @@ ip_prune_page_heal(Relation rel, Buffer buffer, Buffer map)
 	Page		page = BufferGetPage(buffer);
 	IpPrune		p;
 
+	/* VACUUM passes over all-visible pages, and must find the room there */
+	if (ip_rel_is_toast(rel))
+		map = InvalidBuffer;
 	/* another backend may have pruned the page before us */
 	if (!PageIsNew(page) && ip_page_is_ours(page) &&
 		IpPageGetSpecial(page)->kind == IP_PAGE_DATA &&

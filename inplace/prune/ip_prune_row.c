@@ -26,7 +26,8 @@ ip_prune_begin(IpPrune *p, Relation rel, Buffer buffer, bool thorough,
 	p->map = InvalidBuffer;
 	p->soft = p->damaged = p->waits = p->quiets = false;
 	p->changed = p->changer_is_over = false;
-	p->killer = p->kept_inserter = IP_XID_NONE;
+	p->killer = p->inserter = IP_XID_NONE;
+	p->keeps_inserter = false;
 	p->unflushed = InvalidXLogRecPtr;
 	p->nrows = p->nfrozen = p->ndead = p->nfar = p->nchanged = 0;
 	p->oldest = ip_xid_next();
@@ -37,8 +38,9 @@ ip_prune_begin(IpPrune *p, Relation rel, Buffer buffer, bool thorough,
 bool
 ip_prune_keeps_aborted(IpPrune *p, IpXid xid)
 {
-	return ip_rel_is_toast(p->rel) &&
-		(xid == p->kept_inserter || !ip_prune_is_removable(p, xid));
+	if (xid == p->inserter)
+		return p->keeps_inserter;
+	return ip_rel_is_toast(p->rel) && !ip_prune_is_removable(p, xid);
 }
 
 int

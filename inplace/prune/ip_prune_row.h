@@ -60,8 +60,10 @@ typedef struct IpPrune
 	bool		changer_is_over;	/* status of the page's changer, before
 									 * rows are examined */
 	int			nchanged;		/* number of rows that stay changed by it */
-	IpXid		kept_inserter;	/* the page's default inserter, if it has
-								 * aborted and its rows stay */
+	IpXid		inserter;		/* the page's default inserter, if it has
+								 * aborted; ... */
+	bool		keeps_inserter; /* ... its rows stay: decided once, as the
+								 * horizon moves */
 	IpHomes		homes;
 } IpPrune;
 

@@ -446,8 +446,9 @@ build_rows(BuildState *build, IpScan *scan, Relation index, bool progress,
 			CHECK_FOR_INTERRUPTS();
 			CompatInjectionPoint("inplace-build-entry");
 			ip_version_to_slot(&scan->v, m.slot);
-			if (((alive && scan->v.steps == 0) || has_values(&m)) &&
-				make_entry(&m) &&
+			/* BRIN's summaries are made while rows come and go */
+			if (((alive && scan->v.steps == 0 && !build->anyvisible) ||
+				 has_values(&m)) && make_entry(&m) &&
 				(!build->all_versions || !build->follows ||
 				 is_new_entry(&m, RelationGetDescr(index))))
 				callback(index, &m.slot->tts_tid, m.values, m.isnull, alive,

@@ -7,6 +7,7 @@
 
 #include "storage/buf_internals.h"
 #include "storage/freespace.h"
+#include "utils/snapmgr.h"
 
 #include "ip_change.h"
 #include "ip_prune.h"
@@ -203,9 +204,16 @@ ip_space_expect(Relation rel, BlockNumber block, Size space, TransactionId xid)
 static void
 record_expected(Relation rel)
 {
+	static RelFileNumber last_number;
+	static TransactionId last_xmin;
 	RelFileNumber number = CompatRelNumber(rel);
 	int			n = 0;
 
+	/* nothing has changed since the last look */
+	if (number == last_number && TransactionXmin == last_xmin)
+		return;
+	last_number = number;
+	last_xmin = TransactionXmin;
 	for (int i = 0; i < nexpected; i++)
 	{
 		const Expected *e = &expected[i];

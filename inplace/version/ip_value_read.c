@@ -9,6 +9,7 @@
 #include "access/table.h"
 #include "lib/stringinfo.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 
 #include "ip_rel.h"
 #include "ip_value_read.h"
@@ -249,6 +250,9 @@ ip_value_fetch_slice(Relation toast, Oid id, int32 attrsize, int32 offset,
 	IpValue		value;
 
 	Assert(offset >= 0 && length >= 0 && offset + length <= attrsize);
+	/* as in core: nothing else keeps the value */
+	if (!HaveRegisteredOrActiveSnapshot())
+		elog(ERROR, "cannot fetch toast data without an active snapshot");
 	(void) ip_value_open(&value, toast, id, attrsize, false, NULL);
 	(void) ip_value_read(&value, offset, length, VARDATA(result));
 	MemoryContextSwitchTo(old);
@@ -267,9 +271,11 @@ ip_value_fetch_soft(const struct varlena *pointer)
 	VARATT_EXTERNAL_GET_POINTER(external, pointer);
 	rawsize = external.va_rawsize - VARHDRSZ;
 	toast = table_open(external.va_toastrelid, AccessShareLock);
-	if (!VARATT_EXTERNAL_IS_COMPRESSED(external) &&
-		ip_value_open(&value, toast, external.va_valueid, rawsize, true,
-					  NULL))
+	if (toast->rd_tableam->relation_fetch_toast_slice != ip_value_fetch_slice)
+		result = detoast_external_attr(unconstify(struct varlena *, pointer));
+	else if (!VARATT_EXTERNAL_IS_COMPRESSED(external) &&
+			 ip_value_open(&value, toast, external.va_valueid, rawsize, true,
+						   NULL))
 	{
 		result = palloc(VARHDRSZ + rawsize);
 		SET_VARSIZE(result, VARHDRSZ + rawsize);

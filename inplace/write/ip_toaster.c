@@ -15,6 +15,7 @@
 #include "access/heaptoast.h"
 #include "access/toast_compression.h"
 #include "access/toast_helper.h"
+#include "utils/memutils.h"
 
 #include "ip_page.h"
 #include "ip_toast.h"
@@ -118,6 +119,11 @@ void
 ip_toaster_form(const IpValueChange *change, TupleTableSlot *slot,
 				HeapTuple old, IpFormed *row)
 {
+	/* for values that nobody else frees */
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "inplace toaster",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
 	Relation	rel = change->rel;
 	TupleDesc	desc = RelationGetDescr(rel);
 	Size		n = Max(desc->natts, 1);
@@ -146,13 +152,17 @@ ip_toaster_form(const IpValueChange *change, TupleTableSlot *slot,
 	}
 	toast_tuple_init(&t.ttc);
 	compress_or_externalize(&t);
+	MemoryContextSwitchTo(caller);
 	ip_toast_form_values(rel, t.ttc.ttc_values, t.ttc.ttc_isnull, true, row);
+	MemoryContextSwitchTo(context);
 	for (int i = 0; i < desc->natts; i++)
 	{
 		if (t.ttc.ttc_attr[i].tai_colflags & TOASTCOL_NEEDS_DELETE_OLD)
 			ip_value_delete(change, (struct varlena *)
 							DatumGetPointer(t.ttc.ttc_oldvalues[i]));
 	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
 }
 
 void

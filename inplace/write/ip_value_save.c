@@ -656,7 +656,9 @@ ip_value_save(const IpValueChange *change, const struct varlena *value,
 
 	Assert(ip_page_none_is_locked());
 	s.toast = open_toast(change);
+	/* decoding passes over the rows of a table that is a rewritten copy */
 	s.logical = !change->replay && RelationIsLogicallyLogged(s.toast) &&
+		!OidIsValid(change->rel->rd_rel->relrewrite) &&
 		!(change->options & TABLE_INSERT_NO_LOGICAL);
 	s.block_context = AllocSetContextCreate(context, "inplace blocks",
 											ALLOCSET_DEFAULT_SIZES);

@@ -267,10 +267,29 @@ sql('CREATE TABLE many (id int, c1 text, c2 text, c3 text, c4 text, c5 text, c6 
 is(sql('SELECT count(*) FROM many WHERE (c1, c2, c3) IS DISTINCT FROM (noise(id, 3), noise(id, CASE id % 2 WHEN 0 THEN 5 ELSE 4 END), noise(id, CASE id % 2 WHEN 0 THEN 4 ELSE 5 END))'), 0, 'many small values');
 sound('many small values', 'many', 'u', 'f');
 
+# A dropped column's values belong to their rows until these change.
+sql(q(CREATE TABLE dropped (id int, doc text, other text) USING inplace), 'INSERT INTO dropped SELECT i, noise(i, 1000), noise(-i, 1000) FROM generate_series(1, 4) i', 'ALTER TABLE dropped DROP COLUMN doc');
+sound('dropped column', 'dropped');
+sql('UPDATE dropped SET id = -id WHERE id > 2');
+is(sql('SELECT live_values FROM inplace_toast_stats(\'dropped\')'), 6, 'and go with the next change');
+sound('dropped column', 'dropped');
+
+# Readers of a TOAST table leave it to VACUUM to find its room.
+sql(q(CREATE TABLE read_toast (id int, doc text) USING inplace), 'INSERT INTO read_toast SELECT i, noise(i, 2000) FROM generate_series(1, 20) i', 'INSERT INTO read_toast SELECT 21, noise(21, 2000)', 'VACUUM read_toast',
+	'DELETE FROM read_toast WHERE id <= 20');
+sql('SELECT count(*) FROM ' . toast_of('read_toast')) for 1 .. 2;
+sql('VACUUM read_toast');
+{
+	my $before = pages_of(toast_of('read_toast'));
+	sql('INSERT INTO read_toast SELECT i, noise(i, 2000) FROM generate_series(1, 20) i');
+	is(pages_of(toast_of('read_toast')), $before, 'room of pages that a reader has pruned');
+}
+
 # The statement finds a TOAST table of another kind: one that an earlier version has made.
 {
 	sql('CREATE TABLE older (id int, doc text) USING inplace', 'CREATE TABLE of_heap (doc text) USING heap', q(UPDATE pg_class SET reltoastrelid = (SELECT reltoastrelid FROM pg_class WHERE relname = 'of_heap') WHERE relname = 'older'));
 	like(answer(q(INSERT INTO older VALUES (1, noise(1, 1000)))), qr/ERROR:  0A000: TOAST table of relation "older" is not an inplace table.*HINT/s, 'a TOAST table of before is refused');
+	is(stats('older', 'live_values'), 0, 'and not looked into');
 	sql(q(UPDATE pg_class SET reltoastrelid = 0 WHERE relname = 'older'), 'DROP TABLE older');
 }
 
@@ -297,6 +316,12 @@ SKIP:
 		$seen{$am} = sql(q(SELECT data FROM pg_logical_slot_get_changes('s', NULL, NULL, 'skip-empty-xacts', '1', 'include-xids', '0'))) =~ s/decoded_$am/decoded/gr;
 	}
 	is($seen{inplace}, $seen{heap}, 'decoding gives what it gives for heap');
+	# two tables get their first large values in one transaction, at the same addresses
+	sql('CREATE TABLE one (id int PRIMARY KEY) USING inplace', 'CREATE TABLE two (id int PRIMARY KEY) USING inplace', 'INSERT INTO one SELECT generate_series(1, 3)', 'INSERT INTO two SELECT generate_series(1, 3)');
+	sql('BEGIN', q(ALTER TABLE one ADD COLUMN d text DEFAULT noise((random() * 1000)::int, 1000)), q(ALTER TABLE two ADD COLUMN d text DEFAULT noise((random() * 1000)::int, 1000)),
+		'INSERT INTO two VALUES (4, noise(4, 1000))', 'COMMIT');
+	is(sql(q(SELECT count(*) FROM pg_logical_slot_get_changes('s', NULL, NULL, 'skip-empty-xacts', '1', 'include-xids', '0') c WHERE data LIKE 'table public.two: INSERT: id[integer]:4%')), 1,
+		'decoding of two tables that are rewritten');
 	cmp_ok(length $seen{inplace}, '>', 500_000, 'and these are whole values');
 	sql(q(SELECT pg_drop_replication_slot('s')));
 	sound('decoded', 'decoded_inplace');
