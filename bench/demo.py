@@ -6,9 +6,10 @@ from pathlib import Path
 from lib import report
 from lib.db import AMS, Database
 from lib.progress import Progress
-from lib.workload import HOT_ROWS, NEVER, SIMPLE_UPDATE, load_accounts, load_counters, measure, middle_half, orders
+from lib.workload import (HOT_ROWS, LARGE, NEVER, SIMPLE_UPDATE, load_accounts, load_counters, load_documents, measure, middle_half,
+                          orders)
 
-SET_UP_SECONDS = 20
+SET_UP_SECONDS = 30
 
 
 class Phase:
@@ -92,15 +93,18 @@ def write_report(path, phases, heads, environment):
 def main():
     args = options()
     short, middle, long = args.seconds, args.seconds * 3 // 2, args.seconds * 5 // 2
+    hot = Phase('1,000 hot counters, a snapshot held half of the time', HOT_ROWS, long, middle_half(long))
     phases = [Phase('simple-update of pgbench', SIMPLE_UPDATE, short),
               Phase('simple-update, a snapshot held half of the time', SIMPLE_UPDATE, middle, middle_half(middle)),
-              Phase('1,000 hot counters, a snapshot held half of the time', HOT_ROWS, long, middle_half(long))]
+              hot,
+              Phase('one key of jsonb documents of 100 kB', LARGE, middle)]
     progress = Progress(SET_UP_SECONDS + sum(2 * args.rounds * (phase.seconds + 1) for phase in phases))
     db = Database()
     for am in AMS:
         progress.step(f'loading {args.scale * 100_000:,} accounts: {am}')
         load_accounts(db, am, args.scale)
         load_counters(db, am)
+        load_documents(db, am)
     for phase in phases:
         phase.perform(db, args.rounds, args.seed, progress)
     progress.finish()
@@ -109,7 +113,7 @@ def main():
     path = args.out / 'demo.html'
     write_report(path, phases, heads, db.environment())
     if args.picture:
-        report.write_picture(args.picture, phases[-1].charts())
+        report.write_picture(args.picture, hot.charts())
     print(f'\n{progress.elapsed():.0f} s; with plots: {path}')
 
 

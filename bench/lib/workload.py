@@ -33,6 +33,8 @@ def _scripted(name, table, script, *options):
 
 SIMPLE_UPDATE = Workload('simple update', 'pgbench_accounts', ('--builtin=simple-update', '--protocol=prepared'))
 HOT_ROWS = _scripted('hot rows', 'counters', 'hot_rows.sql', f'--define=counters={COUNTERS}')
+DOCUMENTS = 200
+LARGE = _scripted('documents', 'documents', 'documents.sql', f'--define=documents={DOCUMENTS}')
 QUEUE = _scripted('queue', 'queue', 'queue.sql')
 TPCB = Workload('TPC-B', 'pgbench_accounts', ('--builtin=tpcb-like', '--protocol=prepared'))
 FOUR_INDEXES = _scripted('four indexes', 'indexed', 'four_indexes.sql', f'--define=rows={INDEXED}')
@@ -112,6 +114,13 @@ def load_table(db, am, name, columns, rows, count, indexed='', options=''):
     for column in indexed:
         db.execute(f'CREATE INDEX ON {name} ({column})')
     db.execute(f'VACUUM ANALYZE {name}')
+
+
+def load_documents(db, am):
+    """jsonb of about 100 kB, 200 keys each."""
+    load_table(db, am, 'documents', 'id int PRIMARY KEY, doc jsonb',
+               "SELECT i, (SELECT jsonb_object_agg('key' || k, (SELECT string_agg('word' || (i * 31 + k * 7 + w * w) %% 997, ' ') "
+               'FROM generate_series(1, 60) w)) FROM generate_series(1, 200) k)', DOCUMENTS)
 
 
 def load_counters(db, am):
