@@ -91,30 +91,44 @@ free_image(Image *image)
 		pfree((void *) image->bytes);
 }
 
+/*
+ * Make a heap tuple; *data is where len bytes of values go, behind a NULL
+ * bitmap of "nulls" bytes.
+ */
+static CompatChangeTuple *
+make_header(ReorderBuffer *rb, uint32 natts, uint16 infomask, uint32 nulls,
+			uint32 len, char **data)
+{
+	uint32		hoff = MAXALIGN(SizeofHeapTupleHeader + nulls);
+	CompatChangeTuple *result =
+		ReorderBufferAllocTupleBuf(rb, hoff - SizeofHeapTupleHeader + len);
+	HeapTuple	tuple = CompatChangeTupleHeap(result);
+
+	tuple->t_len = hoff + len;
+	ItemPointerSetInvalid(&tuple->t_self);
+	tuple->t_tableOid = InvalidOid;
+	memset(tuple->t_data, 0, hoff);
+	HeapTupleHeaderSetNatts(tuple->t_data, natts);
+	tuple->t_data->t_infomask = infomask;
+	tuple->t_data->t_hoff = hoff;
+	*data = (char *) tuple->t_data + hoff;
+	return result;
+}
+
 static CompatChangeTuple *
 make_tuple(ReorderBuffer *rb, Section *s, const Image *image)
 {
 	uint32		nulls = (image->flags & HEAP_HASNULL) ?
 		BITMAPLEN(image->natts) : 0;
-	uint32		hoff = MAXALIGN(SizeofHeapTupleHeader + nulls);
 	CompatChangeTuple *result;
-	HeapTuple	tuple;
+	char	   *data;
 
 	if (image->len < nulls)
 		bad_section(s->record);
-	result = ReorderBufferAllocTupleBuf(rb, hoff - SizeofHeapTupleHeader +
-										image->len - nulls);
-	tuple = CompatChangeTupleHeap(result);
-	tuple->t_len = hoff + image->len - nulls;
-	ItemPointerSetInvalid(&tuple->t_self);
-	tuple->t_tableOid = InvalidOid;
-	memset(tuple->t_data, 0, hoff);
-	HeapTupleHeaderSetNatts(tuple->t_data, image->natts);
-	tuple->t_data->t_infomask = image->flags & IP_TUPLE_INFOMASK;
-	tuple->t_data->t_hoff = hoff;
-	memcpy(tuple->t_data->t_bits, image->bytes, nulls);
-	memcpy((char *) tuple->t_data + hoff, image->bytes + nulls,
-		   image->len - nulls);
+	result = make_header(rb, image->natts, image->flags & IP_TUPLE_INFOMASK,
+						 nulls, image->len - nulls, &data);
+	memcpy(CompatChangeTupleHeap(result)->t_data->t_bits, image->bytes, nulls);
+	memcpy(data, image->bytes + nulls, image->len - nulls);
 	return result;
 }
 
@@ -122,13 +136,11 @@ make_tuple(ReorderBuffer *rb, Section *s, const Image *image)
 static CompatChangeTuple *
 make_chunk(ReorderBuffer *rb, Section *s)
 {
-	uint32		hoff = MAXALIGN(SizeofHeapTupleHeader);
 	uint32		id = bytes_get_varint(&s->r);
 	uint32		block = bytes_get_varint(&s->r);
 	uint32		bodylen;
 	const uint8 *body = ip_op_new_rows_next(s->rows, &bodylen);
 	CompatChangeTuple *result;
-	HeapTuple	tuple;
 	const char *raw;
 	IpValueRow	row;
 	IpValueHead head;
@@ -150,17 +162,8 @@ make_chunk(ReorderBuffer *rb, Section *s)
 						  (row.kind & IP_VALUE_COMPRESSED) != 0, rawlen);
 	if (raw == NULL)
 		bad_section(s->record);
-	result = ReorderBufferAllocTupleBuf(rb, hoff - SizeofHeapTupleHeader +
-										IP_VALUE_ROW_OVERHEAD + rawlen);
-	tuple = CompatChangeTupleHeap(result);
-	tuple->t_len = hoff + IP_VALUE_ROW_OVERHEAD + rawlen;
-	ItemPointerSetInvalid(&tuple->t_self);
-	tuple->t_tableOid = InvalidOid;
-	memset(tuple->t_data, 0, hoff);
-	HeapTupleHeaderSetNatts(tuple->t_data, IP_VALUE_NATTS);
-	tuple->t_data->t_infomask = HEAP_HASVARWIDTH;
-	tuple->t_data->t_hoff = hoff;
-	to = (char *) tuple->t_data + hoff;
+	result = make_header(rb, IP_VALUE_NATTS, HEAP_HASVARWIDTH, 0,
+						 2 * sizeof(uint32) + VARHDRSZ + rawlen, &to);
 	memcpy(to, &id, sizeof(uint32));
 	memcpy(to + sizeof(uint32), &block, sizeof(uint32));
 	to += 2 * sizeof(uint32);

@@ -16,6 +16,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "ip_salvage.h"
 #include "ip_value.h"
 
 const char *
@@ -92,10 +93,7 @@ ip_value_put_entry(char *data, const IpValueBlock *block)
 	memcpy(data + sizeof(uint32), &rawlen, sizeof(uint16));
 }
 
-/*
- * Returns NULL if the bytes are damaged.  Core's functions hold nothing when
- * they raise that error; the caller may hold locks.
- */
+/* Returns NULL if the bytes are damaged. */
 static struct varlena *
 decompress(struct varlena *packed)
 {
@@ -109,12 +107,7 @@ decompress(struct varlena *packed)
 	}
 	PG_CATCH();
 	{
-		if (geterrcode() != ERRCODE_DATA_CORRUPTED)
-			PG_RE_THROW();
-		MemoryContextSwitchTo(context);
-		FlushErrorState();
-		/* the error has allowed interrupts */
-		InterruptHoldoffCount = holdoff;
+		ip_salvage_forget(context, holdoff);
 	}
 	PG_END_TRY();
 	return raw;

@@ -14,6 +14,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/toast_compression.h"
+#include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -44,26 +45,17 @@ begin_rows(IpValueRows *rows)
 	rows->address = palloc(rows->size * sizeof(uint32));
 }
 
-static int
-compare_addresses(const void *a, const void *b)
-{
-	uint32		x = *(const uint32 *) a;
-	uint32		y = *(const uint32 *) b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void
 sort_rows(IpValueRows *rows)
 {
-	qsort(rows->address, rows->n, sizeof(uint32), compare_addresses);
+	qsort(rows->address, rows->n, sizeof(uint32), oid_cmp);
 }
 
 static bool
 has_row(const IpValueRows *rows, uint32 address)
 {
 	return bsearch(&address, rows->address, rows->n, sizeof(uint32),
-				   compare_addresses) != NULL;
+				   oid_cmp) != NULL;
 }
 
 /* Check the value of a column of a row. */
@@ -228,13 +220,7 @@ count_value(ValueStats *stats, Relation toast, uint32 id, bool is_old,
 				stats->old += image.len;
 			continue;
 		}
-		if (seen->n == seen->size)
-		{
-			seen->size *= 2;
-			seen->address = repalloc_huge(seen->address,
-										  seen->size * sizeof(uint32));
-		}
-		seen->address[seen->n++] = address;
+		ip_value_note_row(seen, address);
 		stats->blocks++;
 		stats->stored += image.len;
 		if (!image.compressed)

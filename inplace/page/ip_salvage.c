@@ -6,9 +6,20 @@
 #include "compat.h"
 
 #include "access/xact.h"
+#include "miscadmin.h"
 #include "utils/resowner.h"
 
 #include "ip_salvage.h"
+
+void
+ip_salvage_forget(MemoryContext context, uint32 holdoff)
+{
+	if (!ip_salvage_is_damage(geterrcode()))
+		PG_RE_THROW();
+	MemoryContextSwitchTo(context);
+	FlushErrorState();
+	InterruptHoldoffCount = holdoff;
+}
 
 char *
 ip_salvage_try(void (*function) (void *arg), void *arg)

@@ -17,6 +17,14 @@ ip_salvage_is_damage(int sqlerrcode)
 }
 
 /*
+ * For a PG_CATCH around code that leaves nothing behind: if the error is about
+ * damage, forget it, else rethrow it.  context and holdoff: the values of
+ * CurrentMemoryContext and InterruptHoldoffCount before the PG_TRY.  The error
+ * has allowed interrupts, but the caller may hold locks.
+ */
+extern void ip_salvage_forget(MemoryContext context, uint32 holdoff);
+
+/*
  * Call function(arg) in a subtransaction.  Returns the message of its error,
  * palloc'd, if that is about damage, else NULL; other errors are rethrown.
  * Lock: none may be held.  Not in parallel mode.

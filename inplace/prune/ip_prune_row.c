@@ -80,13 +80,6 @@ note_death(IpPrune *p, IpXid xid)
 	p->change.conflict = Max(p->change.conflict, xid);
 }
 
-static void
-put_dead(IpPrune *p, OffsetNumber off)
-{
-	ip_op_dead(p->w, off);
-	p->dead[p->ndead++] = off;
-}
-
 /*
  * Note a row whose newest change, by xid, is visible to all.  saved: its
  * overlaid bytes if these are not at home, or NULL.
@@ -143,21 +136,16 @@ put_version(IpPrune *p, IpVersion *v, IpRowOp *op)
 		return PRUNE_KEEP;
 	if (status == IP_STATUS_ABORTED)
 	{
-		IpPruneAction action;
-
 		if ((v->state & IP_ROW_INSERTED) && ip_prune_keeps_aborted(p, v->xid))
 			return PRUNE_KEEP;
-		action = ip_restore_version(p, v, op);
-		if (action == PRUNE_DEAD)
-			p->dead[p->ndead++] = ItemPointerGetOffsetNumber(&v->tid);
-		return action;
+		return ip_restore_version(p, v, op);
 	}
 	if (!ip_prune_is_removable(p, v->xid))
 		return PRUNE_KEEP;
 	if (v->state & IP_ROW_DELETED)
 	{
 		note_death(p, v->xid);
-		put_dead(p, ItemPointerGetOffsetNumber(&v->tid));
+		ip_prune_put_dead(p, ItemPointerGetOffsetNumber(&v->tid));
 		return PRUNE_DEAD;
 	}
 	/* IP_OP_CLEAR_DEFAULT freezes rows without a version block */
@@ -215,7 +203,7 @@ static void
 prune_deleted(IpPrune *p, OffsetNumber off, const IpRow *row)
 {
 	note_death(p, row->xid);
-	put_dead(p, off);
+	ip_prune_put_dead(p, off);
 	p->changed = true;
 	p->nrows++;
 }

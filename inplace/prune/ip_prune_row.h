@@ -84,6 +84,14 @@ ip_prune_may_forget(IpPrune *p, IpXid xid)
 	return xid < p->kept_from && ip_prune_is_removable(p, xid);
 }
 
+/* Put the operation for a row that becomes a dead item. */
+static inline void
+ip_prune_put_dead(IpPrune *p, OffsetNumber off)
+{
+	ip_op_dead(p->w, off);
+	p->dead[p->ndead++] = off;
+}
+
 /*
  * Returns whether rows that xid has inserted stay although it has aborted.  So
  * it is in a TOAST table until the horizon passes xid: a transaction may still

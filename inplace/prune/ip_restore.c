@@ -118,7 +118,7 @@ put_below(IpPrune *p, IpVersion *v, IpvResult below, IpRowOp *op)
 	if (below == IPV_NONE &&
 		(v->steps == 0 || !ip_prune_keeps_aborted(p, v->xid)))
 	{
-		ip_op_dead(p->w, op->off);
+		ip_prune_put_dead(p, op->off);
 		return PRUNE_DEAD;
 	}
 	set_target(p, v, op);

@@ -14,6 +14,7 @@
 #include "ip_row.h"
 #include "ip_runs.h"
 #include "ip_space.h"
+#include "ip_value.h"
 #include "ip_xid.h"
 
 /*
@@ -233,12 +234,15 @@ record_expected(Relation rel)
 
 /* ---- searching --------------------------------------------------------- */
 
-/* Returns the number of free bytes for new rows of which "size" are wanted. */
-static Size
-room(Relation rel, BlockNumber block, Page page, Size size)
+Size
+ip_space_room(Relation rel, BlockNumber block, Page page, Size wanted)
 {
-	return ip_page_free_offset(page, InvalidOffsetNumber) <=
-		ip_space_max_rows(rel) ? ip_space_free(block, page, size) : 0;
+	/* the address of a row of a TOAST table has few bits for the offset */
+	OffsetNumber max = ip_rel_is_toast(rel) ? IP_VALUE_MAX_OFFSET :
+		IP_MAX_ROWS_PER_PAGE;
+
+	return ip_page_free_offset(page, InvalidOffsetNumber) <= max ?
+		ip_space_free(block, page, wanted) : 0;
 }
 
 /*
@@ -288,10 +292,10 @@ try_page(Relation rel, BlockNumber block, Size size, Size *found,
 	else if (ip_page_is_ours(page) &&
 			 IpPageGetSpecial(page)->kind == IP_PAGE_DATA)
 	{
-		*found = room(rel, block, page, size);
+		*found = ip_space_room(rel, block, page, size);
 		/* its room is that of rows which nobody needs any more */
 		if (*found < size && prunes && ip_prune_page_opt(rel, buffer))
-			*found = room(rel, block, page, size);
+			*found = ip_space_room(rel, block, page, size);
 	}
 	/* the prune changes what is free, and how much of it rows may need */
 	if (*found >= size && !*init && ip_prune_base_is_old(page))

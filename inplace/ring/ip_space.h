@@ -11,7 +11,6 @@
 
 #include "ip_home.h"
 #include "ip_rel.h"
-#include "ip_value.h"
 
 /*
  * The space that the free space map records for a page that may become any kind
@@ -60,13 +59,6 @@ ip_space_keep(Relation rel, Size size)
 		Max(fill, IP_HOME_RESERVE) : fill;
 }
 
-/* Returns the largest offset of a new row. */
-static inline OffsetNumber
-ip_space_max_rows(Relation rel)
-{
-	return ip_rel_is_toast(rel) ? IP_VALUE_MAX_OFFSET : IP_MAX_ROWS_PER_PAGE;
-}
-
 /*
  * Returns the number of free bytes for new rows.  If there are at least as many
  * as wanted, the result may be smaller than the real number, but not than
@@ -80,6 +72,13 @@ ip_space_free(BlockNumber block, Page page, Size wanted)
 
 	return free > reserve ? free - reserve : 0;
 }
+
+/*
+ * Like ip_space_free, but 0 if the page has no offset for a new row.  Lock: the
+ * page.
+ */
+extern Size ip_space_room(Relation rel, BlockNumber block, Page page,
+						  Size wanted);
 
 /*
  * Returns a data page with at least size free bytes (line pointer included) and

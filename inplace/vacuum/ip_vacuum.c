@@ -396,13 +396,6 @@ free_items(IpVacuum *v, Buffer buffer, OffsetNumber *dead, int ndead)
 	return nused == ndead;
 }
 
-static Size
-space_of(Relation rel, BlockNumber block, Page page)
-{
-	return ip_page_free_offset(page, InvalidOffsetNumber) <=
-		ip_space_max_rows(rel) ? ip_space_free(block, page, BLCKSZ) : 0;
-}
-
 /*
  * Prune and count a data page.  Returns the space to be recorded in the free
  * space map.
@@ -435,7 +428,7 @@ vacuum_data_page(IpVacuum *v, BlockNumber block, Buffer buffer,
 		}
 	}
 	count_visible(v, block, buffer, bits);
-	return space_of(v->rel, block, page);
+	return ip_space_room(v->rel, block, page, BLCKSZ);
 }
 
 /* Note a page of undo, or of locks. */
@@ -552,7 +545,7 @@ free_page_items(IpVacuum *v, BlockNumber block, Buffer buffer,
 	else
 	{
 		count_visible(v, block, buffer, bits);
-		space = space_of(v->rel, block, BufferGetPage(buffer));
+		space = ip_space_room(v->rel, block, BufferGetPage(buffer), BLCKSZ);
 	}
 	UnlockReleaseBuffer(buffer);
 	ip_space_record(v->rel, block, space);

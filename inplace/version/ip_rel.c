@@ -101,12 +101,7 @@ look_up(Relation rel, BlockNumber block, bool *is_sound)
 	}
 	PG_CATCH();
 	{
-		if (!ip_salvage_is_damage(geterrcode()))
-			PG_RE_THROW();
-		MemoryContextSwitchTo(context);
-		FlushErrorState();
-		/* the error has allowed interrupts; the caller may hold locks */
-		InterruptHoldoffCount = holdoff;
+		ip_salvage_forget(context, holdoff);
 	}
 	PG_END_TRY();
 	*is_sound = sound;

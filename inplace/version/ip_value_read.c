@@ -15,19 +15,6 @@
 #include "ip_value_read.h"
 #include "ip_version.h"
 
-void
-ip_value_damaged(Relation toast, uint32 id, uint32 address,
-				 const char *problem)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("could not read TOAST value %u of relation \"%s\": %s",
-					id, RelationGetRelationName(toast), problem),
-			 errdetail("The row is at (%u,%u).", IpValueAddressBlock(address),
-					   IpValueAddressOffset(address)),
-			 errhint("Run inplace_check on the table and its TOAST table to find all damage.")));
-}
-
 /* Read one row of a value, in v's memory.  Returns what is wrong, or NULL. */
 static const char *
 read_row(IpVersion *v, Relation toast, uint32 address, IpValueKind kind,
@@ -50,11 +37,9 @@ read_row(IpVersion *v, Relation toast, uint32 address, IpValueKind kind,
 	return problem;
 }
 
-static void
-note_row(IpValueRows *rows, uint32 address)
+void
+ip_value_note_row(IpValueRows *rows, uint32 address)
 {
-	if (rows == NULL)
-		return;
 	if (rows->n == rows->size)
 	{
 		rows->size *= 2;
@@ -87,7 +72,8 @@ read_bytes(IpValue *value, uint32 *address, IpValueKind kind, uint32 most,
 			*first_kind = row.kind;
 		if (row.len > most - bytes->len)
 			return "there are more bytes than there should be";
-		note_row(value->rows, *address);
+		if (value->rows != NULL)
+			ip_value_note_row(value->rows, *address);
 		appendBinaryStringInfo(bytes, row.data, row.len);
 		if (row.next == 0)
 			return NULL;
@@ -100,7 +86,15 @@ static bool
 fail(IpValue *value, uint32 address, const char *problem)
 {
 	if (!value->soft)
-		ip_value_damaged(value->rel, value->id, address, problem);
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("could not read TOAST value %u of relation \"%s\": %s",
+						value->id, RelationGetRelationName(value->rel),
+						problem),
+				 errdetail("The row is at (%u,%u).",
+						   IpValueAddressBlock(address),
+						   IpValueAddressOffset(address)),
+				 errhint("Run inplace_check on the table and its TOAST table to find all damage.")));
 	value->problem = problem;
 	value->bad_row = address;
 	return false;

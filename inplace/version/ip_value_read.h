@@ -22,6 +22,8 @@ typedef struct IpValueRows
 	Size		size;
 } IpValueRows;
 
+extern void ip_value_note_row(IpValueRows *rows, uint32 address);
+
 /* A value whose head has been read. */
 typedef struct IpValue
 {
@@ -83,9 +85,5 @@ extern void ip_value_fetch_slice(Relation toast, Oid id, int32 attrsize,
  * table is locked meanwhile.
  */
 extern struct varlena *ip_value_fetch_soft(const struct varlena *pointer);
-
-/* Raise the error that the value is damaged. */
-pg_noreturn extern void ip_value_damaged(Relation toast, uint32 id,
-										 uint32 address, const char *problem);
 
 #endif							/* IP_VALUE_READ_H */

@@ -67,14 +67,13 @@ externalize(Toaster *t, int i)
 	struct varlena *value =
 		(struct varlena *) DatumGetPointer(t->ttc.ttc_values[i]);
 	bool		has_old = (attr->tai_colflags & TOASTCOL_NEEDS_DELETE_OLD) != 0;
-	char		method = TupleDescAttr(t->desc, i)->attstorage ==
-		TYPSTORAGE_EXTERNAL ? 0 : attr->tai_compression;
+	char		method = CompressionMethodIsValid(attr->tai_compression) ?
+		attr->tai_compression : default_toast_compression;
 
+	if (TupleDescAttr(t->desc, i)->attstorage == TYPSTORAGE_EXTERNAL)
+		method = InvalidCompressionMethod;
 	if (VARATT_IS_COMPRESSED(value))
 		value = detoast_attr(value);
-	if (method == InvalidCompressionMethod &&
-		TupleDescAttr(t->desc, i)->attstorage != TYPSTORAGE_EXTERNAL)
-		method = default_toast_compression;
 	value = ip_value_save(t->change, value, method,
 						  has_old ? (struct varlena *)
 						  DatumGetPointer(t->ttc.ttc_oldvalues[i]) : NULL);

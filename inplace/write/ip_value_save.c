@@ -18,6 +18,7 @@
 #include "access/table.h"
 #include "common/hashfn.h"
 #include "pgstat.h"
+#include "utils/builtins.h"
 #include "utils/memutils.h"
 
 #include "ip_change.h"
@@ -310,15 +311,6 @@ delete_rows(const IpValueChange *c, Relation toast, uint32 id, uint32 address,
 	} while (address != 0);
 }
 
-static int
-compare_addresses(const void *a, const void *b)
-{
-	uint32		x = *(const uint32 *) a;
-	uint32		y = *(const uint32 *) b;
-
-	return x < y ? -1 : x > y;
-}
-
 /*
  * Delete the value's head and its blocks, but those that the n kept blocks
  * have.  A value may have a block several times.
@@ -336,8 +328,8 @@ delete_value(const IpValueChange *c, Relation toast, const IpValue *value,
 		addresses[i] = value->blocks[i].address;
 	for (uint32 i = 0; i < nkept; i++)
 		keep[i] = kept[i].address;
-	qsort(addresses, n, sizeof(uint32), compare_addresses);
-	qsort(keep, nkept, sizeof(uint32), compare_addresses);
+	qsort(addresses, n, sizeof(uint32), oid_cmp);
+	qsort(keep, nkept, sizeof(uint32), oid_cmp);
 	for (uint32 i = 0, k = 0; i < n; i++)
 	{
 		while (k < nkept && keep[k] < addresses[i])
@@ -403,8 +395,6 @@ static void
 read_old(Saver *s, const struct varlena *old)
 {
 	struct varatt_external external;
-	uint32		n;
-	uint32		at = 0;
 
 	s->shares = false;
 	if (old == NULL || s->logical)
@@ -416,9 +406,15 @@ read_old(Saver *s, const struct varlena *old)
 	s->old_raw = MemoryContextAllocHuge(CurrentMemoryContext,
 										s->old.head.rawsize);
 	s->shares = ip_value_read(&s->old, 0, s->old.head.rawsize, s->old_raw);
-	if (!s->shares)
-		return;
-	n = s->old.head.nblocks;
+}
+
+/* Sort the old value's blocks by their content. */
+static void
+sort_old(Saver *s)
+{
+	uint32		n = s->old.head.nblocks;
+	uint32		at = 0;
+
 	s->sorted = MemoryContextAllocHuge(CurrentMemoryContext,
 									   sizeof(OldBlock) * Max(n, 1));
 	for (uint32 i = 0; i < n; i++)
@@ -430,10 +426,11 @@ read_old(Saver *s, const struct varlena *old)
 		s->sorted[i].i = i;
 		at += len;
 	}
+	qsort(s->sorted, n, sizeof(OldBlock), compare_old);
 }
 
-/* Returns the number of an old block with these bytes, or -1. */
-static int
+/* Returns an old block with these bytes, or NULL. */
+static const OldBlock *
 find_old(Saver *s, const char *raw, uint32 len)
 {
 	uint64		key = block_key(raw, len);
@@ -456,9 +453,9 @@ find_old(Saver *s, const char *raw, uint32 len)
 
 		if (s->old.blocks[o->i].rawlen == len &&
 			memcmp(s->old_raw + o->at, raw, len) == 0)
-			return o->i;
+			return o;
 	}
-	return -1;
+	return NULL;
 }
 
 static void
@@ -489,36 +486,36 @@ cut_value(Saver *s)
 	uint32		next_at = 0;
 
 	if (nold > 0)
-		qsort(s->sorted, nold, sizeof(OldBlock), compare_old);
+		sort_old(s);
 	for (uint32 at = 0; at < s->rawsize;)
 	{
 		uint32		left = s->rawsize - at;
 		uint32		len = next < nold ? s->old.blocks[next].rawlen : 0;
-		int			found = -1;
+		bool		shared = len > 0 && len <= left &&
+			(next + 1 < nold || len == left) && s->old.head.cut == s->cut &&
+			memcmp(s->raw + at, s->old_raw + next_at, len) == 0;
 
 		CHECK_FOR_INTERRUPTS();
-		if (len > 0 && len <= left && (next + 1 < nold || len == left) &&
-			s->old.head.cut == s->cut &&
-			memcmp(s->raw + at, s->old_raw + next_at, len) == 0)
-			found = next;
-		else
+		if (!shared)
 		{
+			const OldBlock *found = NULL;
+
 			len = ip_value_cut(s->raw + at, left, s->cut);
 			if (s->logical)
 				len = Min(len, MAX_WHOLE_IMAGE - sizeof(IpValueHead));
 			if (nold > 0)
 				found = find_old(s, s->raw + at, len);
-			if (found >= 0 && found != next)
+			shared = found != NULL;
+			if (shared)
 			{
-				next_at = 0;
-				for (int i = 0; i < found; i++)
-					next_at += s->old.blocks[i].rawlen;
+				next = found->i;
+				next_at = found->at;
 			}
 		}
-		add_block(s, found >= 0 ? s->old.blocks[found].address : 0, len);
-		if (found >= 0)
+		add_block(s, shared ? s->old.blocks[next].address : 0, len);
+		if (shared)
 		{
-			next = found + 1;
+			next++;
 			next_at += len;
 		}
 		at += len;
@@ -671,25 +668,15 @@ ip_value_save(const IpValueChange *change, const struct varlena *value,
 	}
 	else
 	{
-		uint32		nshared = 0;
-		IpValueBlock *shared;
 		uint32		id;
 
 		s.cut = ip_value_cut_of(s.rawsize, s.shares ? s.old.head.cut : 0);
 		cut_value(&s);
-		shared = MemoryContextAllocHuge(context,
-										sizeof(IpValueBlock) * s.nblocks);
-		for (uint32 i = 0; i < s.nblocks; i++)
-		{
-			if (s.blocks[i].address != 0)
-				shared[nshared++] = s.blocks[i];
-		}
-		/* a value of one block has no list: its block is in the head */
-		if (s.nblocks == 1)
-			nshared = 0;
 		id = put_value(&s);
+		/* a value of one block has no list: its block is in the head */
 		if (s.shares)
-			delete_value(change, s.toast, &s.old, shared, nshared);
+			delete_value(change, s.toast, &s.old, s.blocks,
+						 s.nblocks > 1 ? s.nblocks : 0);
 		MemoryContextSwitchTo(caller);
 		result = make_pointer(&s, id);
 		if (old != NULL && !s.shares)
