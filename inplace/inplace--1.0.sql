@@ -192,11 +192,12 @@ FROM (
 		NULL, NULL, transaction, prepared, format('COMMIT PREPARED %L', gid)
 	FROM pg_prepared_xacts
 	UNION ALL
-	SELECT CASE slot_type WHEN 'physical' THEN 'slot of a standby'
-			ELSE 'replication slot' END,
+	SELECT CASE WHEN slot_type = 'logical'
+			OR slot_name = 'pg_conflict_detection' THEN 'replication slot'
+			ELSE 'slot of a standby' END,
 		active_pid, slot_name::text, database::text, NULL, NULL, NULL, xmin,
 		NULL,
-		CASE WHEN slot_name = 'pg_conflict_detection'	-- 19's own
+		CASE WHEN slot_name = 'pg_conflict_detection'	-- 19's, physical
 			THEN 'let the subscriptions with retain_dead_tuples catch up'
 			WHEN NOT active
 			THEN format('SELECT pg_drop_replication_slot(%L)', slot_name)
