@@ -46,7 +46,7 @@ CREATE FUNCTION inplace_rows(
 	OUT state text,				-- unused, dead, undo; of a row frozen, default, changed, inserted, updated, deleted, overlaid; damaged
 	OUT len int4,
 	OUT natts int4,
-	OUT flags text[],
+	OUT flags text[],			-- of a TOAST table's rows also head, block, more (continues one), compressed
 	OUT xid int8,				-- NULL: visible to all
 	OUT undo tid,				-- NULL: there is no undo record
 	OUT cid int8,				-- of the insertion, where there is no undo record
@@ -107,7 +107,7 @@ CREATE FUNCTION inplace_versions(
 	OUT contents text)			-- NULL if the caller may not read the table
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE ROWS 10;
 COMMENT ON FUNCTION inplace_versions(regclass, tid) IS
 	'versions of a row of an inplace table, newest first';
 

@@ -47,6 +47,8 @@
 										 * killed */
 
 #define IP_XLOG_VACUUM			0xB0	/* dead items become unused */
+#define IP_XLOG_SAVE_VALUE		0xC0	/* a row of a large value */
+#define IP_XLOG_DELETE_VALUE	0xD0
 
 /*
  * A record's block data are the page operations.  Its main data, if any, are a

@@ -258,7 +258,9 @@ ip_wal_identify(uint8 info)
 		[IP_XLOG_DELETE >> 4] = "DELETE",[IP_XLOG_LOCK >> 4] = "LOCK",
 		[IP_XLOG_PRUNE >> 4] = "PRUNE",[IP_XLOG_RESTORE >> 4] = "RESTORE",
 		[IP_XLOG_RING >> 4] = "RING",[IP_XLOG_INIT >> 4] = "INIT",
-		[IP_XLOG_SPECULATIVE >> 4] = "SPECULATIVE",[IP_XLOG_VACUUM >> 4] = "VACUUM"
+		[IP_XLOG_SPECULATIVE >> 4] = "SPECULATIVE",[IP_XLOG_VACUUM >> 4] = "VACUUM",
+		[IP_XLOG_SAVE_VALUE >> 4] = "SAVE_VALUE",
+		[IP_XLOG_DELETE_VALUE >> 4] = "DELETE_VALUE"
 	};
 	uint8		i = (info & ~XLR_INFO_MASK) >> 4;
 

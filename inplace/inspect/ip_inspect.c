@@ -31,6 +31,7 @@
 #include "ip_result.h"
 #include "ip_state.h"
 #include "ip_undo.h"
+#include "ip_value.h"
 #include "ip_version.h"
 #include "ip_xid.h"
 
@@ -135,6 +136,7 @@ inplace_page(PG_FUNCTION_ARGS)
 
 /* hdr's flags are above the bits of the state */
 #define HDR_SHIFT	8
+#define VALUE_SHIFT	24
 
 static const IpFlagName row_flags[] = {
 	{IP_ROW_VERSION, "version"},
@@ -146,8 +148,27 @@ static const IpFlagName row_flags[] = {
 	{IP_ROW_CHANGED, "changed"},
 	{IP_HDR_HASNULL << HDR_SHIFT, "hasnull"},
 	{IP_HDR_HASEXTERNAL << HDR_SHIFT, "hasexternal"},
-	{IP_HDR_SPECULATIVE << HDR_SHIFT, "speculative"}
+	{IP_HDR_SPECULATIVE << HDR_SHIFT, "speculative"},
+	/* of a TOAST table's rows */
+	{1 << (VALUE_SHIFT + IP_VALUE_HEAD), "head"},
+	{1 << (VALUE_SHIFT + IP_VALUE_BLOCK), "block"},
+	{1 << (VALUE_SHIFT + IP_VALUE_MORE), "more"},
+	{IP_VALUE_COMPRESSED << VALUE_SHIFT, "compressed"}
 };
+
+/* Returns the flags of a TOAST table's row. */
+static uint32
+value_flags(const IpRow *row)
+{
+	IpValueRow	value;
+	uint8		kind;
+
+	if (ip_value_read_row(row->hdr, row->body, row->bodylen, &value) != NULL)
+		return 0;
+	kind = value.kind & IP_VALUE_KIND_MASK;
+	return ((kind <= IP_VALUE_MORE ? 1 << kind : 0) |
+			(value.kind & IP_VALUE_COMPRESSED)) << VALUE_SHIFT;
+}
 
 static Datum
 bytea_datum(const uint8 *data, uint32 len)
@@ -161,18 +182,21 @@ bytea_datum(const uint8 *data, uint32 len)
 
 /* Put the columns of a row that a normal line pointer leads to. */
 static void
-put_row(IpResult *r, Page page, ItemId lp, const IpRow *row, bool show_data)
+put_row(IpResult *r, Relation rel, Page page, ItemId lp, const IpRow *row,
+		bool show_data)
 {
 	uint8		state = ip_item_state(page, lp);
 	bool		is_cid = (row->state & IP_ROW_INSERTED) != 0;
-	uint32		hdr_flags = row->hdr & ~IP_HDR_NATTS_MASK;
+	uint32		flags = state |
+		(row->hdr & ~IP_HDR_NATTS_MASK) << HDR_SHIFT;
 	uint32		stored = row->bodylen;
 
 	if (state & IP_ROW_OVERLAID)
 		stored -= IP_VERSION_BLOCK_SZ;
+	else if (rel->rd_rel->relkind == RELKIND_TOASTVALUE)
+		flags |= value_flags(row);
 	ip_result_put_int(r, row->hdr & IP_HDR_NATTS_MASK);
-	ip_result_put_flags(r, row_flags, lengthof(row_flags),
-						state | hdr_flags << HDR_SHIFT);
+	ip_result_put_flags(r, row_flags, lengthof(row_flags), flags);
 	ip_result_put_xid(r, row->xid);
 	/* a speculative row has its token instead of a command id */
 	ip_result_put_ptr_if(r, (state & IP_ROW_VERSION) && !is_cid,
@@ -183,8 +207,8 @@ put_row(IpResult *r, Page page, ItemId lp, const IpRow *row, bool show_data)
 }
 
 static void
-emit_row(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber off,
-		 bool show_data)
+emit_row(ReturnSetInfo *rsinfo, Relation rel, BlockNumber block, Page page,
+		 OffsetNumber off, bool show_data)
 {
 	ItemId		lp = PageGetItemId(page, off);
 	IpResult	r = {.n = 0};
@@ -203,7 +227,7 @@ emit_row(ReturnSetInfo *rsinfo, BlockNumber block, Page page, OffsetNumber off,
 					 errmsg("row (%u,%u) is corrupted: %s", block, off,
 							problem)));
 		else
-			put_row(&r, page, lp, &row, show_data);
+			put_row(&r, rel, page, lp, &row, show_data);
 	}
 	ip_result_emit(rsinfo, &r);
 }
@@ -222,8 +246,8 @@ inplace_rows(PG_FUNCTION_ARGS)
 		OffsetNumber max = PageGetMaxOffsetNumber(page.data);
 
 		for (OffsetNumber off = IpFirstOffset(block); off <= max; off++)
-			emit_row((ReturnSetInfo *) fcinfo->resultinfo, block, page.data,
-					 off, show_data);
+			emit_row((ReturnSetInfo *) fcinfo->resultinfo, rel, block,
+					 page.data, off, show_data);
 	}
 	relation_close(rel, AccessShareLock);
 	return (Datum) 0;

@@ -5,8 +5,10 @@
  */
 #include "compat.h"
 
+#include "access/detoast.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
+#include "access/table.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -16,6 +18,8 @@
 #include "ip_body.h"
 #include "ip_rel.h"
 #include "ip_result.h"
+#include "ip_salvage.h"
+#include "ip_value_read.h"
 #include "ip_version.h"
 #include "ip_xid.h"
 
@@ -65,10 +69,49 @@ apply_undo(IpVersion *v)
 	(void) ip_version_older(v);
 }
 
+typedef struct Head
+{
+	struct varatt_external pointer;
+	IpValue		value;
+	bool		found;
+}			Head;
+
+static void
+read_head(void *arg)
+{
+	Head	   *head = arg;
+	Relation	toast = table_open(head->pointer.va_toastrelid,
+								   AccessShareLock);
+
+	head->found = ip_value_open(&head->value, toast, head->pointer.va_valueid,
+								head->pointer.va_rawsize - VARHDRSZ, true,
+								NULL);
+	table_close(toast, AccessShareLock);
+}
+
 /*
- * Returns the text of a column's value.  TOAST pointers are not followed: the
- * value that an old version's pointer names may have been removed.
+ * Describe a large value.  Its bytes are not read: that of an old version may
+ * have been removed.
  */
+static char *
+value_head_text(Datum pointer)
+{
+	Head		head = {.found = false};
+	char	   *problem;
+
+	VARATT_EXTERNAL_GET_POINTER(head.pointer, DatumGetPointer(pointer));
+	problem = ip_salvage_try(read_head, &head);
+	if (problem == NULL && !head.found)
+		problem = "gone";
+	if (problem != NULL)
+		return psprintf("<TOAST value %u: %s>", head.pointer.va_valueid,
+						problem);
+	return psprintf("<TOAST value %u: %u bytes in %u blocks>",
+					head.pointer.va_valueid, head.value.head.rawsize,
+					Max(head.value.head.nblocks, 1));
+}
+
+/* Returns the text of a column's value. */
 static char *
 value_text(Form_pg_attribute att, Datum value)
 {
@@ -76,12 +119,7 @@ value_text(Form_pg_attribute att, Datum value)
 	bool		is_varlena;
 
 	if (att->attlen == -1 && VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(value)))
-	{
-		struct varatt_external toast;
-
-		memcpy(&toast, VARDATA_EXTERNAL(DatumGetPointer(value)), sizeof(toast));
-		return psprintf("<TOAST value %u>", toast.va_valueid);
-	}
+		return value_head_text(value);
 	getTypeOutputInfo(att->atttypid, &output, &is_varlena);
 	return OidOutputFunctionCall(output, value);
 }

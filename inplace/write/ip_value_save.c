@@ -121,7 +121,7 @@ put_row(Saver *s, uint8 kind, const char *bytes, uint32 len, uint32 least,
 						IP_VALUE_MAX_BLOCK + 1)));
 	*address = row.address;
 	ip_value_form_row(&row, &formed);
-	ip_change_begin(&change, s->toast, IP_XLOG_INSERT, c->xid);
+	ip_change_begin(&change, s->toast, IP_XLOG_SAVE_VALUE, c->xid);
 	change.replay = c->replay;
 	if (s->logical && chunk >= 0)
 	{
@@ -194,7 +194,7 @@ set_next(Saver *s, uint32 address, uint32 next)
 	op.fromlen = v.bodylen;
 	op.body = formed.body;
 	op.bodylen = formed.bodylen;
-	ip_change_begin(&change, s->toast, IP_XLOG_INSERT, s->change->xid);
+	ip_change_begin(&change, s->toast, IP_XLOG_SAVE_VALUE, s->change->xid);
 	ip_op_row(ip_change_block(&change, buffer, false), &op);
 	ip_change_apply(&change);
 	UnlockReleaseBuffer(buffer);
@@ -265,7 +265,7 @@ delete_row(const IpValueChange *c, Relation toast, uint32 address,
 	if (problem == NULL)
 	{
 		*next = row.next;
-		ip_modify_same(&w, &v, IP_XLOG_DELETE, c->xid);
+		ip_modify_same(&w, &v, IP_XLOG_DELETE_VALUE, c->xid);
 		w.replay = c->replay;
 		w.undo.kind = IP_UNDO_DELETE;
 		w.undo.flags = IP_REC_KEYS;
