@@ -60,6 +60,54 @@ is_worth_compressing(Toaster *t, int i)
 		(uint64) len * size / sample <= t->target;
 }
 
+/* The method of compression for a value in the TOAST table, or none. */
+static char
+method_of(Form_pg_attribute att)
+{
+	if (att->attstorage == TYPSTORAGE_EXTERNAL)
+		return InvalidCompressionMethod;
+	return CompressionMethodIsValid(att->attcompression) ?
+		att->attcompression : default_toast_compression;
+}
+
+/*
+ * Copy a new row's values from another TOAST table block by block, without
+ * decompressing them.  They are NULL until put_copies has put them back.
+ */
+static struct varlena **
+make_copies(Toaster *t)
+{
+	struct varlena **copies = palloc0(sizeof(*copies) * t->desc->natts);
+
+	for (int i = 0; i < t->desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(t->desc, i);
+		struct varlena *value;
+
+		if (t->ttc.ttc_isnull[i] || att->attlen != -1 ||
+			(att->attstorage != TYPSTORAGE_EXTENDED &&
+			 att->attstorage != TYPSTORAGE_EXTERNAL))
+			continue;
+		value = (struct varlena *) DatumGetPointer(t->ttc.ttc_values[i]);
+		if (VARATT_IS_EXTERNAL_ONDISK(value))
+			copies[i] = ip_value_copy(t->change, value, method_of(att));
+		t->ttc.ttc_isnull[i] = copies[i] != NULL;
+	}
+	return copies;
+}
+
+static void
+put_copies(Toaster *t, struct varlena **copies)
+{
+	for (int i = 0; i < t->desc->natts; i++)
+	{
+		if (copies[i] == NULL)
+			continue;
+		t->ttc.ttc_values[i] = PointerGetDatum(copies[i]);
+		t->ttc.ttc_isnull[i] = false;
+	}
+}
+
 static void
 externalize(Toaster *t, int i)
 {
@@ -67,14 +115,11 @@ externalize(Toaster *t, int i)
 	struct varlena *value =
 		(struct varlena *) DatumGetPointer(t->ttc.ttc_values[i]);
 	bool		has_old = (attr->tai_colflags & TOASTCOL_NEEDS_DELETE_OLD) != 0;
-	char		method = CompressionMethodIsValid(attr->tai_compression) ?
-		attr->tai_compression : default_toast_compression;
 
-	if (TupleDescAttr(t->desc, i)->attstorage == TYPSTORAGE_EXTERNAL)
-		method = InvalidCompressionMethod;
 	if (VARATT_IS_COMPRESSED(value))
 		value = detoast_attr(value);
-	value = ip_value_save(t->change, value, method,
+	value = ip_value_save(t->change, value,
+						  method_of(TupleDescAttr(t->desc, i)),
 						  has_old ? (struct varlena *)
 						  DatumGetPointer(t->ttc.ttc_oldvalues[i]) : NULL);
 	t->ttc.ttc_values[i] = PointerGetDatum(value);
@@ -126,6 +171,7 @@ ip_toaster_form(const IpValueChange *change, TupleTableSlot *slot,
 	Relation	rel = change->rel;
 	TupleDesc	desc = RelationGetDescr(rel);
 	Size		n = Max(desc->natts, 1);
+	struct varlena **copies = NULL;
 	Toaster		t = {
 		.change = change,.desc = desc,
 		.target = RelationGetToastTupleTarget(rel, TOAST_TUPLE_TARGET) -
@@ -149,7 +195,11 @@ ip_toaster_form(const IpValueChange *change, TupleTableSlot *slot,
 		t.ttc.ttc_oldisnull = palloc(sizeof(bool) * n);
 		heap_deform_tuple(old, desc, t.ttc.ttc_oldvalues, t.ttc.ttc_oldisnull);
 	}
+	if (old == NULL && t.has_table)
+		copies = make_copies(&t);
 	toast_tuple_init(&t.ttc);
+	if (copies != NULL)
+		put_copies(&t, copies);
 	compress_or_externalize(&t);
 	MemoryContextSwitchTo(caller);
 	ip_toast_form_values(rel, t.ttc.ttc_values, t.ttc.ttc_isnull, true, row);

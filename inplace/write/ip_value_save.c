@@ -66,6 +66,7 @@ typedef struct Saver
 	char		method;
 	/* the new value */
 	const char *raw;
+	IpValue    *source;			/* instead of raw: a value that is copied */
 	uint32		rawsize;
 	uint32		cut;
 	IpValueBlock *blocks;
@@ -540,6 +541,23 @@ make_image(Saver *s, const char *raw, uint32 rawlen, const char **image,
 	return 0;
 }
 
+/*
+ * The image of a block of the value that is copied.  It stays as it is stored,
+ * unless it is to be compressed.
+ */
+static uint8
+copy_image(Saver *s, uint32 i, const char **image, uint32 *len)
+{
+	IpValueImage stored;
+
+	(void) ip_value_image(s->source, i, &stored);
+	if (!stored.compressed)
+		return make_image(s, stored.bytes, stored.len, image, len);
+	*image = stored.bytes;
+	*len = stored.len;
+	return IP_VALUE_COMPRESSED;
+}
+
 /* Write the blocks that the old value does not have. */
 static void
 put_blocks(Saver *s, uint32 id)
@@ -555,8 +573,9 @@ put_blocks(Saver *s, uint32 id)
 			MemoryContext context = MemoryContextSwitchTo(s->block_context);
 			const char *image;
 			uint32		len;
-			uint8		flag = make_image(s, s->raw + at, block->rawlen, &image,
-										  &len);
+			uint8		flag = s->source != NULL ?
+				copy_image(s, i, &image, &len) :
+				make_image(s, s->raw + at, block->rawlen, &image, &len);
 
 			block->address = put_bytes(s, IP_VALUE_BLOCK | flag, image, len, id,
 									   i);
@@ -637,6 +656,22 @@ is_unchanged(const Saver *s)
 		memcmp(s->raw, s->old_raw, s->rawsize) == 0;
 }
 
+static void
+begin(Saver *s)
+{
+	const IpValueChange *c = s->change;
+
+	Assert(ip_page_none_is_locked());
+	s->toast = open_toast(c);
+	/* decoding passes over the rows of a table that is a rewritten copy */
+	s->logical = !c->replay && RelationIsLogicallyLogged(s->toast) &&
+		!OidIsValid(c->rel->rd_rel->relrewrite) &&
+		!(c->options & TABLE_INSERT_NO_LOGICAL);
+	s->block_context = AllocSetContextCreate(CurrentMemoryContext,
+											 "inplace blocks",
+											 ALLOCSET_DEFAULT_SIZES);
+}
+
 struct varlena *
 ip_value_save(const IpValueChange *change, const struct varlena *value,
 			  char method, const struct varlena *old)
@@ -651,14 +686,7 @@ ip_value_save(const IpValueChange *change, const struct varlena *value,
 		.rawsize = VARSIZE_ANY_EXHDR(value)
 	};
 
-	Assert(ip_page_none_is_locked());
-	s.toast = open_toast(change);
-	/* decoding passes over the rows of a table that is a rewritten copy */
-	s.logical = !change->replay && RelationIsLogicallyLogged(s.toast) &&
-		!OidIsValid(change->rel->rd_rel->relrewrite) &&
-		!(change->options & TABLE_INSERT_NO_LOGICAL);
-	s.block_context = AllocSetContextCreate(context, "inplace blocks",
-											ALLOCSET_DEFAULT_SIZES);
+	begin(&s);
 	read_old(&s, old);
 	if (is_unchanged(&s))
 	{
@@ -683,6 +711,47 @@ ip_value_save(const IpValueChange *change, const struct varlena *value,
 			ip_value_delete(change, old);
 	}
 	table_close(s.toast, NoLock);
+	MemoryContextDelete(context);
+	return result;
+}
+
+struct varlena *
+ip_value_copy(const IpValueChange *change, const struct varlena *pointer,
+			  char method)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "inplace value",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	struct varlena *result = NULL;
+	struct varatt_external external;
+	Relation	source_toast;
+	IpValue		source;
+	Saver		s = {.change = change,.method = method,.source = &source};
+
+	VARATT_EXTERNAL_GET_POINTER(external, pointer);
+	begin(&s);
+	source_toast = table_open(external.va_toastrelid, AccessShareLock);
+	if (!s.logical && source_toast->rd_tableam == s.toast->rd_tableam)
+	{
+		(void) ip_value_open(&source, source_toast, external.va_valueid,
+							 external.va_rawsize - VARHDRSZ, false, NULL);
+		if (source.head.nblocks > 0)
+		{
+			uint32		id;
+
+			s.rawsize = source.head.rawsize;
+			s.cut = source.head.cut;
+			for (uint32 i = 0; i < source.head.nblocks; i++)
+				add_block(&s, 0, source.blocks[i].rawlen);
+			id = put_value(&s);
+			MemoryContextSwitchTo(caller);
+			result = make_pointer(&s, id);
+		}
+	}
+	table_close(source_toast, AccessShareLock);
+	table_close(s.toast, NoLock);
+	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	return result;
 }

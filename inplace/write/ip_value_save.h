@@ -33,6 +33,16 @@ extern struct varlena *ip_value_save(const IpValueChange *change,
 									 const struct varlena *old);
 
 /*
+ * Copy the value of a TOAST pointer to the change's table, block by block.
+ * method: for blocks that are not compressed.  Returns the new TOAST pointer,
+ * palloc'd; NULL if the value has no blocks, or if logical decoding may need
+ * it: then it has to be read and saved.  No lock on a page may be held.
+ */
+extern struct varlena *ip_value_copy(const IpValueChange *change,
+									 const struct varlena *pointer,
+									 char method);
+
+/*
  * Delete a value.  What is damaged of it stays, with a warning.  No lock on a
  * page may be held.
  */

@@ -230,6 +230,26 @@ sql('INSERT INTO v SELECT id, doc FROM was', 'UPDATE v SET doc = (SELECT o.doc F
 is(sql('SELECT count(DISTINCT doc) FROM v'), 1, 'from row to row');
 sound('copies', 'v', 'old_docs');
 
+# Copies have the blocks as they are stored, but those are compressed that the column wants compressed.
+sql("CREATE TABLE $_ (id int, doc text) USING inplace") foreach qw(packed plain packed_copy plain_copy);
+sql("ALTER TABLE $_ ALTER doc SET STORAGE external") foreach qw(plain packed_copy);
+sql("INSERT INTO $_ SELECT i, words(i, 4000) FROM generate_series(1, 5) i") foreach qw(packed plain);
+sql(q(UPDATE packed SET doc = doc || doc), q(UPDATE plain SET doc = doc || doc), 'INSERT INTO packed_copy TABLE packed', 'INSERT INTO plain_copy TABLE plain');
+my $content = sql('SELECT md5(string_agg(doc, $$$$ ORDER BY id)) FROM packed');
+is(sql("SELECT md5(string_agg(doc, \$\$\$\$ ORDER BY id)) FROM $_"), $content, "$_: its values") foreach qw(plain packed_copy plain_copy);
+my $stored = 'live_values, blocks, raw_bytes, stored_bytes, plain_bytes';
+is(stats('packed_copy', $stored), stats('packed', $stored), 'compressed blocks are copied as they are stored');
+is(stats('plain', 'plain_bytes = stored_bytes'), 't', 'blocks that are not compressed');
+cmp_ok(stats('plain_copy', 'stored_bytes'), '<', 0.6 * stats('plain', 'stored_bytes'), 'are compressed if the column says so');
+{
+	my @before = map { stats($_, $stored) } qw(packed plain);
+	sql('ALTER TABLE plain ALTER doc SET STORAGE extended', 'VACUUM FULL plain', 'VACUUM FULL packed', 'CREATE INDEX packed_id ON packed (id DESC)', 'CLUSTER packed USING packed_id');
+	is(stats('packed', $stored), $before[0], 'VACUUM FULL and CLUSTER copy, too');
+	isnt(stats('plain', $stored), $before[1], 'and compress');
+	is(sql("SELECT md5(string_agg(doc, \$\$\$\$ ORDER BY id)) FROM $_"), $content, "$_ after it: its values") foreach qw(plain packed);
+}
+sound('copies of blocks', qw(packed plain packed_copy plain_copy));
+
 # ---- standby ---------------------------------------------------------------------------------
 
 {
