@@ -194,6 +194,11 @@ CREATE SEQUENCE doc_id;
 CREATE FUNCTION noise(seed int, n int) RETURNS text LANGUAGE sql AS
 \$\$ SELECT coalesce(string_agg(md5(seed || '.' || g), ''), '') FROM generate_series(1, n) g \$\$;
 
+CREATE FUNCTION changed(body text, r int) RETURNS text LANGUAGE sql AS
+\$\$ SELECT CASE r % 5 WHEN 0 THEN left(body, 90000 - r % 3) WHEN 1 THEN substr(body, r % 700)
+	WHEN 2 THEN overlay(body placing r::text from 1 + r % (1 + length(body)))
+	ELSE body || noise(r, r % 300) END \$\$;
+
 CREATE FUNCTION same_rows(what text, i bigint, h bigint) RETURNS void LANGUAGE plpgsql AS
 \$\$ BEGIN
 	IF i <> h THEN
@@ -348,13 +353,19 @@ BEGIN
 			DELETE FROM h_doc WHERE id = k2;
 			PERFORM same_rows('doc delete', 1, FOUND::int);
 		END IF;
+	WHEN 17, 18 THEN			-- a change inside a toasted value
+		UPDATE i_doc SET body = changed(body, r) WHERE id = k2;
+		IF FOUND THEN
+			UPDATE h_doc SET body = changed(body, r) WHERE id = k2;
+			PERFORM same_rows('inside', 1, FOUND::int);
+		END IF;
 	END CASE;
 END \$\$;
 });
 	return;
 }
 
-my $last_op = 16;
+my $last_op = 18;
 
 # Transactions of one to three changes; some at REPEATABLE READ, some with a
 # savepoint that is rolled back or released, some rolled back at the end.
