@@ -59,6 +59,19 @@ CREATE TABLE history (tid int, bid int, aid int, delta int, mtime timestamp, fil
 INSERT INTO accounts SELECT g, 1, 0, '' FROM generate_series(1, 20000) g; VACUUM ANALYZE accounts"""
 SIMPLE_UPDATE = """UPDATE accounts SET abalance = abalance + 1 WHERE aid = r; PERFORM abalance FROM accounts WHERE aid = r;
 INSERT INTO history (tid, bid, aid, delta, mtime) VALUES (1, 1, r, 1, now());"""
+# texts of 110 kB, in an order that no compression finds
+TEXTS = """SET default_toast_compression = %s; CREATE TABLE s (id int, d bytea STORAGE EXTERNAL) USING heap; CREATE TABLE t (id int PRIMARY KEY, d bytea);
+INSERT INTO s SELECT i, (SELECT string_agg((ARRAY['alpha', 'beta', 'order', 'status', 'customer', 'street', 'number', 'payment', 'total', 'amount', 'pending'])
+[1 + abs(hashint8(i::int8 * 31 + g)) %% 11] || abs(hashint8(g * 131 + i)) %% 1000, ' ')::bytea FROM generate_series(1, 12000) g) FROM generate_series(1, 20) i;
+INSERT INTO t SELECT 0, d FROM s LIMIT 1"""
+OVERLAY = "UPDATE t SET d = overlay(d placing 'changed' from 40000 for 7) WHERE id > 0"
+
+
+def texts(method):
+    return (TEXTS % method, (f'INSERT of texts of 110 kB, {method}', 'INSERT INTO t SELECT id, d FROM s', 20), ('SELECT of them', "SELECT sum(octet_length(d || '')) FROM t WHERE id > 0", 20),
+            ('substr of them', 'SELECT sum(octet_length(substr(d, 50000, 100))) FROM t WHERE id > 0', 20), ('change inside', OVERLAY, 20), ('DELETE', 'DELETE FROM t WHERE id > 0', 20))
+
+
 SCAN, LOCK = 'SELECT sum(n) FROM t', 'SELECT count(*) FROM (SELECT 1 FROM t FOR %s) locked'
 UPSERT = 'ON CONFLICT (id) DO UPDATE SET n = t.n + 1'
 
@@ -111,6 +124,8 @@ ROWS = {
     'rollback_wider': (WIDER + '; BEGIN; UPDATE t SET n = n + 1; ROLLBACK', ('VACUUM after a rolled-back UPDATE of all, six columns', 'VACUUM t', 20000)),
     'insert': (KEYED, ('INSERT ... SELECT, two indexes', "INSERT INTO t SELECT g, g, 0, repeat('x', 60) FROM generate_series(20001, 40000) g", 20000),
                ('VACUUM after it', 'VACUUM t', 40000)),
+    'texts_pglz': texts('pglz'),
+    'texts_lz4': texts('lz4'),
 }
 PLANS = 'SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan'
 
