@@ -16,6 +16,7 @@
 
 #include "access/detoast.h"
 #include "access/table.h"
+#include "catalog/catalog.h"
 #include "common/hashfn.h"
 #include "pgstat.h"
 #include "utils/builtins.h"
