@@ -266,6 +266,8 @@ class Session:
             return True
         if self.isolation != 'rc' and self.may_have_two_parents(stmt) and one_not_serializable(heap, test):
             return True
+        if one_too_big(stmt, heap, test):
+            return True
         return self.cascades_in_any_order(stmt) and one_without_parent(heap, test)
 
     def only_heap_queues(self, stmt, heap, test):
@@ -326,6 +328,13 @@ def one_not_serializable(heap, test):
 def one_without_parent(heap, test):
     code, message = only_error(heap, test)
     return code == '23503' and message.startswith('insert or update')
+
+
+def one_too_big(stmt, heap, test):
+    """A column with PLAIN storage takes a value as it is compressed in another table's row, but not from its TOAST table, where
+    inplace may have it in blocks.
+    """
+    return only_error(heap, test)[0] == '54000' and re.search(r'\bbulky\b.*\bdocuments\b', stmt.sql) is not None
 
 
 def compare(session, stmt, outcomes):
