@@ -69,23 +69,29 @@ apply_undo(IpVersion *v)
 	(void) ip_version_older(v);
 }
 
-typedef struct Head
+/* A TOAST pointer of a table's row, and what is read of its value. */
+typedef struct ToBeDescribed
 {
+	Relation	rel;
 	struct varatt_external pointer;
 	IpValue		value;
-	bool		found;
-}			Head;
+	const char *problem;
+} ToBeDescribed;
 
 static void
 read_head(void *arg)
 {
-	Head	   *head = arg;
-	Relation	toast = table_open(head->pointer.va_toastrelid,
-								   AccessShareLock);
+	ToBeDescribed *d = arg;
+	Relation	toast;
 
-	head->found = ip_value_open(&head->value, toast, head->pointer.va_valueid,
-								head->pointer.va_rawsize - VARHDRSZ, true,
-								NULL);
+	d->problem = "not in the table's TOAST table";
+	if (d->pointer.va_toastrelid != d->rel->rd_rel->reltoastrelid)
+		return;
+	toast = table_open(d->pointer.va_toastrelid, AccessShareLock);
+	if (toast->rd_tableam == d->rel->rd_tableam)
+		d->problem = ip_value_open(&d->value, toast, d->pointer.va_valueid,
+								   d->pointer.va_rawsize - VARHDRSZ, true,
+								   NULL) ? NULL : "gone";
 	table_close(toast, AccessShareLock);
 }
 
@@ -94,32 +100,31 @@ read_head(void *arg)
  * have been removed.
  */
 static char *
-value_head_text(Datum pointer)
+describe_value(Relation rel, const struct varlena *pointer)
 {
-	Head		head = {.found = false};
-	char	   *problem;
+	ToBeDescribed d = {.rel = rel};
+	const char *problem;
 
-	VARATT_EXTERNAL_GET_POINTER(head.pointer, DatumGetPointer(pointer));
-	problem = ip_salvage_try(read_head, &head);
-	if (problem == NULL && !head.found)
-		problem = "gone";
+	VARATT_EXTERNAL_GET_POINTER(d.pointer, pointer);
+	problem = ip_salvage_try(read_head, &d);
+	if (problem == NULL)
+		problem = d.problem;
 	if (problem != NULL)
-		return psprintf("<TOAST value %u: %s>", head.pointer.va_valueid,
-						problem);
+		return psprintf("<TOAST value %u: %s>", d.pointer.va_valueid, problem);
 	return psprintf("<TOAST value %u: %u bytes in %u blocks>",
-					head.pointer.va_valueid, head.value.head.rawsize,
-					Max(head.value.head.nblocks, 1));
+					d.pointer.va_valueid, d.value.head.rawsize,
+					Max(d.value.head.nblocks, 1));
 }
 
 /* Returns the text of a column's value. */
 static char *
-value_text(Form_pg_attribute att, Datum value)
+value_text(Relation rel, Form_pg_attribute att, Datum value)
 {
 	Oid			output;
 	bool		is_varlena;
 
 	if (att->attlen == -1 && VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(value)))
-		return value_head_text(value);
+		return describe_value(rel, (struct varlena *) DatumGetPointer(value));
 	getTypeOutputInfo(att->atttypid, &output, &is_varlena);
 	return OidOutputFunctionCall(output, value);
 }
@@ -151,7 +156,7 @@ contents(IpVersion *v)
 		if (att->attisdropped)
 			continue;
 		if (!nulls[i])
-			values[n] = CStringGetTextDatum(value_text(att, values[i]));
+			values[n] = CStringGetTextDatum(value_text(v->rel, att, values[i]));
 		nulls[n++] = nulls[i];
 		TupleDescInitEntry(text_desc, n, NameStr(att->attname), TEXTOID, -1, 0);
 	}

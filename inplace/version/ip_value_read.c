@@ -176,6 +176,9 @@ ip_value_image(IpValue *value, uint32 i, IpValueImage *image)
 	image->bytes = bytes.data;
 	image->len = bytes.len;
 	image->compressed = (first & IP_VALUE_COMPRESSED) != 0;
+	if (problem == NULL && !image->compressed &&
+		image->len != value->blocks[i].rawlen)
+		problem = "block has a wrong length";
 	return problem == NULL || fail(value, image->address, problem);
 }
 

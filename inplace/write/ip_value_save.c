@@ -657,6 +657,7 @@ is_unchanged(const Saver *s)
 		memcmp(s->raw, s->old_raw, s->rawsize) == 0;
 }
 
+/* Begin with a value of s->change. */
 static void
 begin(Saver *s)
 {

@@ -311,6 +311,12 @@ sql('VACUUM read_toast');
 	like(answer(q(INSERT INTO older VALUES (1, noise(1, 1000)))), qr/ERROR:  0A000: TOAST table of relation "older" is not an inplace table.*HINT/s, 'a TOAST table of before is refused');
 	is(stats('older', 'live_values'), 0, 'and not looked into');
 	sql(q(UPDATE pg_class SET reltoastrelid = 0 WHERE relname = 'older'), 'DROP TABLE older');
+	# a pointer that leads elsewhere
+	my $toast = sql(q(SELECT reltoastrelid FROM pg_class WHERE relname = 'packed'));
+	like(sql(q(SELECT contents FROM packed p, inplace_versions('packed', p.ctid) LIMIT 1)), qr/<TOAST value \d+: \d+ bytes in \d+ blocks>/, 'a value is described');
+	sql(q(UPDATE pg_class SET reltoastrelid = 0 WHERE relname = 'packed'));
+	like(sql(q(SELECT contents FROM packed p, inplace_versions('packed', p.ctid) LIMIT 1)), qr/<TOAST value \d+: not in the table's TOAST table>/, 'one that is elsewhere is not looked at');
+	sql("UPDATE pg_class SET reltoastrelid = $toast WHERE relname = 'packed'");
 }
 
 # ---- logical decoding -----------------------------------------------------------------------
