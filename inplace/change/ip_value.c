@@ -66,7 +66,7 @@ ip_value_read_head(const char *data, uint32 len, IpValueHead *head)
 	memcpy(head, data, sizeof(IpValueHead));
 	if (head->rawsize == 0 || head->rawsize > MaxAllocSize - VARHDRSZ)
 		return "length is wrong";
-	if (head->nblocks > head->rawsize)
+	if (head->nblocks == 1 || head->nblocks > head->rawsize)
 		return "number of blocks is wrong";
 	if (head->cut < IP_VALUE_MIN_CUT || head->cut > IP_VALUE_MAX_CUT)
 		return "parameter for cutting is wrong";

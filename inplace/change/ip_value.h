@@ -71,7 +71,7 @@ typedef enum IpValueKind
 typedef struct IpValueHead
 {
 	uint32		rawsize;		/* length of the value */
-	uint32		nblocks;		/* 0: the image follows */
+	uint32		nblocks;		/* 0: the image follows; never 1 */
 	uint32		cut;			/* the value was cut with this parameter */
 } IpValueHead;
 

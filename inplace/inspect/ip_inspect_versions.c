@@ -91,7 +91,7 @@ read_head(void *arg)
 	if (toast->rd_tableam == d->rel->rd_tableam)
 		d->problem = ip_value_open(&d->value, toast, d->pointer.va_valueid,
 								   d->pointer.va_rawsize - VARHDRSZ, true,
-								   NULL) ? NULL : "gone";
+								   NULL) ? NULL : d->value.problem;
 	table_close(toast, AccessShareLock);
 }
 

@@ -41,21 +41,21 @@ is_too_long(Toaster *t)
 		t->target;
 }
 
-/* Returns whether compressing the whole value may make it short enough. */
+/*
+ * Returns whether compressing the whole of a value of that size may make it
+ * short enough.  start: its first bytes, at least.
+ */
 static bool
-is_worth_compressing(Toaster *t, int i)
+is_worth_compressing(Toaster *t, int i, const struct varlena *start,
+					 uint32 size)
 {
-	struct varlena *value =
-		(struct varlena *) DatumGetPointer(t->ttc.ttc_values[i]);
-	uint32		size = VARSIZE_ANY_EXHDR(value);
-	uint32		sample;
+	uint32		sample = Min(VARSIZE_ANY_EXHDR(start), SAMPLE);
 	uint32		len;
 
 	if (!t->has_table || size <= 4 * t->target)
 		return true;
-	sample = Min(size, SAMPLE);
-	return ip_value_compress(VARDATA_ANY(value), sample,
-							 t->ttc.ttc_attr[i].tai_compression,
+	return ip_value_compress(VARDATA_ANY(start), sample,
+							 TupleDescAttr(t->desc, i)->attcompression,
 							 &len) != NULL &&
 		(uint64) len * size / sample <= t->target;
 }
@@ -68,6 +68,34 @@ method_of(Form_pg_attribute att)
 		return InvalidCompressionMethod;
 	return CompressionMethodIsValid(att->attcompression) ?
 		att->attcompression : default_toast_compression;
+}
+
+/*
+ * Returns whether a value that a TOAST pointer leads to goes to the TOAST table
+ * for certain, as compress_or_externalize will decide.
+ */
+static bool
+will_be_external(Toaster *t, int i, struct varlena *pointer)
+{
+	struct varatt_external external;
+	uint32		size;
+
+	VARATT_EXTERNAL_GET_POINTER(external, pointer);
+	size = external.va_rawsize - VARHDRSZ;
+	if (VARATT_EXTERNAL_IS_COMPRESSED(external))
+		return false;			/* it is heap's */
+	switch (TupleDescAttr(t->desc, i)->attstorage)
+	{
+		case TYPSTORAGE_EXTERNAL:
+			return size > t->target;
+		case TYPSTORAGE_EXTENDED:
+			return size > 4 * t->target &&
+				!is_worth_compressing(t, i,
+									  detoast_attr_slice(pointer, 0, SAMPLE),
+									  size);
+		default:
+			return false;
+	}
 }
 
 /*
@@ -84,12 +112,10 @@ make_copies(Toaster *t)
 		Form_pg_attribute att = TupleDescAttr(t->desc, i);
 		struct varlena *value;
 
-		if (t->ttc.ttc_isnull[i] || att->attlen != -1 ||
-			(att->attstorage != TYPSTORAGE_EXTENDED &&
-			 att->attstorage != TYPSTORAGE_EXTERNAL))
+		if (t->ttc.ttc_isnull[i] || att->attlen != -1)
 			continue;
 		value = (struct varlena *) DatumGetPointer(t->ttc.ttc_values[i]);
-		if (VARATT_IS_EXTERNAL_ONDISK(value))
+		if (VARATT_IS_EXTERNAL_ONDISK(value) && will_be_external(t, i, value))
 			copies[i] = ip_value_copy(t->change, value, method_of(att));
 		t->ttc.ttc_isnull[i] = copies[i] != NULL;
 	}
@@ -136,9 +162,11 @@ compress_or_externalize(Toaster *t)
 		   (i = toast_tuple_find_biggest_attribute(&t->ttc, true, false)) >= 0)
 	{
 		ToastAttrInfo *attr = &t->ttc.ttc_attr[i];
+		struct varlena *value =
+			(struct varlena *) DatumGetPointer(t->ttc.ttc_values[i]);
 
 		if (TupleDescAttr(t->desc, i)->attstorage == TYPSTORAGE_EXTENDED &&
-			is_worth_compressing(t, i))
+			is_worth_compressing(t, i, value, VARSIZE_ANY_EXHDR(value)))
 			toast_tuple_try_compression(&t->ttc, i);
 		else
 			attr->tai_colflags |= TOASTCOL_INCOMPRESSIBLE;

@@ -250,6 +250,14 @@ cmp_ok(stats('plain_copy', 'stored_bytes'), '<', 0.6 * stats('plain', 'stored_by
 }
 sound('copies of blocks', qw(packed plain packed_copy plain_copy));
 
+# Values that fit the row by now go back to it.
+sql('CREATE TABLE back (id int, doc text) USING inplace', 'ALTER TABLE back ALTER doc SET STORAGE external', q(INSERT INTO back SELECT i, repeat('abcdefgh', 2000) FROM generate_series(1, 10) i),
+	'CREATE TABLE back_copy (id int, doc text) USING inplace', 'INSERT INTO back_copy TABLE back', 'CREATE TABLE short (id int, doc text) USING inplace', 'INSERT INTO short SELECT i, noise(i, 140) FROM generate_series(1, 10) i');
+is(join(' ', map { stats($_, 'live_values') } qw(back back_copy short)), '10 0 10', 'a copy that can be compressed stays in the row');
+sql('ALTER TABLE back ALTER doc SET STORAGE extended', 'VACUUM FULL back', 'ALTER TABLE short SET (toast_tuple_target = 8000)', 'VACUUM FULL short');
+is(join(' ', map { stats($_, 'live_values') } qw(back short)), '0 0', 'VACUUM FULL brings values back to the row');
+is(sql(q(SELECT count(*) FROM back b JOIN back_copy c USING (id, doc) JOIN short s USING (id) WHERE b.doc = repeat('abcdefgh', 2000) AND s.doc = noise(id, 140))), 10, 'as they were');
+
 # ---- standby ---------------------------------------------------------------------------------
 
 {
@@ -317,6 +325,28 @@ sql('VACUUM read_toast');
 	sql(q(UPDATE pg_class SET reltoastrelid = 0 WHERE relname = 'packed'));
 	like(sql(q(SELECT contents FROM packed p, inplace_versions('packed', p.ctid) LIMIT 1)), qr/<TOAST value \d+: not in the table's TOAST table>/, 'one that is elsewhere is not looked at');
 	sql("UPDATE pg_class SET reltoastrelid = $toast WHERE relname = 'packed'");
+}
+
+# A list of one block, which no value has.
+{
+	sql('CREATE TABLE one_block (id int, doc text) USING inplace', 'ALTER TABLE one_block ALTER doc SET STORAGE external', 'INSERT INTO one_block VALUES (1, noise(1, 400))',
+		'CREATE TABLE of_one_block (id int, doc text) USING inplace', 'ALTER TABLE of_one_block ALTER doc SET STORAGE external');
+	my ($n, $size) = (stats('one_block', 'blocks'), 400 * 32);
+	my $changed = 0;
+	change_file($primary, toast_of('one_block'), sub {
+		my ($bytes) = @_;
+		my $at = index $$bytes, pack('L<L<L<', $size, $n, 11);
+		return if $at < 0;
+		substr($$bytes, $at + 4, 4) = pack 'L<', 1;
+		substr($$bytes, $at + 16, 2) = pack 'S<', $size;
+		substr($$bytes, $at - 5, 4) = pack 'L<', unpack('L<', substr $$bytes, $at - 5, 4) - 4 * 6 * ($n - 1);
+		$changed = 1;
+	});
+	ok($changed, "a head of $n blocks is changed");
+	like(answer($_), qr/ERROR:  XX001: could not read TOAST value \d+ of relation "\w+": number of blocks is wrong/, "$_: an error")
+	  foreach 'SELECT length(doc || $$$$) FROM one_block', 'INSERT INTO of_one_block TABLE one_block', 'VACUUM FULL one_block';
+	like(sql(q(SELECT contents FROM one_block o, inplace_versions('one_block', o.ctid))), qr/<TOAST value \d+: number of blocks is wrong>/, 'inplace_versions says it, too');
+	isnt(sql(q(SELECT count(*) FROM inplace_check('one_block'))), 0, 'and inplace_check');
 }
 
 # ---- logical decoding -----------------------------------------------------------------------
